@@ -1,0 +1,79 @@
+# The one list of things to run. CI and pre-commit call these same targets.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.setup-stamp
+# Passed on to what a target runs: `make run ARGS=--headless`, `make test ARGS=tests/core`.
+ARGS   ?=
+
+# With no home there is no place for pip's cache, and `/.cache` is not ours.
+ifeq ($(strip $(HOME)),)
+export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/pip-cache
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup machine run test check bench snapshot-update lock format lint types contracts build
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
+
+setup: $(STAMP)  ## make .venv from the lock (again only when lock or pyproject changed)
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	@$(MAKE) --no-print-directory machine
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+machine:  # what pip cannot bring: a Python that is new enough, and on Linux the OpenMP runtime
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		|| { echo "Python 3.11 or newer is needed: make setup PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ctypes, sys; sys.platform == "linux" and ctypes.CDLL("libgomp.so.1")' 2>/dev/null \
+		|| { echo "libgomp1 is missing: apt-get install libgomp1" >&2; exit 1; }
+
+run: setup  ## the demo: `make run`, or `make run ARGS=--headless`
+	@$(BIN)/agent demo $(ARGS)
+
+test: setup  ## all tests, or some: `make test ARGS=tests/core`
+	$(BIN)/python -m pytest $(ARGS)
+
+check: format-check lint types contracts test  ## all that CI checks
+
+.PHONY: format-check
+format-check: setup
+	$(BIN)/ruff format --check .
+
+format: setup  ## format the code and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: setup  ## ruff
+	$(BIN)/ruff check .
+
+types: setup  ## mypy, strict
+	$(BIN)/mypy
+
+contracts: setup  ## import-linter: who may import whom
+	$(BIN)/lint-imports
+
+bench: setup  ## the benchmarks
+	$(BIN)/python -m bench $(ARGS)
+
+snapshot-update: setup  ## accept the screens as they are now
+	$(BIN)/python -m pytest --snapshot-update $(ARGS)
+
+build: setup  ## sdist and wheel into dist/
+	$(BIN)/python -m build --no-isolation --outdir dist
+
+# uv only resolves; it is not needed for anything else and not kept. `make lock UPGRADE=--upgrade` takes newer versions.
+UPGRADE ?=
+COMPILE  = "$$tools/bin/uv" pip compile pyproject.toml --no-config --cache-dir "$$tools/cache" --quiet --universal \
+	--python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" $(UPGRADE)
+lock:  ## resolve requirements*.lock anew from pyproject.toml
+	@set -eu; tools="$$(mktemp -d)"; trap 'rm -rf "$$tools"' EXIT; \
+	$(PYTHON) -m venv "$$tools"; \
+	"$$tools/bin/pip" install --quiet "uv>=0.8"; \
+	$(COMPILE) --output-file requirements.lock; \
+	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
