@@ -55,13 +55,13 @@ types: setup  ## mypy, strict
 	$(BIN)/mypy
 
 contracts: setup  ## import-linter: who may import whom
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 bench: setup  ## the benchmarks
 	$(BIN)/python -m bench $(ARGS)
 
 snapshot-update: setup  ## accept the screens as they are now
-	$(BIN)/python -m pytest --snapshot-update $(ARGS)
+	$(BIN)/python -m pytest -n0 --snapshot-update $(ARGS)
 
 build: setup  ## sdist and wheel into dist/
 	$(BIN)/python -m build --no-isolation --outdir dist

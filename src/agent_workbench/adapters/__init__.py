@@ -1,0 +1,1 @@
+"""The things outside, one folder for each, behind the ports of core."""

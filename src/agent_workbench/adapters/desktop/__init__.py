@@ -1,0 +1,1 @@
+"""What a person sees outside the terminal UI: editor, notifications, exports."""

@@ -1,0 +1,1 @@
+"""Workspaces, checkpoints and commits in the user's repository."""

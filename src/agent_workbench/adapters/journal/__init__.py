@@ -1,0 +1,1 @@
+"""The session's log on disk: append-only lines and the blobs beside them."""

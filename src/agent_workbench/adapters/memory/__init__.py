@@ -1,0 +1,1 @@
+"""Knowledge and scratchpads kept as markdown."""

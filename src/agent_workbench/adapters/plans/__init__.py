@@ -1,0 +1,1 @@
+"""Plans read from and written to YAML without losing the user's comments."""

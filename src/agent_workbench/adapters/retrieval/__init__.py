@@ -1,0 +1,1 @@
+"""The pieces of code that fit a task: chunked, indexed, searched."""

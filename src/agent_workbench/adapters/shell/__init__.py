@@ -1,0 +1,1 @@
+"""Commands run in the workspace, bounded in time, output and reach."""

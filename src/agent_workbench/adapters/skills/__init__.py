@@ -1,0 +1,1 @@
+"""Skills found in the repository, the user's home and the package."""

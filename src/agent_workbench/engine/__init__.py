@@ -1,0 +1,1 @@
+"""What the workbench does with a task: prompt, step, gate, record, replay."""

@@ -1,0 +1,1 @@
+"""What any adapter needs of the machine: processes, atomic files, locks, paths."""

@@ -1,0 +1,1 @@
+"""Tokens and BM25 over any documents."""

@@ -1,0 +1,1 @@
+"""The terminal UI: it shows views and posts intents."""

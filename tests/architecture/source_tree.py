@@ -1,0 +1,92 @@
+"""The source tree as the architecture tests see it: modules, their syntax and what they import."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+PACKAGE = "agent_workbench"
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of a module, wherever in the file it stands."""
+
+    module: str
+    line: int
+    at_module_level: bool
+
+    @property
+    def library(self) -> str:
+        """The first part of the dotted name."""
+        return self.module.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Python file of ours."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The dotted name, for a package without `__init__`."""
+        parts = self.path.relative_to(SOURCE).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def where(self) -> str:
+        """The path as a reader of the repository knows it."""
+        return self.path.relative_to(ROOT).as_posix()
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, filename=str(self.path))
+
+    def imports(self) -> Iterator[Import]:
+        """Yield what is imported, `import_module("name")` too if the name is written out."""
+        outside_functions = set(_nodes_run_at_import(self.tree))
+        for node in ast.walk(self.tree):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            elif isinstance(node, ast.Call) and _called_name(node) in {"import_module", "__import__"} and node.args:
+                first = node.args[0]
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    names = [first.value]
+            else:
+                continue
+            yield from (Import(name, node.lineno, node in outside_functions) for name in names)
+
+
+def _called_name(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _nodes_run_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that run when the module is imported: not functions, nor what only type checkers see."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        yield child
+        yield from _nodes_run_at_import(child)
+
+
+def modules() -> list[Module]:
+    """Return every module of ours, in order of path."""
+    return [Module(path) for path in sorted((SOURCE / PACKAGE).rglob("*.py"))]

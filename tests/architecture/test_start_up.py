@@ -1,0 +1,40 @@
+"""`agent --help` answers at once: it loads no library that is slow to import."""
+
+import json
+import subprocess
+import sys
+
+HEAVY = {
+    *("chromadb", "git", "gguf", "httpx", "numpy", "pydantic", "pydantic_settings", "rank_bm25", "rich", "ruamel"),
+    *("textual", "tree_sitter", "xllamacpp"),
+}
+
+PROBE = """
+import json, sys
+sys.argv = ["agent", "--help"]
+code = 0
+try:
+    from agent_workbench.cli.main import main
+    code = main()
+except SystemExit as stop:
+    code = stop.code
+print()
+print(json.dumps({"code": code or 0, "modules": sorted(sys.modules)}))
+"""
+
+
+def test_help_loads_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["code"] == 0
+    assert "usage" in done.stdout.lower()
+    libraries = {name.partition(".")[0] for name in told["modules"]}
+    assert libraries & HEAVY == set()
+    assert {name for name in libraries if name.startswith("tree_sitter_")} == set()
+
+
+def test_the_package_itself_loads_nothing_of_ours() -> None:
+    probe = "import sys, agent_workbench; print([n for n in sys.modules if n.startswith('agent_workbench.')])"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,115 @@
+"""Which library may be used where, and what no layer but the outermost may do by itself."""
+
+import ast
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.architecture.source_tree import PACKAGE, Import, Module, modules
+
+# The longest matching prefix decides, so that a package inside another may have more, or less, than the one around it.
+ALLOWED: dict[str, set[str]] = {
+    "": set(),
+    "core": set(),
+    "core.patch": {"unidiff"},
+    "engine": set(),
+    "adapters": set(),
+    "adapters.llama_cpp": {"gguf", "httpx", "numpy", "xllamacpp"},
+    "adapters.git": {"git"},
+    "adapters.memory": {"yaml"},
+    "adapters.plans": {"ruamel", "yaml"},
+    "adapters.retrieval": {"numpy", "tree_sitter"},
+    "adapters.skills": {"yaml"},
+    "host": {"platformdirs"},
+    "ranking": {"numpy", "rank_bm25"},
+    "config": {"pydantic", "pydantic_settings", "yaml"},
+    "tui": {"rich", "textual"},
+    "cli": set(),
+    "bootstrap": set(),
+}
+
+# Standard modules through which a layer would get around its ports.
+DENIED: dict[str, set[str]] = {
+    "core": {
+        *("ftplib", "glob", "http", "multiprocessing", "random", "secrets", "select", "shutil", "signal", "socket"),
+        *("sqlite3", "subprocess", "tempfile", "threading", "time", "urllib", "uuid"),
+    },
+    "engine": {
+        *("ftplib", "glob", "http", "multiprocessing", "random", "secrets", "shutil", "socket", "sqlite3"),
+        *("subprocess", "tempfile", "urllib", "uuid"),
+    },
+    "tui": {
+        *("ftplib", "glob", "http", "multiprocessing", "shutil", "socket", "sqlite3", "subprocess", "tempfile"),
+        *("urllib",),
+    },
+}
+
+# Slow to import, so never imported just because a module of ours is.
+NEVER_AT_MODULE_LEVEL = {"chromadb", "xllamacpp"}
+# Whatever reads the clock gets it through the port `Clock`, or a replay would differ from what it replays.
+CLOCK_CALLS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
+
+
+def _rules_for(module: Module, table: dict[str, set[str]]) -> set[str]:
+    name = module.name.removeprefix(PACKAGE).removeprefix(".")
+    prefixes = [prefix for prefix in table if not prefix or name == prefix or name.startswith(f"{prefix}.")]
+    return table[max(prefixes, key=len)] if prefixes else set()
+
+
+def _is_grammar(library: str) -> bool:
+    return library.startswith("tree_sitter_")
+
+
+def _is_allowed(imported: Import, module: Module) -> bool:
+    if imported.library in {PACKAGE, "__future__"} or imported.library in sys.stdlib_module_names:
+        return True
+    allowed = _rules_for(module, ALLOWED)
+    return imported.library in allowed or (_is_grammar(imported.library) and "tree_sitter" in allowed)
+
+
+def _violations(module: Module) -> Iterator[str]:
+    denied = _rules_for(module, DENIED)
+    for imported in module.imports():
+        at = f"{module.where}:{imported.line}: {imported.module}"
+        if not _is_allowed(imported, module):
+            yield f"{at} is not in the allow-list of this package"
+        elif imported.library in denied:
+            yield f"{at} goes around the ports"
+        elif imported.at_module_level and (imported.library in NEVER_AT_MODULE_LEVEL or _is_grammar(imported.library)):
+            yield f"{at} is heavy: import it where it is used"
+
+
+def test_libraries_are_used_only_where_they_are_allowed() -> None:
+    assert [line for module in modules() for line in _violations(module)] == []
+
+
+@pytest.mark.parametrize("layer", ["core", "engine"])
+def test_the_clock_is_read_through_its_port(layer: str) -> None:
+    found = [
+        f"{module.where}:{node.lineno}: {ast.unparse(node)}"
+        for module in modules()
+        if module.name.startswith(f"{PACKAGE}.{layer}")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(tuple(CLOCK_CALLS))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("layer", ["core", "tui"])
+def test_files_are_not_opened_in(layer: str) -> None:
+    found = [
+        f"{module.where}:{node.lineno}"
+        for module in modules()
+        if module.name.startswith(f"{PACKAGE}.{layer}")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and (
+            (isinstance(node.func, ast.Name) and node.func.id == "open")
+            or (
+                isinstance(node.func, ast.Attribute)
+                and node.func.attr in {"read_bytes", "read_text", "write_bytes", "write_text"}
+            )
+        )
+    ]
+    assert found == []

@@ -1,0 +1,71 @@
+"""What holds for every test: blocking calls are found, and in CI nothing is skipped silently."""
+
+import os
+from collections.abc import Generator, Iterator
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+# A skip may stand in CI only if the machine cannot do better; it says so with this beginning.
+MACHINE_LACKS = "machine lacks:"
+
+
+@pytest.fixture(autouse=True)
+def blockbuster() -> Iterator[BlockBuster]:
+    """Fail a test in which our code blocks the event loop.
+
+    Scoped to our package: without the scope Textual's own reading of style sheets would fail.
+    """
+    with blockbuster_ctx("agent_workbench") as active:
+        yield active
+
+
+def _in_ci() -> bool:
+    return os.environ.get("CI", "").lower() not in {"", "0", "false"}
+
+
+def _skip_reason(longrepr: object) -> str:
+    """Return the reason of a skip as its author wrote it; pytest keeps it as (path, line, "Skipped: reason")."""
+    text = str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr)
+    return text.removeprefix("Skipped: ")
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if not (_in_ci() and report.outcome == "skipped") or hasattr(report, "wasxfail"):
+        return
+    reason = _skip_reason(report.longrepr)
+    if reason.startswith(MACHINE_LACKS):
+        return
+    report.outcome = "failed"
+    report.longrepr = (
+        f"skipped in CI: {reason}\nRun it, or begin the reason with {MACHINE_LACKS!r} if it cannot be run."
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI, count a skipped test as failed."""
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """In CI, count a module that skips itself as failed."""
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what this machine could not test."""
+    lacking = [
+        f"{report.nodeid}: {reason}"
+        for report in terminalreporter.stats.get("skipped", [])
+        if (reason := _skip_reason(report.longrepr)).startswith(MACHINE_LACKS)
+    ]
+    if lacking:
+        terminalreporter.section("NOT TESTED ON THIS MACHINE", sep="!", yellow=True, bold=True)
+        for line in lacking:
+            terminalreporter.write_line(line, yellow=True)
