@@ -1,0 +1,37 @@
+"""From events to state: each group of events has its own fold."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
+
+from agent_workbench.core.events import GateEvent, PlanEvent, Recorded, SessionEvent, StepEvent, WorkEvent
+from agent_workbench.core.fold.gate import fold_gate
+from agent_workbench.core.fold.plan import fold_plan
+from agent_workbench.core.fold.session import fold_session
+from agent_workbench.core.fold.step import fold_step
+from agent_workbench.core.fold.work import fold_work
+from agent_workbench.core.state import SessionState
+
+
+def fold(state: SessionState, recorded: Recorded) -> SessionState:
+    """Return the state after one more event. Pure: the same events give the same state, live or read back."""
+    before = replace(state, seq=recorded.seq, time=recorded.time, hash=recorded.hash)
+    event = recorded.event
+    if isinstance(event, SessionEvent):
+        after = fold_session(before, event)
+    elif isinstance(event, PlanEvent):
+        after = fold_plan(before, event)
+    elif isinstance(event, StepEvent):
+        after = fold_step(before, event)
+    elif isinstance(event, GateEvent):
+        after = fold_gate(before, event)
+    else:
+        work: WorkEvent = event
+        after = fold_work(before, work)
+    run = after.run
+    return after if run is None else replace(after, run=replace(run, history=(*run.history, recorded)))
+
+
+def fold_all(events: Iterable[Recorded], state: SessionState | None = None) -> SessionState:
+    """Return the state after all these events, from an empty state or the one given."""
+    return reduce(fold, events, state or SessionState())

@@ -1,0 +1,65 @@
+"""Fold of the gate: what waits, and what was decided."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.events import ActionDecided, ActionProposed, GateEvent, ProposalReplaced
+from agent_workbench.core.proposals import Proposal, ProposalStage, Verdict
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state import Phase, SessionState, TaskRun
+
+OURS = "workbench"
+
+
+def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
+    """Return the state after an event of the gate group."""
+    run = state.run
+    if run is None:
+        return state
+    match event:
+        case ActionProposed():
+            calls = run.tool_calls + int(event.proposal.tool != OURS)
+            proposed = replace(
+                run,
+                proposal=event.proposal,
+                stage=ProposalStage.WAITING,
+                decision=None,
+                answer=None,
+                tool_calls=calls,
+            )
+            return replace(state, run=proposed)
+        case ProposalReplaced():
+            return replace(state, run=replace(run, proposal=event.proposal, stage=ProposalStage.WAITING))
+        case ActionDecided():
+            return replace(state, run=_decided(run, event))
+    assert_never(event)
+
+
+def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:
+    if run.proposal is None:
+        return run
+    decided = replace(run, decision=event)
+    match event.verdict:
+        case Verdict.APPROVE:
+            return replace(decided, stage=ProposalStage.APPROVED)
+        case Verdict.ABORT:
+            return replace(
+                decided, stage=ProposalStage.REFUSED, phase=Phase.ROLLING_BACK, reason=event.reason or "aborted"
+            )
+        case Verdict.REJECT | Verdict.SKIP:
+            phase = _phase_after_refusal(run.phase, run.proposal, event.verdict)
+            return replace(decided, stage=ProposalStage.REFUSED, phase=phase)
+    assert_never(event.verdict)
+
+
+def _phase_after_refusal(phase: Phase, proposal: Proposal, verdict: Verdict) -> Phase:
+    if proposal.kind is GateKind.MERGE:
+        return Phase.OVER
+    match proposal.purpose:
+        case CheckPurpose.BASELINE:
+            return Phase.RETRIEVING
+        case CheckPurpose.FINAL if verdict is Verdict.SKIP:
+            return Phase.COMMITTING
+        case _:
+            return phase if phase is Phase.ROLLING_BACK else Phase.STEPPING

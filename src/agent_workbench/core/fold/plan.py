@@ -1,0 +1,20 @@
+"""Fold of the plan's events: what it holds, how tasks stand, what scratchpads say."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from agent_workbench.core.events import PlanEvent, PlanRead, ScratchpadChanged, TaskStatusChanged
+from agent_workbench.core.state import SessionState
+
+
+def fold_plan(state: SessionState, event: PlanEvent) -> SessionState:
+    """Return the state after an event of the plan group."""
+    match event:
+        case PlanRead():
+            return replace(state, plan=event.plan, plan_path=event.path)
+        case TaskStatusChanged():
+            return replace(state, plan=state.plan.with_status(event.task, event.status))
+        case ScratchpadChanged():
+            others = tuple(pair for pair in state.scratchpads if pair[0] != event.task)
+            return replace(state, scratchpads=(*others, (event.task, event.text)))
+    assert_never(event)

@@ -1,0 +1,47 @@
+"""Fold of the session's own events: beginning, configuration, model, trouble, leaving."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from agent_workbench.core.events import (
+    ApprovalChanged,
+    ModelObserved,
+    RetryAsked,
+    SessionConfigured,
+    SessionEvent,
+    SessionLeft,
+    SessionResumed,
+    SessionStarted,
+    TroubleMet,
+)
+from agent_workbench.core.state import SessionState
+
+
+def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
+    """Return the state after an event of the session group."""
+    match event:
+        case SessionStarted():
+            return replace(
+                state,
+                session=event.session,
+                repo=event.repo,
+                base=event.base,
+                parent=event.parent,
+                parent_seq=event.parent_seq,
+            )
+        case SessionConfigured():
+            return replace(state, config=event)
+        case SessionResumed():
+            return replace(state, left="", trouble=None)
+        case SessionLeft():
+            return replace(state, left=event.reason)
+        case ModelObserved():
+            return replace(state, model=event.facts)
+        case TroubleMet():
+            return replace(state, trouble=event)
+        case RetryAsked():
+            return replace(state, trouble=None)
+        case ApprovalChanged():
+            others = tuple(kind for kind in state.always if kind is not event.kind)
+            return replace(state, always=(*others, event.kind) if event.always else others)
+    assert_never(event)

@@ -1,0 +1,75 @@
+"""Fold of the steps: what the model was shown and what it said."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from agent_workbench.core.events import (
+    ActionRejected,
+    CodeRetrieved,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    ReflexionNoted,
+    StepEvent,
+    TaskStarted,
+)
+from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.state import Phase, SessionState, TaskRun
+
+
+def fold_step(state: SessionState, event: StepEvent) -> SessionState:
+    """Return the state after an event of the step group."""
+    if isinstance(event, TaskStarted):
+        return _started(state, event)
+    run = state.run
+    if run is None:
+        return state
+    match event:
+        case CodeRetrieved():
+            return replace(state, run=replace(run, phase=Phase.STEPPING))
+        case PromptBuilt():
+            return replace(state, prompt=event, run=replace(run, step=event.step))
+        case ModelAnswered():
+            costed = _costed(run, event.figures)
+            return replace(state, figures=event.figures, run=replace(costed, answer=event))
+        case ModelInterrupted():
+            costed = _costed(run, event.figures)
+            blamed = int(event.cause is InterruptCause.LENGTH)
+            return replace(
+                state,
+                run=replace(costed, failures=run.failures + blamed, tool_calls=run.tool_calls + blamed),
+            )
+        case ActionRejected():
+            return replace(
+                state,
+                run=replace(run, answer=None, failures=run.failures + 1, tool_calls=run.tool_calls + 1),
+            )
+        case ReflexionNoted():
+            return replace(
+                state,
+                run=replace(run, answer=None, phase=Phase.STEPPING, reflexions=run.reflexions + 1),
+            )
+    assert_never(event)
+
+
+def _started(state: SessionState, event: TaskStarted) -> SessionState:
+    past = state.past if state.run is None else (*state.past, state.run)
+    run = TaskRun(
+        task=event.task,
+        workspace=event.workspace,
+        checks=event.checks,
+        required=event.required,
+        skills=event.skills,
+        phase=Phase.BASELINE if event.checks else Phase.RETRIEVING,
+        tree=event.workspace.tree,
+    )
+    return replace(state, run=run, past=past, trouble=None)
+
+
+def _costed(run: TaskRun, figures: AnswerFigures) -> TaskRun:
+    return replace(
+        run,
+        tokens=run.tokens + figures.prompt_tokens + figures.answer_tokens,
+        working_seconds=run.working_seconds + figures.prompt_seconds + figures.answer_seconds,
+    )

@@ -1,0 +1,91 @@
+"""Fold of the work: effects of approved actions, checks, checkpoints, commits, and the end of a task."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionResult,
+    ActionStarted,
+    CheckpointTaken,
+    PatchApplied,
+    TaskCommitted,
+    TaskFinished,
+    TaskMerged,
+    TaskRolledBack,
+    TestsFinished,
+    WorkEvent,
+)
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import ProposalStage
+from agent_workbench.core.state import Phase, SessionState, TaskRun
+
+FINISH = "finish"
+
+
+def fold_work(state: SessionState, event: WorkEvent) -> SessionState:
+    """Return the state after an event of the work group."""
+    run = state.run
+    return state if run is None else replace(state, run=_fold_run(run, event))
+
+
+def _fold_run(run: TaskRun, event: WorkEvent) -> TaskRun:
+    match event:
+        case ActionStarted():
+            return replace(run, stage=ProposalStage.RUNNING)
+        case ActionFinished():
+            return _finished(run, event)
+        case PatchApplied():
+            after = Phase.CHECKING if run.checks else Phase.STEPPING
+            return replace(run, tree=event.tree, phase=after, check_purpose=CheckPurpose.AFTER_DIFF)
+        case CheckpointTaken():
+            return replace(run, checkpoint=event.checkpoint)
+        case TestsFinished():
+            return _tested(run, event)
+        case TaskCommitted():
+            return replace(run, commit=event.commit, phase=Phase.CLOSING, status=TaskStatus.DONE, reason="committed")
+        case TaskMerged():
+            return replace(run, merged=event.outcome, phase=Phase.OVER)
+        case TaskRolledBack():
+            return replace(
+                run,
+                tree=run.workspace.tree,
+                phase=Phase.CLOSING,
+                status=TaskStatus.FAILED,
+                reason=event.reason,
+                proposal=None,
+                stage=ProposalStage.FINISHED,
+            )
+        case TaskFinished():
+            return replace(run, phase=Phase.OVER, status=event.status, reason=event.reason)
+    assert_never(event)
+
+
+def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
+    stage = ProposalStage.UNKNOWN if event.result is ActionResult.UNKNOWN else ProposalStage.FINISHED
+    done = replace(run, stage=stage, working_seconds=run.working_seconds + event.seconds)
+    if event.result is not ActionResult.OK:
+        return replace(done, failures=run.failures + 1)
+    if run.proposal is not None and run.proposal.tool == FINISH:
+        return _wants_to_finish(done)
+    return done if run.phase in (Phase.CHECKING, Phase.REFLECTING) else replace(done, failures=0)
+
+
+def _wants_to_finish(run: TaskRun) -> TaskRun:
+    checked = run.results is not None and run.checked_tree == run.tree and run.acceptable(run.results)
+    if checked or not run.checks:
+        return replace(run, phase=Phase.COMMITTING, failures=0)
+    return replace(run, phase=Phase.CHECKING, check_purpose=CheckPurpose.FINAL)
+
+
+def _tested(run: TaskRun, event: TestsFinished) -> TaskRun:
+    if event.purpose is CheckPurpose.BASELINE:
+        return replace(run, baseline=event.results, phase=Phase.RETRIEVING)
+    if event.purpose is CheckPurpose.ASKED:
+        return run
+    tested = replace(run, results=event.results, checked_tree=run.tree)
+    if not run.acceptable(event.results):
+        return replace(tested, phase=Phase.REFLECTING, failures=run.failures + 1)
+    after = Phase.COMMITTING if event.purpose is CheckPurpose.FINAL else Phase.STEPPING
+    return replace(tested, phase=after, failures=0)

@@ -1,0 +1,133 @@
+"""What a user or a client wants, in the imperative; a session turns intents into events."""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.settings import GateKind
+
+
+@dataclass(frozen=True, slots=True)
+class StartTask:
+    """Work on this task next; None takes the plan's next one."""
+
+    task: TaskId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApproveProposal:
+    """Let it through as it is shown. `shown_sha` is `proposals.shown_sha` of what was on screen."""
+
+    proposal: ProposalId
+    shown_sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class RejectProposal:
+    """Do not do it; the reason goes to the model."""
+
+    proposal: ProposalId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkipProposal:
+    """Go on without it."""
+
+    proposal: ProposalId
+
+
+@dataclass(frozen=True, slots=True)
+class EditProposal:
+    """Put this text (a diff, a command, a commit message) in its place; it is shown again before it counts."""
+
+    proposal: ProposalId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllowAlways:
+    """Approve this kind of proposal by itself for the rest of the session (or stop doing so)."""
+
+    kind: GateKind
+    always: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTask:
+    """Give the task up: roll back, keep the attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryTrouble:
+    """Try again what something outside had stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditScratchpad:
+    """The user's text of the task's scratchpad; `before` is the text that was edited."""
+
+    task: TaskId
+    before: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """Propose to merge a task that is done."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """End the process; the session can be resumed."""
+
+    reason: str = "left by the user"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerQuestion:
+    """Answer what must be settled before a session can start (init, trust)."""
+
+    question: str
+    yes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StepReplay:
+    """Move by so many steps, back when negative."""
+
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeekReplay:
+    """Go to the start (0.0), the end (1.0), or in between."""
+
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlayReplay:
+    """Play or stop playing."""
+
+    playing: bool
+
+
+Intent = (
+    StartTask
+    | ApproveProposal
+    | RejectProposal
+    | SkipProposal
+    | EditProposal
+    | AllowAlways
+    | AbortTask
+    | RetryTrouble
+    | EditScratchpad
+    | MergeTask
+    | Leave
+    | AnswerQuestion
+    | StepReplay
+    | SeekReplay
+    | PlayReplay
+)

@@ -1,0 +1,70 @@
+"""What is true only at this moment and is never journaled: streaming text, progress, notices, questions."""
+
+from dataclasses import dataclass, field
+
+from agent_workbench.core.state import SessionState
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """An answer as it comes: its text, tokens and seconds so far, and how much of the prompt was read."""
+
+    text: str = ""
+    tokens: int = 0
+    seconds: float = 0.0
+    prompt_processed: int = 0
+    prompt_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A command that runs now: its line, the tail of its output, seconds so far."""
+
+    line: str
+    tail: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something to settle before a session can start: `key` is `init` or `trust`."""
+
+    key: str
+    title: str
+    lines: tuple[str, ...]
+    yes: str
+    no: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPosition:
+    """Where a replay stands: the event shown last, how many there are, whether it plays."""
+
+    seq: int
+    last_seq: int
+    playing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The moment. `activity` is one line on what is being done now (empty: nothing); `notice` is for the user once."""
+
+    activity: str = ""
+    streaming: Streaming | None = None
+    running: Running | None = None
+    question: Question | None = None
+    replay: ReplayPosition | None = None
+    notice: str = ""
+    notice_number: int = 0
+    now: str = ""
+    decidable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUpdate:
+    """The newest state with the moment; `ended` closes the front end, `farewell` is printed after it."""
+
+    state: SessionState
+    live: Live = field(default_factory=Live)
+    ended: bool = False
+    farewell: str = ""

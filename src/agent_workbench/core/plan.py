@@ -1,0 +1,128 @@
+"""The plan and its tasks as values, and which task may start when."""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from agent_workbench.core.errors import PlanError
+from agent_workbench.core.ids import TaskId
+
+
+class TaskStatus(StrEnum):
+    """Where a task stands."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    BLOCKED = "blocked"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Owner(StrEnum):
+    """Who does the task."""
+
+    AGENT = "agent"
+    HUMAN = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a task may cost at most; None is no limit of its own. Waiting at a gate costs no minutes."""
+
+    tokens: int | None = None
+    dollars: float | None = None
+    minutes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The paths a task may write and read, as globs over repo-relative POSIX paths."""
+
+    allowed_write_globs: tuple[str, ...] = ("**",)
+    allowed_read_globs: tuple[str, ...] = ("**",)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Bounds on what a task may change and run; None is no bound of its own."""
+
+    max_files_changed: int | None = None
+    max_diff_bytes: int | None = None
+    timeout_seconds: float | None = None
+    denylisted_commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One unit of work of a plan."""
+
+    id: TaskId
+    description: str
+    goal: str = ""
+    suggested_approach: str = ""
+    accept_tests: tuple[str, ...] = ()
+    budget: Budget = field(default_factory=Budget)
+    owner: Owner = Owner.AGENT
+    status: TaskStatus = TaskStatus.PENDING
+    depends_on: tuple[TaskId, ...] = ()
+    applicable_skills: tuple[str, ...] = ()
+    scope: Scope = field(default_factory=Scope)
+    constraints: Constraints = field(default_factory=Constraints)
+    source: str = ""
+    parent_issue: str = ""
+    subtask: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An ordered list of tasks with what they are for."""
+
+    tasks: tuple[Task, ...] = ()
+    goal: str = ""
+
+    def task(self, wanted: TaskId) -> Task:
+        """Return the task with this id; raise `PlanError` naming those there are."""
+        for task in self.tasks:
+            if task.id == wanted:
+                return task
+        known = ", ".join(task.id for task in self.tasks) or "none"
+        raise PlanError(f"the plan has no task {wanted!r}", advice=f"tasks of the plan: {known}")
+
+    def with_status(self, wanted: TaskId, status: TaskStatus) -> "Plan":
+        """Return the plan with one task's status changed; an unknown id changes nothing."""
+        return replace(
+            self, tasks=tuple(replace(task, status=status) if task.id == wanted else task for task in self.tasks)
+        )
+
+    def waits_for(self, task: Task) -> tuple[TaskId, ...]:
+        """Return the dependencies of `task` that are not done."""
+        done = {each.id for each in self.tasks if each.status is TaskStatus.DONE}
+        return tuple(each for each in task.depends_on if each not in done)
+
+    def next_task(self) -> Task | None:
+        """Return the first task of the agent that is pending (or was in progress) with its dependencies done."""
+        for task in self.tasks:
+            open_ = task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
+            if open_ and task.owner is Owner.AGENT and not self.waits_for(task):
+                return task
+        return None
+
+
+def check_plan(plan: Plan) -> tuple[str, ...]:
+    """Return what is wrong with the plan as a whole, a sentence each: repeated ids, unknown or circular dependencies."""
+    problems = []
+    ids = [task.id for task in plan.tasks]
+    problems += [f"task id {each} stands {ids.count(each)} times" for each in dict.fromkeys(ids) if ids.count(each) > 1]
+    for task in plan.tasks:
+        problems += [
+            f"task {task.id} depends on {each}, which the plan does not have"
+            for each in task.depends_on
+            if each not in ids
+        ]
+    settled: set[TaskId] = set()
+    rest = list(plan.tasks)
+    while ready := [task for task in rest if all(each in settled or each not in ids for each in task.depends_on)]:
+        settled.update(task.id for task in ready)
+        rest = [task for task in rest if task not in ready]
+    if rest:
+        problems.append("these tasks depend on each other in a circle: " + ", ".join(task.id for task in rest))
+    return tuple(problems)

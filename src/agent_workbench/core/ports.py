@@ -1,0 +1,205 @@
+"""What the engine needs of the world, and what a front end needs of a session, as protocols named by role."""
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent_workbench.core.events import Event, Recorded, SkillText
+from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.intents import Intent
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest
+from agent_workbench.core.patch.values import FileChange, FileContent
+from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.workspace import (
+    Checkpoint,
+    CommandOutcome,
+    MergeOutcome,
+    RepoFacts,
+    SandboxFacts,
+    WorkspaceFacts,
+    WorkspaceRequest,
+)
+
+
+class Session(Protocol):
+    """All that a front end knows: intents go in, updates come out. Live, scripted and replayed sessions have it."""
+
+    async def submit(self, intent: Intent) -> None:
+        """Take an intent; what came of it shows in the updates. One that no longer fits is dropped with a notice."""
+
+    def updates(self) -> AsyncIterator[SessionUpdate]:
+        """Yield the newest update whenever there is one (older ones may be passed over); ends with the session."""
+
+
+class Clock(Protocol):
+    """Time, so that tests and replays decide what it is."""
+
+    def now(self) -> str:
+        """Return UTC time in ISO 8601 with microseconds and `Z`."""
+
+    def monotonic_seconds(self) -> float:
+        """Return seconds that never go back."""
+
+
+class Ids(Protocol):
+    """Fresh names."""
+
+    def session(self) -> SessionId:
+        """Return a session id nobody has."""
+
+
+class Journal(Protocol):
+    """The append-only log of one session, held by one writer."""
+
+    async def append(self, seq: int, time: str, event: Event) -> Recorded:
+        """Write the event durably (flush, fsync), return it with its hash; raise `StorageError`, `JournalError`."""
+
+    async def close(self) -> None:
+        """Give the lock back."""
+
+
+class Model(Protocol):
+    """A server that thinks."""
+
+    async def observe(self) -> ModelFacts:
+        """Wait until the server is ready and return what it says of itself; raise `ModelError`."""
+
+    def answer(self, request: ModelRequest) -> AsyncIterator[AnswerItem]:
+        """Stream an answer, ended by `AnswerEnd`; closing the iterator frees the server. Raises `ModelError`."""
+
+    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return the true token count of each text, or zeros where the server cannot count."""
+
+    async def close(self) -> None:
+        """Let go of the server; one that we started ends."""
+
+
+class Workspace(Protocol):
+    """A git worktree outside the user's checkout. Paths are repo-relative POSIX; refusals are `WorkspaceError`."""
+
+    @property
+    def facts(self) -> WorkspaceFacts:
+        """Where it is and what it started from."""
+
+    async def list_files(self) -> tuple[str, ...]:
+        """Return tracked and untracked-not-ignored files, sorted."""
+
+    async def read(self, path: str) -> FileContent | None:
+        """Return a regular file's content, None where there is none; raise for symlinks and paths that leave."""
+
+    async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
+        """Make all the changes or none, return the tree of `parent_tree` with them. Raises when a preimage moved."""
+
+    async def strays(self, tree: str) -> tuple[FileChange, ...]:
+        """Return how files differ from `tree` (untracked-not-ignored files that it lacks included)."""
+
+    async def put_back(self, tree: str, paths: Collection[str]) -> None:
+        """Make these paths what they are in `tree` (absent there: removed)."""
+
+    async def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:
+        """Keep all content under `refs/agent/<session>/<seq>`."""
+
+    async def restore(self, commit: CommitId) -> None:
+        """Make tracked and untracked-not-ignored files exactly those of the checkpoint or commit."""
+
+    async def commit(self, tree: str, message: str) -> CommitId:
+        """Commit `tree` on the task's branch on top of its base; raise if the branch was moved by somebody else."""
+
+    async def changes(self, tree: str) -> tuple[FileChange, ...]:
+        """Return how `tree` differs from the base."""
+
+    async def release(self, keep: bool) -> None:
+        """Give the task's lock back, and remove the worktree unless it is to be kept."""
+
+
+class Workspaces(Protocol):
+    """The user's repo, never touched, and the worktrees beside it."""
+
+    async def inspect(self) -> RepoFacts:
+        """Return the state of the user's checkout, running nothing that the repo configures; raise `RepoError`."""
+
+    async def free_branch(self, task: TaskId, session: SessionId) -> str:
+        """Return the branch for this session's work on the task: `agent/<task>`, with a suffix if that is taken."""
+
+    async def open(self, request: WorkspaceRequest) -> Workspace:
+        """Lock the task and make (or rebuild) its worktree; raise `LockedError` naming the holder, `WorkspaceError`."""
+
+    async def task_commit(self, task: TaskId) -> CommitId | None:
+        """Return the newest commit of the task on one of its branches that is not merged into HEAD, or None."""
+
+    async def merge(self, commit: CommitId, message: str) -> MergeOutcome:
+        """Bring the commit into the user's checked-out branch; raise with nothing changed on conflict or dirt."""
+
+    async def merge_obstacles(self, commit: CommitId) -> tuple[str, ...]:
+        """Return why a merge would be refused, one sentence each: conflicts, changed files in the way."""
+
+
+OnOutput = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line for `/bin/sh -c`, where and how long it may run (seconds), and what is added to its environment.
+
+    `environment` names are set over a clean environment. `writable` are absolute paths a sandbox leaves writable
+    besides `folder`.
+    """
+
+    line: str
+    folder: str
+    timeout_seconds: float
+    environment: Mapping[str, str]
+    writable: tuple[str, ...] = ()
+
+
+class Shell(Protocol):
+    """Runs commands in a sandbox where there is one; no descendant outlives a command."""
+
+    async def observe(self) -> SandboxFacts:
+        """Return how commands are confined, found out by a canary."""
+
+    async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
+        """Run to the end, the timeout or cancellation; output (stdout and stderr as they come) is bounded."""
+
+
+class Retriever(Protocol):
+    """Finds code. What it searches is the workspace's files as they are at the time of the search."""
+
+    async def search(self, workspace: Workspace, query: str, limit: int) -> tuple[Chunk, ...]:
+        """Return the best chunks, best first."""
+
+
+class Plans(Protocol):
+    """The plan's file."""
+
+    @property
+    def path(self) -> str:
+        """Where the plan is, relative to the repo."""
+
+    async def read(self) -> Plan:
+        """Return the plan; raise `PlanError` with file and line."""
+
+    async def set_status(self, task: TaskId, status: TaskStatus) -> None:
+        """Write one task's status, keeping everything else of the file to the byte where possible."""
+
+    async def add(self, tasks: Sequence[Task]) -> None:
+        """Append tasks, keeping comments and order."""
+
+
+class Memory(Protocol):
+    """Scratchpads."""
+
+    async def read_scratchpad(self, task: TaskId) -> str:
+        """Return the text, empty when there is none."""
+
+    async def write_scratchpad(self, task: TaskId, before: str, text: str) -> str:
+        """Replace `before` by `text` and return what now stands; a text changed meanwhile is merged, never lost."""
+
+
+class Skills(Protocol):
+    """Folders with a `SKILL.md`."""
+
+    async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
+        """Return these skills' texts in order; unknown names raise `ConfigError` naming the known ones."""

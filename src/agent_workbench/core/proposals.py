@@ -1,0 +1,83 @@
+"""What waits at a gate, and what was decided about it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.settings import GateKind
+
+
+@dataclass(frozen=True, slots=True)
+class Preimage:
+    """What a file held when the proposal was shown: SHA-256 of its bytes, empty when it did not exist."""
+
+    path: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An action at the gate.
+
+    `text` is what was asked for, verbatim: a diff, a command, a commit message, or JSON arguments. `diff` is what
+    would be applied or committed, computed by us and shown; only it is carried out. `commands` are what a check runs.
+    `special` lists paths that deserve a second look (CI, settings, deletions, renames).
+    """
+
+    id: ProposalId
+    kind: GateKind
+    tool: str
+    text: str
+    step: int
+    diff: str = ""
+    commands: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
+    preimages: tuple[Preimage, ...] = ()
+    purpose: CheckPurpose | None = None
+    edited: bool = False
+
+
+def shown_sha(proposal: Proposal) -> str:
+    """Return SHA-256 over what a gate shows of the proposal; an approval names it and counts for nothing else."""
+    parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands)
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Verdict(StrEnum):
+    """The answer at a gate."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    SKIP = "skip"
+    ABORT = "abort"
+
+
+class HunkFate(StrEnum):
+    """What became of a hunk at the gate."""
+
+    TAKEN = "taken"
+    LEFT = "left"
+    EDITED = "edited"
+
+
+@dataclass(frozen=True, slots=True)
+class HunkVerdict:
+    """The decision about one hunk of a diff."""
+
+    id: str
+    fate: HunkFate
+    reason: str = ""
+
+
+class ProposalStage(StrEnum):
+    """How far a proposal has come; `unknown`: it was started and its outcome was never recorded."""
+
+    WAITING = "waiting"
+    APPROVED = "approved"
+    REFUSED = "refused"
+    RUNNING = "running"
+    FINISHED = "finished"
+    UNKNOWN = "unknown"

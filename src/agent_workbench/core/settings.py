@@ -1,0 +1,156 @@
+"""The settings of a run as typed values; `config/` fills them from `.agent.yml`, environment and flags."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class GateKind(StrEnum):
+    """What a proposal is about; the keys of `approvals` in `.agent.yml`."""
+
+    READ = "read"
+    DIFF = "diff"
+    CHECK = "check"
+    COMMAND = "command"
+    COMMIT = "commit"
+    MERGE = "merge"
+
+
+class Approval(StrEnum):
+    """How proposals of a kind are decided: by themselves, by the user, or never."""
+
+    AUTO = "auto"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Which server thinks: a GGUF file to serve (`path`) or the address of one that runs (`url`)."""
+
+    path: str = ""
+    url: str = ""
+    name: str = ""
+    server: str = ""
+    context_tokens: int = 16384
+    api_key_env: str = ""
+    answer_seconds: float = 600.0
+    answer_tokens: int = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """The decision rule for each kind of proposal."""
+
+    read: Approval = Approval.AUTO
+    diff: Approval = Approval.ASK
+    check: Approval = Approval.ASK
+    command: Approval = Approval.ASK
+    commit: Approval = Approval.ASK
+    merge: Approval = Approval.ASK
+
+    def of(self, kind: GateKind) -> Approval:
+        """Return the rule for `kind`."""
+        match kind:
+            case GateKind.READ:
+                return self.read
+            case GateKind.DIFF:
+                return self.diff
+            case GateKind.CHECK:
+                return self.check
+            case GateKind.COMMAND:
+                return self.command
+            case GateKind.COMMIT:
+                return self.commit
+            case GateKind.MERGE:
+                return self.merge
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a task ends whether it is done or not."""
+
+    max_tool_calls_per_task: int = 30
+    max_reflexion_retries: int = 3
+    consecutive_failure_threshold: int = 5
+    command_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """Where plans, notes and sessions are kept, relative to the repo's root."""
+
+    dir: str = "memory"
+    plan: str = "plans/PLAN.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSettings:
+    """How much code is put before the model, and what is never indexed."""
+
+    top_n: int = 8
+    max_chunk_tokens: int = 400
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceSettings:
+    """Ignored things of the checkout that tests need, linked into the worktree."""
+
+    link: tuple[str, ...] = ()
+    keep: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSettings:
+    """Where skills are looked for (relative to the repo) and how many tokens they may take."""
+
+    dirs: tuple[str, ...] = ("skills",)
+    max_tokens: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """Whether commands may reach the network, and whether a missing sandbox stops the work."""
+
+    network: bool = False
+    require: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UiSettings:
+    """Theme of the workbench and keys the user has moved (action name to key)."""
+
+    theme: str = "textual-dark"
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+DEFAULT_TOOLS = (
+    "read_file",
+    "list_files",
+    "grep",
+    "search_code",
+    "write_diff",
+    "run_tests",
+    "static_analyze",
+    "note",
+    "finish",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that `.agent.yml` can say, with its defaults."""
+
+    model: ModelSettings = field(default_factory=ModelSettings)
+    python: str = ""
+    test_command: str = ""
+    lint_command: str = ""
+    tools_allowed: tuple[str, ...] = DEFAULT_TOOLS
+    approvals: Approvals = field(default_factory=Approvals)
+    limits: Limits = field(default_factory=Limits)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    retrieval: RetrievalSettings = field(default_factory=RetrievalSettings)
+    workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
+    skills: SkillSettings = field(default_factory=SkillSettings)
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
+    ui: UiSettings = field(default_factory=UiSettings)

@@ -1,0 +1,132 @@
+"""What a session's events amount to: the one value that panes, prompts and reports are made from."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed, regressions
+from agent_workbench.core.events import (
+    ActionDecided,
+    ModelAnswered,
+    PromptBuilt,
+    Recorded,
+    SessionConfigured,
+    SkillText,
+    TroubleMet,
+)
+from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.model import AnswerFigures, ModelFacts
+from agent_workbench.core.plan import Plan, TaskStatus
+from agent_workbench.core.proposals import Proposal, ProposalStage
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
+
+NO_SESSION = SessionId("")
+NO_COMMIT = CommitId("")
+
+
+class Phase(StrEnum):
+    """Where a task's run stands; together with the open proposal it says what comes next."""
+
+    BASELINE = "baseline"
+    RETRIEVING = "retrieving"
+    STEPPING = "stepping"
+    CHECKING = "checking"
+    REFLECTING = "reflecting"
+    COMMITTING = "committing"
+    ROLLING_BACK = "rolling_back"
+    CLOSING = "closing"
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """One task being worked on in one workspace.
+
+    `tree` is the git tree of everything approved so far, `checked_tree` the one the last checks saw. `history` holds
+    every event since the task started; prompts and the transcript are made from it. `working_seconds` counts answers
+    and actions, not the time spent waiting at gates.
+    """
+
+    task: TaskId
+    workspace: WorkspaceFacts
+    checks: tuple[str, ...]
+    required: int
+    skills: tuple[SkillText, ...] = ()
+    phase: Phase = Phase.BASELINE
+    tree: str = ""
+    checked_tree: str = ""
+    step: int = 0
+    history: tuple[Recorded, ...] = ()
+    proposal: Proposal | None = None
+    stage: ProposalStage = ProposalStage.FINISHED
+    decision: ActionDecided | None = None
+    answer: ModelAnswered | None = None
+    baseline: tuple[CheckResult, ...] | None = None
+    results: tuple[CheckResult, ...] | None = None
+    check_purpose: CheckPurpose = CheckPurpose.AFTER_DIFF
+    tool_calls: int = 0
+    failures: int = 0
+    reflexions: int = 0
+    tokens: int = 0
+    working_seconds: float = 0.0
+    checkpoint: Checkpoint | None = None
+    commit: CommitId | None = None
+    merged: MergeOutcome | None = None
+    status: TaskStatus | None = None
+    reason: str = ""
+
+    @property
+    def waiting(self) -> Proposal | None:
+        """The proposal that waits at the gate, if one does."""
+        return self.proposal if self.proposal is not None and self.stage is ProposalStage.WAITING else None
+
+    @property
+    def changed(self) -> bool:
+        """True when something was approved that is not in the base."""
+        return self.tree != self.workspace.tree
+
+    def acceptable(self, results: tuple[CheckResult, ...]) -> bool:
+        """True when the required checks pass and none of the others is worse than in the baseline."""
+        if self.baseline is None:
+            return all_passed(results)
+        return all_passed(results[: self.required]) and not regressions(self.baseline, results)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """Everything a session's journal amounts to up to `seq` (-1: nothing yet)."""
+
+    session: SessionId = NO_SESSION
+    repo: str = ""
+    base: CommitId = NO_COMMIT
+    parent: SessionId | None = None
+    parent_seq: int | None = None
+    seq: int = -1
+    time: str = ""
+    hash: str = ""
+    config: SessionConfigured | None = None
+    plan: Plan = field(default_factory=Plan)
+    plan_path: str = ""
+    model: ModelFacts | None = None
+    trouble: TroubleMet | None = None
+    always: tuple[GateKind, ...] = ()
+    scratchpads: tuple[tuple[TaskId, str], ...] = ()
+    run: TaskRun | None = None
+    past: tuple[TaskRun, ...] = ()
+    prompt: PromptBuilt | None = None
+    figures: AnswerFigures = field(default_factory=AnswerFigures)
+    left: str = ""
+
+    def scratchpad(self, task: TaskId) -> str:
+        """Return the text of a task's scratchpad as it was recorded last."""
+        return dict(self.scratchpads).get(task, "")
+
+    def run_of(self, task: TaskId) -> TaskRun | None:
+        """Return the newest run of a task in this session."""
+        runs = (*self.past, self.run) if self.run else self.past
+        return next((run for run in reversed(runs) if run.task == task), None)
+
+    @property
+    def unfinished(self) -> bool:
+        """True when a task was started here and is not over."""
+        return self.run is not None and self.run.phase is not Phase.OVER

@@ -1,0 +1,82 @@
+"""Facts about the user's repo and the worktree a task is done in."""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.ids import CommitId, SessionId, TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class RepoFacts:
+    """The user's checkout as it stands: `head` is the commit, `branch` empty when detached."""
+
+    root: str
+    git_dir: str
+    common_dir: str
+    head: CommitId
+    branch: str
+    dirty_paths: tuple[str, ...] = ()
+    untracked_paths: tuple[str, ...] = ()
+    shallow: bool = False
+    submodules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRequest:
+    """Which worktree is wanted. `branch` is a full short name such as `agent/T-1`; `base` the commit it starts from."""
+
+    session: SessionId
+    task: TaskId
+    branch: str
+    base: CommitId
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFacts:
+    """A worktree that is ready: `tree` is the tree of approved content."""
+
+    path: str
+    branch: str
+    base: CommitId
+    tree: str
+    linked: tuple[str, ...] = ()
+    rebuilt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The exact content of a workspace, kept under `ref` as `commit`; `journal` is what its message names."""
+
+    ref: str
+    commit: CommitId
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOutcome:
+    """What a merge did to the user's branch: `how` is `fast-forward` or `merge`."""
+
+    commit: CommitId
+    into: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """A command that ran: `exit_code` None when it was stopped, `reason` then says why (timeout, cancelled)."""
+
+    exit_code: int | None
+    output: str
+    seconds: float
+    cut_bytes: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxFacts:
+    """How commands are confined: `kind` is `bwrap` or `none`; `why` says what is missing."""
+
+    kind: str
+    holds: bool
+    network: bool
+    why: str = ""
