@@ -108,7 +108,7 @@ class Plan:
 
 
 def check_plan(plan: Plan) -> tuple[str, ...]:
-    """Return what is wrong with the plan as a whole, a sentence each: repeated ids, unknown or circular dependencies."""
+    """Return what is wrong with the plan, a sentence each: repeated ids, unknown and circular dependencies."""
     problems = []
     ids = [task.id for task in plan.tasks]
     problems += [f"task id {each} stands {ids.count(each)} times" for each in dict.fromkeys(ids) if ids.count(each) > 1]
