@@ -6,6 +6,7 @@ STAMP  := $(VENV)/.setup-stamp
 # Passed on to what a target runs: `make run ARGS=--headless`, `make test ARGS=tests/core`.
 ARGS   ?=
 
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # With no home there is no place for pip's cache, and `/.cache` is not ours.
 ifeq ($(strip $(HOME)),)
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/pip-cache

@@ -5,9 +5,14 @@ from collections.abc import Generator, Iterator
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import settings
 
 # A skip may stand in CI only if the machine cannot do better; it says so with this beginning.
 MACHINE_LACKS = "machine lacks:"
+
+# No deadline for a single example: the machine may be busy, and every test has its timeout.
+settings.register_profile("workbench", deadline=None, print_blob=True)
+settings.load_profile("workbench")
 
 
 @pytest.fixture(autouse=True)

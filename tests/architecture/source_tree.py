@@ -1,7 +1,7 @@
 """The source tree as the architecture tests see it: modules, their syntax and what they import."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -90,3 +90,9 @@ def _nodes_run_at_import(node: ast.AST) -> Iterator[ast.AST]:
 def modules() -> list[Module]:
     """Return every module of ours, in order of path."""
     return [Module(path) for path in sorted((SOURCE / PACKAGE).rglob("*.py"))]
+
+
+def expect_none(findings: Iterable[str]) -> None:
+    """Fail with every finding on a line of its own."""
+    found = list(findings)
+    assert not found, "\n" + "\n".join(found)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.architecture.source_tree import ROOT
+from tests.architecture.source_tree import ROOT, expect_none
 
 # Spelled apart, or this file would find itself.
 PLACES = re.compile(r"(?<![\w.~*-])/" + r"(?:work|root|opt/pypi[\w-]*)/|\.py" + r"env/versions|file:" + r"///\w")
@@ -42,4 +42,4 @@ def test_no_file_names_this_machine() -> None:
         text = path.read_bytes().decode("utf-8", errors="replace")
         found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in PLACES.finditer(text)]
         found += [f"{path.relative_to(ROOT)}: {host}" for host in hosts if host in text]
-    assert found == []
+    expect_none(found)

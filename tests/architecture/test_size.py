@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.architecture.source_tree import PACKAGE, SOURCE, Module, modules
+from tests.architecture.source_tree import PACKAGE, SOURCE, Module, expect_none, modules
 
 MODULE_LINES = 400
 BOOTSTRAP_LINES = 150
@@ -33,20 +33,18 @@ def _over_budget(module: Module) -> list[str]:
 
 
 def test_nothing_is_larger_than_its_budget() -> None:
-    assert [line for module in modules() for line in _over_budget(module)] == []
+    expect_none(line for module in modules() for line in _over_budget(module))
 
 
 def test_no_module_has_an_empty_name() -> None:
-    assert [module.where for module in modules() if EMPTY_NAMES & set(module.name.split("."))] == []
+    expect_none(module.where for module in modules() if EMPTY_NAMES & set(module.name.split(".")))
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    assert [module.where for module in modules() if not ast.get_docstring(module.tree)] == []
+    expect_none(module.where for module in modules() if not ast.get_docstring(module.tree))
 
 
 def test_every_folder_with_modules_is_a_package() -> None:
     # Import-linter does not see into a folder without `__init__.py`, so its contracts would not hold there.
-    folders = {module.path.parent for module in modules()}
-    assert [
-        str(folder.relative_to(SOURCE)) for folder in sorted(folders) if not (folder / "__init__.py").exists()
-    ] == []
+    folders = sorted({module.path.parent for module in modules()})
+    expect_none(str(folder.relative_to(SOURCE)) for folder in folders if not (folder / "__init__.py").exists())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.architecture.source_tree import PACKAGE, Import, Module, modules
+from tests.architecture.source_tree import PACKAGE, Import, Module, expect_none, modules
 
 # The longest matching prefix decides, so that a package inside another may have more, or less, than the one around it.
 ALLOWED: dict[str, set[str]] = {
@@ -81,24 +81,23 @@ def _violations(module: Module) -> Iterator[str]:
 
 
 def test_libraries_are_used_only_where_they_are_allowed() -> None:
-    assert [line for module in modules() for line in _violations(module)] == []
+    expect_none(line for module in modules() for line in _violations(module))
 
 
 @pytest.mark.parametrize("layer", ["core", "engine"])
 def test_the_clock_is_read_through_its_port(layer: str) -> None:
-    found = [
+    expect_none(
         f"{module.where}:{node.lineno}: {ast.unparse(node)}"
         for module in modules()
         if module.name.startswith(f"{PACKAGE}.{layer}")
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(tuple(CLOCK_CALLS))
-    ]
-    assert found == []
+    )
 
 
 @pytest.mark.parametrize("layer", ["core", "tui"])
 def test_files_are_not_opened_in(layer: str) -> None:
-    found = [
+    expect_none(
         f"{module.where}:{node.lineno}"
         for module in modules()
         if module.name.startswith(f"{PACKAGE}.{layer}")
@@ -111,5 +110,4 @@ def test_files_are_not_opened_in(layer: str) -> None:
                 and node.func.attr in {"read_bytes", "read_text", "write_bytes", "write_text"}
             )
         )
-    ]
-    assert found == []
+    )
