@@ -261,6 +261,13 @@ class ActionDecided:
     preimages: tuple[Preimage, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class AbortAsked:
+    """The user gave the task up while nothing waited at the gate."""
+
+    reason: str
+
+
 # --- work: what was done
 
 
@@ -375,7 +382,7 @@ PlanEvent = PlanRead | TaskStatusChanged | ScratchpadChanged
 StepEvent = (
     TaskStarted | CodeRetrieved | PromptBuilt | ModelAnswered | ModelInterrupted | ActionRejected | ReflexionNoted
 )
-GateEvent = ActionProposed | ProposalReplaced | ActionDecided
+GateEvent = ActionProposed | ProposalReplaced | ActionDecided | AbortAsked
 WorkEvent = (
     ActionStarted
     | ActionFinished

@@ -40,6 +40,14 @@ class Proposal:
     edited: bool = False
 
 
+CHECKS = "checks"
+COMMIT = "commit"
+MERGE = "merge"
+KEEP_CHANGES = "keep_changes"
+OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES})
+"""Tools that the workbench itself proposes; they do not count as calls of the model."""
+
+
 def shown_sha(proposal: Proposal) -> str:
     """Return SHA-256 over what a gate shows of the proposal; an approval names it and counts for nothing else."""
     parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands)

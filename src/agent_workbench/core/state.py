@@ -64,6 +64,7 @@ class TaskRun:
     baseline: tuple[CheckResult, ...] | None = None
     results: tuple[CheckResult, ...] | None = None
     check_purpose: CheckPurpose = CheckPurpose.AFTER_DIFF
+    prompt_parts: int = 0
     tool_calls: int = 0
     failures: int = 0
     reflexions: int = 0

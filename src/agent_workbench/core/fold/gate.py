@@ -4,12 +4,10 @@ from dataclasses import replace
 from typing import assert_never
 
 from agent_workbench.core.checks import CheckPurpose
-from agent_workbench.core.events import ActionDecided, ActionProposed, GateEvent, ProposalReplaced
-from agent_workbench.core.proposals import Proposal, ProposalStage, Verdict
+from agent_workbench.core.events import AbortAsked, ActionDecided, ActionProposed, GateEvent, ProposalReplaced
+from agent_workbench.core.proposals import OURS, Proposal, ProposalStage, Verdict
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase, SessionState, TaskRun
-
-OURS = "workbench"
 
 
 def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
@@ -19,7 +17,7 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
         return state
     match event:
         case ActionProposed():
-            calls = run.tool_calls + int(event.proposal.tool != OURS)
+            calls = run.tool_calls + int(event.proposal.tool not in OURS)
             proposed = replace(
                 run,
                 proposal=event.proposal,
@@ -33,6 +31,8 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
             return replace(state, run=replace(run, proposal=event.proposal, stage=ProposalStage.WAITING))
         case ActionDecided():
             return replace(state, run=_decided(run, event))
+        case AbortAsked():
+            return replace(state, trouble=None, run=replace(run, phase=Phase.ROLLING_BACK, reason=event.reason))
     assert_never(event)
 
 

@@ -29,7 +29,9 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case CodeRetrieved():
             return replace(state, run=replace(run, phase=Phase.STEPPING))
         case PromptBuilt():
-            return replace(state, prompt=event, run=replace(run, step=event.step))
+            return replace(
+                state, prompt=event, run=replace(run, step=event.step, prompt_parts=run.prompt_parts + len(event.parts))
+            )
         case ModelAnswered():
             costed = _costed(run, event.figures)
             return replace(state, figures=event.figures, run=replace(costed, answer=event))
