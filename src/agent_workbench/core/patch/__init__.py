@@ -1,0 +1,45 @@
+"""Diffs as values: read and held to their bounds, applied to contents, picked apart by hunk, and written again."""
+
+from agent_workbench.core.patch.apply import apply_patch
+from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.identify import content_hash, file_id, hunk_id, patch_hash, takeable_ids
+from agent_workbench.core.patch.parse import parse_patch
+from agent_workbench.core.patch.render import patch_stat, render_changes, render_patch
+from agent_workbench.core.patch.select import keep_hunks
+from agent_workbench.core.patch.special import special_paths
+from agent_workbench.core.patch.values import (
+    FileChange,
+    FileContent,
+    FileOperation,
+    FilePatch,
+    Hunk,
+    HunkLine,
+    LineKind,
+    Patch,
+    PatchBounds,
+)
+
+__all__ = [
+    "FileChange",
+    "FileContent",
+    "FileOperation",
+    "FilePatch",
+    "Hunk",
+    "HunkLine",
+    "LineKind",
+    "Patch",
+    "PatchBounds",
+    "apply_patch",
+    "content_hash",
+    "file_id",
+    "hunk_id",
+    "keep_hunks",
+    "matches_glob",
+    "parse_patch",
+    "patch_hash",
+    "patch_stat",
+    "render_changes",
+    "render_patch",
+    "special_paths",
+    "takeable_ids",
+]
