@@ -1,0 +1,113 @@
+"""The shapes in which servers say that something is wrong, turned into our errors."""
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from agent_workbench.adapters.llama_cpp.json_values import JsonObject, number_at, object_at, text_at
+from agent_workbench.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
+
+# How llama.cpp (now and in older builds) and others put it that a prompt is too long.
+_OVERFLOW_TYPES = {"exceed_context_size_error", "context_length_exceeded"}
+_OVERFLOW = re.compile(
+    r"exceeds? the (available |maximum )?context|maximum context length"
+    r"|context (size|length|window) (was |has been )?exceeded"
+    r"|(prompt|input|request) (is|was)? ?too long",
+    re.IGNORECASE,
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
+_MESSAGE_LENGTH = 300
+
+OVERFLOW_ADVICE = "shorten the task's context, or serve the model with a larger one (model.context_tokens)"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a server said is wrong: HTTP status (0 inside a stream), kind, message, and the tokens of an overflow."""
+
+    status: int
+    kind: str
+    message: str
+    prompt_tokens: int = 0
+    context_tokens: int = 0
+
+    @property
+    def passes(self) -> bool:
+        """Whether asking again later may help: the server loads its model, or has too much to do."""
+        return self.status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}
+
+    @property
+    def is_overflow(self) -> bool:
+        """Whether the prompt was too long."""
+        return self.kind in _OVERFLOW_TYPES or bool(_OVERFLOW.search(self.message))
+
+
+def fault_in(status: int, body: JsonObject | None, *, secret: str = "") -> Fault:
+    """Return what `body` (None: it was no JSON object) tells; `secret` never shows in it."""
+    error = object_at(body or {}, "error")
+    kind = text_at(error, "type") or text_at(error, "code")
+    if text_at(error, "code") in _OVERFLOW_TYPES:
+        kind = text_at(error, "code")
+    message = text_at(error, "message") or text_at(body or {}, "error") or text_at(body or {}, "message")
+    if secret:
+        message = message.replace(secret, "…")
+    return Fault(
+        status=status or number_at(error, "code"),
+        kind=kind,
+        message=_CONTROL.sub(" ", message)[:_MESSAGE_LENGTH].strip(),
+        prompt_tokens=number_at(error, "n_prompt_tokens"),
+        context_tokens=number_at(error, "n_ctx"),
+    )
+
+
+def error_of(fault: Fault, address: str, *, partial: str = "") -> ModelError:
+    """Return the error for `fault` of the server at `address`; `partial` is the answer so far."""
+    said = f": {fault.message}" if fault.message else ""
+    if fault.is_overflow:
+        return overflow(said, fault.prompt_tokens, fault.context_tokens)
+    match fault.status:
+        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+            return ModelRefused(
+                f"the server at {address} refuses the API key ({fault.status}){said}",
+                advice="put the key into the environment variable that model.api_key_env names",
+            )
+        case HTTPStatus.NOT_FOUND | HTTPStatus.METHOD_NOT_ALLOWED:
+            return ModelRefused(
+                f"the server at {address} has no such route or model ({fault.status}){said}",
+                advice="check model.url and model.name; the address goes without /v1/chat/completions",
+            )
+        case HTTPStatus.NOT_IMPLEMENTED:
+            return ModelRefused(
+                f"the server at {address} was started without something that is needed ({fault.status}){said}",
+                advice="start it with the flag it names",
+            )
+        case HTTPStatus.TOO_MANY_REQUESTS:
+            return ModelUnavailable(
+                f"the server at {address} had no time for this request (429){said}",
+                advice="try again later, or raise model.answer_seconds",
+                partial=partial,
+            )
+        case status if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return ModelRefused(
+                f"the server at {address} will not take the request ({status}){said}",
+                advice="its log says more"
+                if "grammar" not in fault.message
+                else "a newer llama.cpp may know this grammar",
+            )
+        case status:
+            return ModelUnavailable(
+                f"the server at {address} failed ({status or 'in the middle of its answer'}){said}",
+                advice="its log says why; try again when it is well",
+                partial=partial,
+            )
+
+
+def overflow(said: str, prompt_tokens: int, context_tokens: int) -> ContextOverflow:
+    """Return the error for a prompt of `prompt_tokens` in a context of `context_tokens` (0: not known)."""
+    sizes = f" ({prompt_tokens} tokens in {context_tokens})" if prompt_tokens and context_tokens else ""
+    return ContextOverflow(
+        f"the prompt does not fit into the model's context{sizes}{said}",
+        prompt_tokens=prompt_tokens,
+        context_tokens=context_tokens,
+        advice=OVERFLOW_ADVICE,
+    )

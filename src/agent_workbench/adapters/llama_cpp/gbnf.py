@@ -1,0 +1,66 @@
+"""Grammars in llama.cpp's GBNF notation: the one of a single sentence, and room for a thought before an answer."""
+
+import re
+from enum import StrEnum
+
+from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_START
+from agent_workbench.core.errors import UsageError
+
+# Text in quotes, a set of characters, a comment: what may hold the name of a rule without meaning it. Then names.
+_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[A-Za-z0-9-]+', re.DOTALL)
+_NAME = re.compile(r"[A-Za-z0-9-]+")
+# Any text that does not end the thought: `</th` is the longest beginning of its end that is turned away.
+_THOUGHT = r'( [^<] | "<"+ ( [^/<] | "/" ( [^t<] | "t" ( [^h<] | "h" [^i<] ) ) ) )*'
+
+
+class Thinking(StrEnum):
+    """What a chat template does about thoughts: nothing, it opens one itself, or it lets the model open one."""
+
+    NONE = "none"
+    OPENED = "opened"
+    OFFERED = "offered"
+
+
+def sentence_grammar(text: str) -> str:
+    """Return the grammar whose only sentence is `text`; raise `UsageError` for what no grammar can hold."""
+    return f"root ::= {literal(text)}\n"
+
+
+def literal(text: str) -> str:
+    """Return `text` as a GBNF literal; raise `UsageError` for NUL and lone surrogates."""
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError(f"{text[:60]!r} holds a character that no grammar can: NUL or half of a surrogate pair")
+    return '"' + "".join(_escaped(letter) for letter in text) + '"'
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return "\\" + letter
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    if code <= 0xFF:
+        return f"\\x{code:02X}"
+    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+
+
+def with_prefix(grammar: str, prefix: str) -> str:
+    """Return a grammar for whatever fits `prefix` (the right side of a rule) followed by what fits `grammar`."""
+    names = set(_NAME.findall(grammar))
+    inner = "answer"
+    while inner in names:
+        inner += "-x"
+    renamed = _TOKENS.sub(lambda found: inner if found[0] == "root" else found[0], grammar)
+    return f"root ::= {prefix} {inner}\n{renamed}"
+
+
+def with_thought(grammar: str, thinking: Thinking) -> str:
+    """Return `grammar` with room for a thought where the template asks for one, or the answer is taken for it."""
+    ending = f'{_THOUGHT} {literal(THOUGHT_END)} "\\n"? "\\n"?'
+    match thinking:
+        case Thinking.NONE:
+            return grammar
+        case Thinking.OPENED:
+            return with_prefix(grammar, ending)
+        case Thinking.OFFERED:
+            return with_prefix(grammar, f"( {literal(THOUGHT_START)} {ending} )?")

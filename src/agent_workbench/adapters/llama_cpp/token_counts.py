@@ -1,0 +1,52 @@
+"""True token counts, asked of the server once for each text."""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.faults import error_of
+from agent_workbench.adapters.llama_cpp.json_values import list_at
+
+_MOST_REMEMBERED = 10_000
+_AT_ONCE = 4
+_SECONDS = 30.0
+
+
+class TokenCounts:
+    """Counts over `/tokenize`, the latest 10,000 of them remembered by the text's hash."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._known: OrderedDict[bytes, int] = OrderedDict()
+        self._turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def of(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return how many tokens each text has; raise `ModelError`."""
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        counts = {key: self._known[key] for key in keys if key in self._known}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in counts}
+        try:
+            async with asyncio.TaskGroup() as group:
+                asked = {key: group.create_task(self._ask(text)) for key, text in missing.items()}
+        except ExceptionGroup as several:
+            # One failure cancels the others; the first says what is wrong.
+            raise several.exceptions[0] from None
+        counts |= {key: task.result() for key, task in asked.items()}
+        for key in keys:
+            self._known[key] = counts[key]
+            self._known.move_to_end(key)
+        while len(self._known) > _MOST_REMEMBERED:
+            self._known.popitem(last=False)
+        return tuple(counts[key] for key in keys)
+
+    async def _ask(self, text: str) -> int:
+        if not text:
+            return 0
+        async with self._turn:
+            deadline = asyncio.get_running_loop().time() + _SECONDS
+            reply = await self._endpoint.post("/tokenize", {"content": text}, deadline)
+        if not reply.ok:
+            raise error_of(self._endpoint.fault(reply), self._endpoint.address)
+        return len(list_at(reply.json or {}, "tokens"))

@@ -1,0 +1,189 @@
+"""Turns the bytes of a streamed chat completion into the items of an answer."""
+
+import re
+from collections.abc import Iterator
+
+from agent_workbench.adapters.llama_cpp.faults import error_of, fault_in, overflow
+from agent_workbench.adapters.llama_cpp.json_values import (
+    JsonObject,
+    first_at,
+    number_at,
+    object_at,
+    parse_object,
+    real_at,
+    text_at,
+)
+from agent_workbench.core.errors import ModelRefused, ModelUnavailable
+from agent_workbench.core.model import AnswerEnd, AnswerFigures, AnswerItem, PromptProgress, StopCause, TextDelta
+
+# What a stream may hold besides its tokens, and for each token: the event around it is about 300 bytes.
+_FIXED_BYTES = 2_000_000
+_BYTES_PER_TOKEN = 4_000
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class SurrogateJoiner:
+    """Joins characters whose two UTF-16 halves came in two pieces; a half without its other becomes U+FFFD."""
+
+    def __init__(self) -> None:
+        self._waiting = ""
+
+    def feed(self, text: str) -> str:
+        """Return what can be shown of all text so far that was not returned yet."""
+        text = self._waiting + text
+        self._waiting = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
+        whole = text.removesuffix(self._waiting) if self._waiting else text
+        return _joined(whole)
+
+    def rest(self) -> str:
+        """Return what still waited for its other half."""
+        waiting, self._waiting = self._waiting, ""
+        return _joined(waiting)
+
+
+def _joined(text: str) -> str:
+    if not _LONE_SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+class AnswerReader:
+    """Reads one stream: `feed` bytes as they come, then ask for the `end`.
+
+    `address` names the server in errors, `secret` never shows in them. With `strip_newlines` those before the answer
+    are dropped: they belong to the thought.
+    """
+
+    def __init__(self, address: str, answer_tokens: int, *, secret: str = "", strip_newlines: bool = False) -> None:
+        self.done = False
+        self._address = address
+        self._secret = secret
+        self._most_bytes = _FIXED_BYTES + _BYTES_PER_TOKEN * answer_tokens
+        self._bytes = 0
+        self._line = b""
+        self._pieces: list[str] = []
+        self._joiner = SurrogateJoiner()
+        self._thought: list[str] = []
+        self._strip_newlines = strip_newlines
+        self._finish = ""
+        self._events = 0
+        self._figures = AnswerFigures()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the server said why its answer ends; what may come after that are figures."""
+        return self.done or bool(self._finish)
+
+    def feed(self, data: bytes) -> Iterator[AnswerItem]:
+        """Yield what the next bytes of the stream hold; raise `ModelError` for an error among them, or for too many."""
+        self._bytes += len(data)
+        if self._bytes > self._most_bytes:
+            raise ModelUnavailable(
+                f"the server at {self._address} goes on and on: more than {self._most_bytes} bytes for one answer",
+                advice="check that it obeys max_tokens",
+                partial=self.partial,
+            )
+        *lines, self._line = (self._line + data).split(b"\n") if b"\n" in data else [self._line + data]
+        for line in lines:
+            yield from self._event(line.strip())
+
+    def whole(self, body: JsonObject) -> Iterator[AnswerItem]:
+        """Yield what an answer that was not streamed holds."""
+        yield from self._take(body)
+
+    @property
+    def partial(self) -> str:
+        """The answer so far."""
+        return "".join(self._pieces)
+
+    def end(self) -> Iterator[AnswerItem]:
+        """Yield what is left and `AnswerEnd`; raise `ModelUnavailable` for a cut stream, `ContextOverflow` for none."""
+        line, self._line = self._line, b""
+        if self._whole(line):
+            yield from self._event(line.strip())
+        if not self._events:
+            raise overflow(": the server answered with nothing", 0, 0)
+        if not self.finished:
+            raise ModelUnavailable(
+                f"the answer of the server at {self._address} broke off",
+                advice="its log says why; what had come is kept",
+                partial=self.partial,
+            )
+        rest = self._joiner.rest()
+        if not self._pieces and not rest and self._finish != "length":
+            # The server took the whole answer for a thought: its template has marks that nobody told us of.
+            rest = _joined("".join(self._thought))
+        if rest:
+            yield self._piece(rest)
+        yield AnswerEnd(StopCause.LENGTH if self._finish == "length" else StopCause.END, self._figures)
+
+    def _whole(self, line: bytes) -> bool:
+        """Whether a last line without its end is whole nevertheless."""
+        value = line.partition(b":")[2].strip()
+        return value == b"[DONE]" or parse_object(value) is not None
+
+    def _event(self, line: bytes) -> Iterator[AnswerItem]:
+        field, _, value = line.partition(b":")
+        if self.done or field not in {b"data", b"error"}:
+            return
+        if value.strip() == b"[DONE]":
+            self.done = True
+            return
+        event = parse_object(value)
+        if event is None:
+            raise ModelUnavailable(
+                f"the server at {self._address} sent something that is no JSON: {value[:60]!r}",
+                advice="check that model.url is the address of a llama.cpp or OpenAI-compatible server",
+                partial=self.partial,
+            )
+        yield from self._take({"error": event} if field == b"error" else event)
+
+    def _take(self, event: JsonObject) -> Iterator[AnswerItem]:
+        self._events += 1
+        if event.get("error"):
+            raise error_of(fault_in(0, event, secret=self._secret), self._address, partial=self.partial)
+        if progress := object_at(event, "prompt_progress"):
+            yield PromptProgress(
+                number_at(progress, "processed"), number_at(progress, "total"), number_at(progress, "cache")
+            )
+        choice = first_at(event, "choices")
+        # A whole answer has a message where a streamed one has its next piece.
+        delta = object_at(choice, "delta") or object_at(choice, "message")
+        self._thought.append(text_at(delta, "reasoning_content"))
+        if text := self._shown(text_at(delta, "content")):
+            yield self._piece(text)
+        self._finish = text_at(choice, "finish_reason") or self._finish
+        if self._finish == "content_filter":
+            raise ModelRefused(f"the server at {self._address} withholds its answer (content_filter)")
+        self._figures = _figures(event, self._figures)
+
+    def _shown(self, text: str) -> str:
+        if self._strip_newlines and not self._pieces:
+            text = text.lstrip("\n")
+        return self._joiner.feed(text)
+
+    def _piece(self, text: str) -> TextDelta:
+        self._pieces.append(text)
+        return TextDelta(text)
+
+
+def _figures(event: JsonObject, before: AnswerFigures) -> AnswerFigures:
+    """Return the figures in `event`: llama.cpp's own if it has them, else those every server sends, else `before`."""
+    if timings := object_at(event, "timings"):
+        cached = number_at(timings, "cache_n")
+        return AnswerFigures(
+            prompt_tokens=cached + number_at(timings, "prompt_n"),
+            cached_tokens=cached,
+            answer_tokens=number_at(timings, "predicted_n"),
+            prompt_seconds=real_at(timings, "prompt_ms") / 1000,
+            answer_seconds=real_at(timings, "predicted_ms") / 1000,
+        )
+    if usage := object_at(event, "usage"):
+        return AnswerFigures(
+            prompt_tokens=number_at(usage, "prompt_tokens"),
+            cached_tokens=number_at(object_at(usage, "prompt_tokens_details"), "cached_tokens"),
+            answer_tokens=number_at(usage, "completion_tokens"),
+            prompt_seconds=before.prompt_seconds,
+            answer_seconds=before.answer_seconds,
+        )
+    return before
