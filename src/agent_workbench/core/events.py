@@ -10,7 +10,7 @@ from typing import ClassVar
 from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.plan import Plan, TaskStatus
+from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import HunkVerdict, Preimage, Proposal, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approvals, GateKind, Limits
@@ -143,15 +143,17 @@ class SkillText:
 
 @dataclass(frozen=True, slots=True)
 class TaskStarted:
-    """A task got its workspace.
+    """A task got its workspace. `definition` and `tools` are what this run goes by, whatever becomes of the plan.
 
     `checks` are its acceptance commands, the repo's test command and lint, in order. The first `required` must pass;
     the others must not get worse than they were before the change.
     """
 
     task: TaskId
+    definition: Task
     workspace: WorkspaceFacts
     checks: tuple[str, ...]
+    tools: tuple[str, ...] = ()
     required: int = 0
     skills: tuple[SkillText, ...] = ()
 

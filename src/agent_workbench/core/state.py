@@ -15,7 +15,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts
-from agent_workbench.core.plan import Plan, TaskStatus
+from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
@@ -48,9 +48,11 @@ class TaskRun:
     """
 
     task: TaskId
+    definition: Task
     workspace: WorkspaceFacts
     checks: tuple[str, ...]
     required: int
+    tools: tuple[str, ...] = ()
     skills: tuple[SkillText, ...] = ()
     phase: Phase = Phase.BASELINE
     tree: str = ""

@@ -59,9 +59,11 @@ def _started(state: SessionState, event: TaskStarted) -> SessionState:
     past = state.past if state.run is None else (*state.past, state.run)
     run = TaskRun(
         task=event.task,
+        definition=event.definition,
         workspace=event.workspace,
         checks=event.checks,
         required=event.required,
+        tools=event.tools,
         skills=event.skills,
         phase=Phase.BASELINE if event.checks else Phase.RETRIEVING,
         tree=event.workspace.tree,
