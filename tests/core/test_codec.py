@@ -1,0 +1,173 @@
+import dataclasses
+import json
+import math
+import re
+import typing
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+
+from agent_workbench.core import events as e
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.codec import JsonObject, change_texts, decode_event, encode_event, event_classes, kind_of
+from agent_workbench.core.errors import JournalError
+from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.proposals import Verdict
+from tests.strategies import events
+
+
+@given(events())
+def test_what_goes_in_comes_out(event: e.Event) -> None:
+    kind, body = encode_event(event)
+    assert decode_event(kind, json.loads(json.dumps(body, allow_nan=False))) == event
+
+
+@given(events())
+def test_the_types_of_what_comes_out_are_exact(event: e.Event) -> None:
+    # A plain string equals its enumeration, a 1 its 1.0: equality alone would not tell.
+    again = decode_event(*encode_event(event))
+    assert repr(again) == repr(event)
+
+
+def test_every_event_class_has_its_kind() -> None:
+    assert len(event_classes()) == len(typing.get_args(e.Event))
+    assert event_classes()["session_started"] is e.SessionStarted
+    assert kind_of(e.TestsFinished) == "tests_finished"
+
+
+def _dataclasses_of(hint: object) -> set[type]:
+    found: set[type] = set()
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        found.add(hint)
+        for each in typing.get_type_hints(hint).values():
+            found |= _dataclasses_of(each)
+    for argument in typing.get_args(hint):
+        found |= _dataclasses_of(argument)
+    return found
+
+
+def test_no_value_looks_like_a_blob() -> None:
+    # The journal puts {"blob": ..., "bytes": ...} in place of long texts.
+    for cls in _dataclasses_of(e.Event):
+        assert {field.name for field in dataclasses.fields(cls)} != {"blob", "bytes"}
+
+
+def test_a_missing_field_takes_its_default() -> None:
+    assert decode_event("session_resumed", {}) == e.SessionResumed(0)
+    plan = decode_event("plan_read", {"path": "p", "plan": {"tasks": [{"id": "T-1", "description": "d"}]}})
+    assert plan == e.PlanRead("p", Plan((Task(TaskId("T-1"), "d"),)))
+
+
+FINISHED: JsonObject = {"proposal_id": "p", "result": "ok", "observation": "o", "seconds": 1.5}
+TESTS: JsonObject = {
+    "purpose": "final",
+    "results": [{"command": "c", "exit_code": None, "output": "", "seconds": 0.0, "failed_tests": ["a", "b"]}],
+}
+
+
+def test_the_bodies_the_refusals_start_from_are_good() -> None:
+    decode_event("action_finished", FINISHED)
+    finished = decode_event("tests_finished", TESTS)
+    assert isinstance(finished, e.TestsFinished)
+    assert finished.purpose is CheckPurpose.FINAL
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "named"),
+    [
+        ("nothing_known", {}, "nothing_known"),
+        ("action_finished", [], "body"),
+        ("action_finished", None, "body"),
+        ("action_finished", FINISHED | {"colour": "red"}, "colour: ActionFinished has no such field"),
+        ("action_finished", {"proposal_id": "p", "result": "ok"}, "observation: ActionFinished needs this field"),
+        ("action_finished", FINISHED | {"observation": 3}, "observation: 3 where text belongs"),
+        ("action_finished", FINISHED | {"observation": None}, "observation: None where text belongs"),
+        ("action_finished", FINISHED | {"result": "fine"}, "result: 'fine' where one of ok, failed"),
+        ("action_finished", FINISHED | {"result": ["ok"]}, "result: list where one of ok, failed"),
+        ("action_finished", FINISHED | {"seconds": math.nan}, "seconds: nan where a finite number belongs"),
+        ("action_finished", FINISHED | {"seconds": -math.inf}, "seconds: -inf where a finite number"),
+        ("action_finished", FINISHED | {"seconds": True}, "seconds: True where a finite number"),
+        ("action_finished", FINISHED | {"seconds": 10**400}, "seconds: int where a finite number"),
+        ("action_finished", FINISHED | {"cut_bytes": 1.0}, "cut_bytes: 1.0 where a whole number"),
+        ("action_finished", FINISHED | {"cut_bytes": False}, "cut_bytes: False where a whole number"),
+        ("action_finished", FINISHED | {"cut_bytes": 10**5000}, "cut_bytes: int where a whole number"),
+        ("tests_finished", TESTS | {"results": "all"}, "results: 'all' where a list"),
+        ("tests_finished", TESTS | {"results": [{"command": 1}]}, "results[0].exit_code: CheckResult needs"),
+        ("approval_changed", {"kind": "diff", "always": 1}, "always: 1 where true or false"),
+        (
+            "plan_read",
+            {"path": "", "plan": {"tasks": [{"id": "T-1", "description": "d", "budget": {"tokens": "9"}}]}},
+            "plan.tasks[0].budget.tokens: '9' where a whole number",
+        ),
+        (
+            "tests_finished",
+            {
+                "purpose": "final",
+                "results": [
+                    {"command": "c", "exit_code": 0, "output": "", "seconds": 0.0, "failed_tests": ["a", 7]},
+                ],
+            },
+            "results[0].failed_tests[1]: 7 where text",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(kind: str, body: JsonObject, named: str) -> None:
+    with pytest.raises(JournalError, match=re.escape(named)) as refused:
+        decode_event(kind, body)
+    assert kind in str(refused.value)
+
+
+def _wrong(value: object) -> typing.Any:
+    """Return a value where the types would not let it through."""
+    return value
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.nan), "seconds: nan"),
+        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.inf), "seconds: inf"),
+        (lambda: e.ActionFinished(ProposalId("p"), _wrong("ok"), "o"), "result: 'ok'"),
+        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, _wrong(b"o")), "observation: bytes"),
+        (lambda: e.ActionDecided(ProposalId("p"), Verdict.SKIP, "user", hunks=_wrong([])), "hunks: list where a tuple"),
+        (lambda: e.PlanRead("p", plan=_wrong("no plan")), "plan: 'no plan' where Plan"),
+        (lambda: e.SessionResumed(2**70), "torn_bytes"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(make: Callable[[], e.Event], named: str) -> None:
+    with pytest.raises(JournalError, match=re.escape(named)):
+        encode_event(make())
+
+
+def test_what_is_no_event_is_refused() -> None:
+    with pytest.raises(JournalError, match="Plan is not an event"):
+        encode_event(typing.cast(e.Event, Plan()))
+
+
+def test_a_whole_number_of_seconds_is_written_with_its_point() -> None:
+    _, body = encode_event(e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=2))
+    assert json.dumps(body["seconds"]) == "2.0"
+
+
+def test_a_long_text_is_not_shown_whole_in_an_error() -> None:
+    with pytest.raises(JournalError) as refused:
+        decode_event("session_resumed", {"torn_bytes": "x" * 1_000_000})
+    assert len(str(refused.value)) < 200
+
+
+def test_changing_texts_leaves_names_alone() -> None:
+    event = e.TaskFinished(TaskId("task"), TaskStatus.FAILED, "the task failed")
+    assert change_texts(event, str.upper) == e.TaskFinished(TaskId("task"), TaskStatus.FAILED, "THE TASK FAILED")
+
+
+def test_changing_texts_reaches_everything_nested() -> None:
+    plan = Plan((Task(TaskId("T-1"), "say hush", accept_tests=("echo hush",)),), goal="hush")
+    changed = change_texts(e.PlanRead("hush.yaml", plan), lambda text: text.replace("hush", "*"))
+    assert changed == e.PlanRead("*.yaml", Plan((Task(TaskId("T-1"), "say *", accept_tests=("echo *",)),), goal="*"))
+
+
+@given(events())
+def test_changing_nothing_changes_nothing(event: e.Event) -> None:
+    assert repr(change_texts(event, lambda text: text)) == repr(event)
