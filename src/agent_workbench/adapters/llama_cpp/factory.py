@@ -1,0 +1,76 @@
+"""Makes the model that the settings ask for."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+
+from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.embedded import EmbeddedModel, EmbeddedServer
+from agent_workbench.adapters.llama_cpp.patience import OnStatus
+from agent_workbench.core.errors import ModelUnavailable
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest
+from agent_workbench.core.ports import Model
+from agent_workbench.core.settings import ModelSettings
+
+URL_VARIABLE = "LLAMA_SERVER_URL"
+SERVER_VARIABLE = "LLAMA_SERVER"
+
+
+def model_from_settings(
+    settings: ModelSettings, environ: Mapping[str, str], log_path: Path, on_status: OnStatus
+) -> Model:
+    """Return the model at `url`, or at `LLAMA_SERVER_URL`, or one that serves `path` itself.
+
+    `log_path` is where a server of ours writes, `on_status` gets a line on what is waited for. Nothing is started and
+    nobody asked before the first request; with no model configured that one raises `ModelUnavailable`. Raises
+    `ConfigError` for an address or a key that cannot be used.
+    """
+    url = settings.url or environ.get(URL_VARIABLE, "")
+    if url:
+        key = environ.get(settings.api_key_env, "") if settings.api_key_env else ""
+        return LlamaCppModel(url, api_key=key.strip(), model_name=settings.name, on_status=on_status)
+    if settings.path:
+        server = embedded_server(settings, environ, log_path, on_status)
+        return EmbeddedModel(server, model_name=settings.name, on_status=on_status)
+    return UnconfiguredModel()
+
+
+def embedded_server(
+    settings: ModelSettings, environ: Mapping[str, str], log_path: Path, on_status: OnStatus
+) -> EmbeddedServer:
+    """Return the server for `settings.path`, not yet started."""
+    return EmbeddedServer(
+        Path(settings.path),
+        log=log_path,
+        environ=environ,
+        context_tokens=settings.context_tokens,
+        server=settings.server or environ.get(SERVER_VARIABLE, ""),
+        on_status=on_status,
+    )
+
+
+class UnconfiguredModel:
+    """Stands where no model was named, and says so when it is asked."""
+
+    async def observe(self) -> ModelFacts:
+        raise _nothing_configured()
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        for item in _no_answer(request):
+            yield item
+
+    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+        return (0,) * len(texts)
+
+    async def close(self) -> None:
+        return None
+
+
+def _no_answer(_: ModelRequest) -> Sequence[AnswerItem]:
+    raise _nothing_configured()
+
+
+def _nothing_configured() -> ModelUnavailable:
+    return ModelUnavailable(
+        "no model is configured",
+        advice="set model.path (a GGUF file) or model.url in .agent.yml, or run `agent model serve`",
+    )

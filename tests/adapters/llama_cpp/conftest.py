@@ -1,0 +1,3 @@
+from tests.llama_fixtures import llama_server, tiny_model_path
+
+__all__ = ["llama_server", "tiny_model_path"]

@@ -1,0 +1,72 @@
+"""A real llama.cpp server on the tiny model, started once for all tests of a worker.
+
+Use in a conftest.py: `from tests.llama_fixtures import llama_server, tiny_model_path` and list both in `__all__`.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
+
+CONTEXT_TOKENS = 8192
+_WAIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class LlamaServer:
+    """A running server: one slot of 8192 tokens, a random model."""
+
+    url: str
+    api_key: str
+    model_path: Path
+    pid: int
+
+    def model(self) -> LlamaCppModel:
+        """Return a new client; the caller closes it."""
+        return LlamaCppModel(self.url, api_key=self.api_key)
+
+
+class ServerThread:
+    """Keeps a server, and the loop that reads its log, out of the loops of the tests."""
+
+    def __init__(self, model: Path, log: Path) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="llama-server", daemon=True)
+        self._server = EmbeddedServer(model, log=log, environ=os.environ, context_tokens=CONTEXT_TOKENS)
+        self._model = model
+
+    def start(self) -> LlamaServer:
+        self._thread.start()
+        url, key = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(_WAIT_SECONDS)
+        return LlamaServer(url, key, self._model, self._server.pid)
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(_WAIT_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_WAIT_SECONDS)
+        self._loop.close()
+
+
+@pytest.fixture(scope="session")
+def tiny_model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GGUF file of half a megabyte with random weights."""
+    path = tmp_path_factory.mktemp("model") / "tiny.gguf"
+    write_tiny_gguf(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def llama_server(tiny_model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+    """llama.cpp's server on the tiny model."""
+    thread = ServerThread(tiny_model_path, tmp_path_factory.mktemp("server") / "server.log")
+    server = thread.start()
+    yield server
+    thread.stop()
