@@ -1,6 +1,6 @@
 """What the engine needs of the world, and what a front end needs of a session, as protocols named by role."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,7 +66,7 @@ class Model(Protocol):
     async def observe(self) -> ModelFacts:
         """Wait until the server is ready and return what it says of itself; raise `ModelError`."""
 
-    def answer(self, request: ModelRequest) -> AsyncIterator[AnswerItem]:
+    def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         """Stream an answer, ended by `AnswerEnd`; closing the iterator frees the server. Raises `ModelError`."""
 
     async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:

@@ -58,6 +58,7 @@ class TaskRun:
     tree: str = ""
     checked_tree: str = ""
     step: int = 0
+    answered_step: int = 0
     history: tuple[Recorded, ...] = ()
     proposal: Proposal | None = None
     stage: ProposalStage = ProposalStage.FINISHED

@@ -34,13 +34,18 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             )
         case ModelAnswered():
             costed = _costed(run, event.figures)
-            return replace(state, figures=event.figures, run=replace(costed, answer=event))
+            return replace(state, figures=event.figures, run=replace(costed, answer=event, answered_step=event.step))
         case ModelInterrupted():
             costed = _costed(run, event.figures)
             blamed = int(event.cause is InterruptCause.LENGTH)
             return replace(
                 state,
-                run=replace(costed, failures=run.failures + blamed, tool_calls=run.tool_calls + blamed),
+                run=replace(
+                    costed,
+                    failures=run.failures + blamed,
+                    tool_calls=run.tool_calls + blamed,
+                    answered_step=event.step if blamed else run.answered_step,
+                ),
             )
         case ActionRejected():
             return replace(

@@ -1,1 +1,19 @@
-"""The tools a model may call, one file for each."""
+"""The tools: every module here that holds a `TOOL` is one."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from agent_workbench.engine.tools.tool import Tool
+
+
+def all_tools() -> dict[str, Tool]:
+    """Return every tool by name, the workbench's own included."""
+    names = sorted(found.name for found in iter_modules(__path__) if found.name != "tool")
+    tools: list[Tool] = [import_module(f"{__name__}.{name}").TOOL for name in names]
+    return {tool.name: tool for tool in tools}
+
+
+def open_tools(allowed: tuple[str, ...]) -> dict[str, Tool]:
+    """Return the tools that a model may call, in the order of `allowed`; unknown names are left out."""
+    tools = all_tools()
+    return {name: tools[name] for name in allowed if name in tools and tools[name].offered}

@@ -1,0 +1,136 @@
+"""Asking the model: the prompt is built and journaled, the answer streamed, its end or its breaking recorded."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+
+from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
+from agent_workbench.core.events import (
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    ModelObserved,
+    PromptBuilt,
+    PromptPart,
+    TroubleMet,
+)
+from agent_workbench.core.live import Streaming
+from agent_workbench.core.model import (
+    AnswerEnd,
+    AnswerFigures,
+    ModelFacts,
+    ModelRequest,
+    PromptProgress,
+    Purpose,
+    StopCause,
+    TextDelta,
+)
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.grammar import reflexion_grammar, step_grammar
+from agent_workbench.engine.prompt import build_parts, prompt_sha, to_messages
+from agent_workbench.engine.tools import open_tools
+
+LEAST_ANSWER_TOKENS = 64
+REFLEXION_TOKENS = 400
+
+
+async def ask(desk: Desk, purpose: Purpose) -> None:
+    """Ask for a step or a reflexion. What stops it outside becomes `TroubleMet`; cancelling frees the server."""
+    try:
+        request = await _request(desk, purpose)
+        if request is not None:
+            await _stream(desk, request)
+    except ContextOverflow as full:
+        await desk.record(_context_full(desk, full.prompt_tokens, full.context_tokens))
+    except ModelError as error:
+        await desk.record(TroubleMet("model", str(error), error.advice))
+
+
+async def observe_model(desk: Desk) -> ModelFacts:
+    """Wait for the server and journal what it says of itself, when that is news."""
+    facts = await desk.ports.model.observe()
+    if facts != desk.state.model:
+        await desk.record(ModelObserved(facts))
+    return facts
+
+
+async def _request(desk: Desk, purpose: Purpose) -> ModelRequest | None:
+    desk.board.show_activity("waiting for the model")
+    facts = await observe_model(desk)
+    run = desk.run
+    parts = build_parts(desk.state, purpose)
+    messages = to_messages(parts)
+    counts = await desk.ports.model.count_tokens([part.text for part in parts])
+    new = tuple(PromptPart(part.label, count) for part, count in zip(parts, counts, strict=True))[run.prompt_parts :]
+    step = run.answered_step if purpose is Purpose.REFLEXION else run.answered_step + 1
+    tokens = sum(counts)
+    await desk.record(PromptBuilt(step, purpose, len(messages), tokens, prompt_sha(messages), new))
+    room = facts.context_tokens - tokens if facts.context_tokens and facts.counts_tokens else None
+    if room is not None and room < LEAST_ANSWER_TOKENS:
+        await desk.record(_context_full(desk, tokens, facts.context_tokens))
+        return None
+    answer_tokens = REFLEXION_TOKENS if purpose is Purpose.REFLEXION else desk.settings.model.answer_tokens
+    grammar = reflexion_grammar() if purpose is Purpose.REFLEXION else step_grammar(open_tools(run.tools).values())
+    return ModelRequest(
+        messages=messages,
+        purpose=purpose,
+        grammar=grammar if facts.takes_grammar else "",
+        answer_tokens=answer_tokens if room is None else min(answer_tokens, room),
+        answer_seconds=desk.settings.model.answer_seconds,
+        subject=run.task,
+    )
+
+
+async def _stream(desk: Desk, request: ModelRequest) -> None:
+    step = desk.run.step
+    started = desk.ports.clock.monotonic_seconds()
+    shown = Streaming()
+    desk.board.show_activity("thinking" if request.purpose is Purpose.EXECUTOR else "reflecting")
+    try:
+        async with aclosing(desk.ports.model.answer(request)) as items:
+            async for item in items:
+                seconds = desk.ports.clock.monotonic_seconds() - started
+                match item:
+                    case PromptProgress():
+                        shown = replace(
+                            shown,
+                            seconds=seconds,
+                            prompt_processed=item.processed_tokens,
+                            prompt_total=item.total_tokens,
+                        )
+                    case TextDelta():
+                        shown = replace(shown, text=shown.text + item.text, tokens=shown.tokens + 1, seconds=seconds)
+                    case AnswerEnd():
+                        await _record_end(desk, step, shown.text, item)
+                        return
+                desk.board.show_streaming(shown)
+        raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
+    except ModelUnavailable as error:
+        await _record_break(desk, step, error.partial or shown.text, InterruptCause.DIED, str(error))
+        raise
+    except asyncio.CancelledError:
+        await _record_break(desk, step, shown.text, InterruptCause.STOPPED, "stopped by the user")
+        raise
+    finally:
+        desk.board.show_activity("")
+
+
+async def _record_end(desk: Desk, step: int, text: str, end: AnswerEnd) -> None:
+    if end.stop is StopCause.LENGTH:
+        await desk.record(ModelInterrupted(step, text, InterruptCause.LENGTH, "cut at the token limit", end.figures))
+        return
+    endpoint = desk.state.model.endpoint if desk.state.model else ""
+    await desk.record(ModelAnswered(step, text, end.figures, endpoint))
+
+
+async def _record_break(desk: Desk, step: int, partial: str, cause: InterruptCause, what: str) -> None:
+    await desk.record(ModelInterrupted(step, partial, cause, what, AnswerFigures()))
+
+
+def _context_full(desk: Desk, prompt_tokens: int, context_tokens: int) -> TroubleMet:
+    size = f"{prompt_tokens or 'too many'} tokens of {context_tokens or 'an unknown number'}"
+    return TroubleMet(
+        "model",
+        f"the context is full: the prompt of step {desk.run.step} needs {size}",
+        "serve the model with a larger context (model.context_tokens), or abort and split the task",
+    )

@@ -1,0 +1,69 @@
+"""What is shown: the newest state with the moment, for any number of readers; older news are passed over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from agent_workbench.core.live import Live, Running, SessionUpdate, Streaming
+from agent_workbench.core.state import SessionState
+
+
+class Board:
+    """Publishes updates; a reader that is slow sees the newest only."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._update = SessionUpdate(state)
+        self._number = 0
+        self._news = asyncio.Event()
+
+    @property
+    def live(self) -> Live:
+        """The moment as it was published last."""
+        return self._update.live
+
+    def show_state(self, state: SessionState) -> None:
+        """Publish a new state."""
+        self._publish(replace(self._update, state=state))
+
+    def show_activity(self, activity: str) -> None:
+        """Say in one line what is being done; empty clears it and all that streams."""
+        self._publish(replace(self._update, live=replace(self.live, activity=activity, streaming=None, running=None)))
+
+    def show_streaming(self, streaming: Streaming) -> None:
+        """Publish an answer as far as it has come."""
+        self._publish(replace(self._update, live=replace(self.live, streaming=streaming)))
+
+    def show_running(self, running: Running) -> None:
+        """Publish a command's output as far as it has come."""
+        self._publish(replace(self._update, live=replace(self.live, running=running)))
+
+    def show_live(self, live: Live) -> None:
+        """Publish another moment as a whole."""
+        self._publish(replace(self._update, live=live))
+
+    def notify(self, notice: str) -> None:
+        """Tell the user something once."""
+        number = self.live.notice_number + 1
+        self._publish(replace(self._update, live=replace(self.live, notice=notice, notice_number=number)))
+
+    def end(self, farewell: str) -> None:
+        """Publish the last update."""
+        self._publish(replace(self._update, ended=True, farewell=farewell))
+
+    async def updates(self) -> AsyncIterator[SessionUpdate]:
+        """Yield the newest update, then each newer one; ends after the last."""
+        seen = -1
+        while True:
+            if seen != self._number:
+                seen, update = self._number, self._update
+                yield update
+                if update.ended:
+                    return
+            else:
+                await self._news.wait()
+
+    def _publish(self, update: SessionUpdate) -> None:
+        self._update = update
+        self._number += 1
+        self._news.set()
+        self._news = asyncio.Event()

@@ -1,0 +1,21 @@
+"""Cutting text to a size, with the cut stated."""
+
+
+def clip(text: str, limit_chars: int, *, tail: bool = False) -> str:
+    """Return `text` in about `limit_chars` characters: its head and tail, or its tail alone, the cut stated."""
+    if len(text) <= limit_chars:
+        return text
+    if tail:
+        return f"… {len(text) - limit_chars} characters cut …\n{text[-limit_chars:]}"
+    head = limit_chars * 2 // 3
+    rest = limit_chars - head
+    return f"{text[:head]}\n… {len(text) - limit_chars} characters cut …\n{text[-rest:]}"
+
+
+def clip_lines(text: str, limit_lines: int, limit_chars: int) -> str:
+    """Return the first `limit_lines` lines of `text`, clipped to `limit_chars`, saying how many lines were left out."""
+    lines = text.splitlines()
+    shown = "\n".join(lines[:limit_lines])
+    left_out = len(lines) - limit_lines
+    stated = f"{shown}\n… {left_out} more lines …" if left_out > 0 else shown
+    return clip(stated, limit_chars)

@@ -1,0 +1,132 @@
+"""Carrying out what was approved: the start on disk before the effect, the outcome after it."""
+
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionProposed,
+    ActionResult,
+    ActionStarted,
+    Author,
+    CheckpointTaken,
+    PatchApplied,
+    TroubleMet,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.patch import FileChange, content_hash, render_changes
+from agent_workbench.core.proposals import CHECKS, COMMIT, KEEP_CHANGES, Preimage, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.gating import replace_proposal, spoken
+from agent_workbench.engine.tools import all_tools
+from agent_workbench.engine.tools.tool import REFUSALS, Outcome
+from agent_workbench.engine.tools.write_diff import check_unmoved
+
+MUST_WORK = frozenset({CHECKS, COMMIT})
+"""What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
+
+
+async def carry(desk: Desk, proposal: Proposal) -> None:
+    """Do what was approved, unless a file moved under it: then the gate asks again."""
+    bench = await desk.bench()
+    if moved := await check_unmoved(bench, proposal):
+        await _ask_again(desk, proposal, moved)
+        return
+    desk.board.show_activity(_activity(proposal))
+    await desk.record(ActionStarted(proposal.id))
+    started = desk.ports.clock.monotonic_seconds()
+    refusal: WorkbenchError | None = None
+    try:
+        outcome = await all_tools()[proposal.tool].run(bench, proposal)
+    except REFUSALS as error:
+        refusal, outcome = error, Outcome(spoken(error), ActionResult.REFUSED)
+    for effect in outcome.effects:
+        await desk.record(effect)
+    if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
+        await take_checkpoint(desk)
+    seconds = desk.ports.clock.monotonic_seconds() - started
+    await desk.record(
+        ActionFinished(
+            proposal.id, outcome.result, outcome.observation, round(seconds, 3), outcome.output, outcome.cut_bytes
+        )
+    )
+    if refusal is not None and proposal.tool in MUST_WORK:
+        await desk.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
+    if proposal.kind is GateKind.COMMAND:
+        await _propose_what_it_changed(desk)
+
+
+async def settle(desk: Desk, proposal: Proposal) -> None:
+    """Say that nobody knows what came of a proposal, and put the files back to what was approved."""
+    workspace = await desk.workspace()
+    tree = desk.run.tree
+    await workspace.put_back(tree, [change.path for change in await workspace.strays(tree)])
+    await desk.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, "the workbench was stopped while this ran"))
+
+
+async def take_checkpoint(desk: Desk) -> None:
+    """Keep the workspace's content; the message names the journal's head, so that a cut journal shows."""
+    state = desk.state
+    message = f"step {desk.run.step} of {desk.run.task}\n\nAgent-Journal: {state.session}:{state.seq}:{state.hash}\n"
+    workspace = await desk.workspace()
+    checkpoint = await workspace.checkpoint(state.session, state.seq, message)
+    await desk.record(CheckpointTaken(desk.run.step, checkpoint))
+
+
+async def _ask_again(desk: Desk, proposal: Proposal, moved: str) -> None:
+    reason = f"{moved} changed after this was shown"
+    try:
+        await replace_proposal(desk, proposal, proposal.text, reason, Author.WORKBENCH)
+    except REFUSALS as refusal:
+        observation = f"{reason}, and the diff no longer fits: {spoken(refusal)}"
+        await desk.record(ActionFinished(proposal.id, ActionResult.REFUSED, observation))
+
+
+async def _propose_what_it_changed(desk: Desk) -> None:
+    workspace = await desk.workspace()
+    strays = await workspace.strays(desk.run.tree)
+    keepable = tuple(change for change in strays if _is_text(change))
+    await workspace.put_back(desk.run.tree, [change.path for change in strays])
+    if not keepable:
+        return
+    diff = render_changes(keepable)
+    await desk.record(
+        ActionProposed(
+            Proposal(
+                id=ProposalId(f"P-{desk.state.seq + 1}"),
+                kind=GateKind.DIFF,
+                tool=KEEP_CHANGES,
+                text=diff,
+                step=desk.run.step,
+                diff=diff,
+                paths=tuple(change.path for change in keepable),
+                preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in keepable),
+            )
+        )
+    )
+
+
+def _is_text(change: FileChange) -> bool:
+    contents = [content.data for content in (change.before, change.after) if content is not None]
+    return all(b"\0" not in data and _decodes(data) for data in contents)
+
+
+def _decodes(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _activity(proposal: Proposal) -> str:
+    match proposal.kind:
+        case GateKind.CHECK:
+            return f"running {len(proposal.commands)} check{'s' if len(proposal.commands) != 1 else ''}"
+        case GateKind.COMMAND:
+            return f"running {proposal.text}"
+        case GateKind.DIFF:
+            return "applying the diff"
+        case GateKind.COMMIT | GateKind.MERGE:
+            return "committing" if proposal.kind is GateKind.COMMIT else "merging"
+        case GateKind.READ:
+            return proposal.tool.replace("_", " ")

@@ -1,0 +1,83 @@
+"""Running tests and lint in the workspace, and leaving it as it was."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
+from agent_workbench.core.events import TestsFinished
+from agent_workbench.core.failures import failed_tests
+from agent_workbench.core.plan import Task
+from agent_workbench.core.ports import Command
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.workspace import CommandOutcome
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.bounding import clip
+
+OUTPUT_CHARS = 6_000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckList:
+    """The commands of a task, in order; the first `required` must pass."""
+
+    commands: tuple[str, ...]
+    required: int
+
+
+def check_list(task: Task, settings: Settings) -> CheckList:
+    """Return a task's acceptance commands, then the repo's own tests and lint."""
+    required = task.accept_tests or ((settings.test_command,) if settings.test_command else ())
+    wanted = (*required, settings.test_command, settings.lint_command)
+    return CheckList(tuple(dict.fromkeys(each for each in wanted if each)), len(required))
+
+
+async def run_command(bench: Bench, line: str) -> CommandOutcome:
+    """Run one command line in the workspace."""
+    folder = bench.workspace.facts.path
+    command = Command(
+        line=line,
+        folder=folder,
+        timeout_seconds=bench.command_seconds(),
+        environment=bench.ports.environment_for(folder),
+    )
+    return await bench.ports.shell.run(command, bench.on_output)
+
+
+async def run_checks(bench: Bench, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:
+    """Run the commands one after the other; files that they changed are put back and named."""
+    results = tuple([await _check(bench, line) for line in commands])
+    strays = await bench.workspace.strays(bench.run.tree)
+    await bench.workspace.put_back(bench.run.tree, [change.path for change in strays])
+    restored = tuple(change.path for change in strays if change.before is not None)
+    return TestsFinished(purpose, results, restored)
+
+
+async def _check(bench: Bench, line: str) -> CheckResult:
+    outcome = await run_command(bench, line)
+    output = outcome.output if not outcome.reason else f"{outcome.output}\n{outcome.reason}"
+    return CheckResult(
+        command=line,
+        exit_code=outcome.exit_code,
+        output=output,
+        seconds=outcome.seconds,
+        failed_tests=() if outcome.exit_code == 0 else failed_tests(output),
+        cut_bytes=outcome.cut_bytes,
+    )
+
+
+def describe_checks(finished: TestsFinished) -> str:
+    """Return what the model is told about a run of checks: verdicts, then the output of what failed."""
+    lines = [f"{_verdict(result)}  {result.command}" for result in finished.results]
+    if finished.restored_paths:
+        lines.append("These files were changed by the run and put back: " + ", ".join(finished.restored_paths))
+    for result in finished.results:
+        if not result.passed:
+            lines.append(f"\nOutput of {result.command}:\n{clip(result.output.strip(), OUTPUT_CHARS, tail=True)}")
+    head = "All checks passed." if all_passed(finished.results) else "Checks failed."
+    return "\n".join([head, *lines]) if finished.results else "There are no checks to run."
+
+
+def _verdict(result: CheckResult) -> str:
+    if result.passed:
+        return "passed"
+    return "did not end" if result.exit_code is None else f"FAILED ({result.exit_code})"

@@ -1,0 +1,94 @@
+"""Where a session's work is done: its ports, its recorder, what it shows, and the workspace that is open."""
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.events import Event
+from agent_workbench.core.live import Running
+from agent_workbench.core.ports import Workspace
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.engine.bench import Bench, Ports
+from agent_workbench.engine.board import Board
+from agent_workbench.engine.recorder import Recorder
+
+TAIL_CHARS = 4_000
+
+
+class Desk:
+    """What the functions that carry out moves share."""
+
+    def __init__(self, ports: Ports, settings: Settings, recorder: Recorder, board: Board) -> None:
+        self.ports = ports
+        self.settings = settings
+        self.board = board
+        self._recorder = recorder
+        self._workspace: Workspace | None = None
+
+    @property
+    def state(self) -> SessionState:
+        """The session as it stands."""
+        return self._recorder.state
+
+    @property
+    def run(self) -> TaskRun:
+        """The run being worked on; raise `WorkspaceError` when there is none."""
+        if self.state.run is None:
+            raise WorkspaceError("no task is being worked on")
+        return self.state.run
+
+    async def record(self, event: Event) -> None:
+        """Make an event part of the session."""
+        await self._recorder.record(event)
+
+    async def take_workspace(self, request: WorkspaceRequest) -> Workspace:
+        """Open a workspace in place of the one that is open."""
+        await self.release_workspace()
+        self._workspace = await self.ports.workspaces.open(request)
+        return self._workspace
+
+    async def workspace(self) -> Workspace:
+        """Return the run's workspace, opened again if this process has not done so yet."""
+        if self._workspace is None:
+            facts = self.run.workspace
+            self._workspace = await self.ports.workspaces.open(
+                WorkspaceRequest(
+                    self.state.session, self.run.task, facts.branch, facts.base, self.settings.workspace.link
+                )
+            )
+        return self._workspace
+
+    async def release_workspace(self) -> None:
+        """Give the open workspace back, if there is one."""
+        if self._workspace is not None:
+            workspace, self._workspace = self._workspace, None
+            await workspace.release(keep=self.settings.workspace.keep)
+
+    async def bench(self) -> Bench:
+        """Return the bench as it is now."""
+        return Bench(
+            self.ports,
+            self.settings,
+            self.run.definition,
+            await self.workspace(),
+            self.state,
+            self._output_shower(),
+        )
+
+    def _output_shower(self) -> "OutputShower":
+        return OutputShower(self.board, self.ports)
+
+
+class OutputShower:
+    """Shows the tail of a command's output while it runs."""
+
+    def __init__(self, board: Board, ports: Ports) -> None:
+        self._board = board
+        self._clock = ports.clock
+        self._started = ports.clock.monotonic_seconds()
+        self._tail = ""
+
+    def __call__(self, text: str) -> None:
+        """Take the next piece of output."""
+        self._tail = (self._tail + text)[-TAIL_CHARS:]
+        seconds = self._clock.monotonic_seconds() - self._started
+        self._board.show_running(Running(self._board.live.activity, self._tail, seconds))

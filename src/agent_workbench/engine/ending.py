@@ -1,0 +1,28 @@
+"""Ending a task: rolled back with its attempts kept, or closed with its status written."""
+
+from agent_workbench.core.events import TaskFinished, TaskRolledBack, TaskStatusChanged
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.engine.carrying import take_checkpoint
+from agent_workbench.engine.desk import Desk
+
+
+async def roll_back(desk: Desk, reason: str) -> None:
+    """Keep what was tried under `refs/agent/`, then make the workspace its base again."""
+    desk.board.show_activity("rolling back")
+    workspace = await desk.workspace()
+    base = desk.run.workspace.base
+    if await workspace.strays(desk.run.workspace.tree):
+        await take_checkpoint(desk)
+    await workspace.restore(base)
+    await desk.record(TaskRolledBack(desk.run.task, base, reason))
+    desk.board.show_activity("")
+
+
+async def close(desk: Desk) -> None:
+    """Write the task's status to the plan and to the journal."""
+    run = desk.run
+    status = run.status or TaskStatus.DONE
+    reason = run.reason or "its checks pass and nothing had to be changed"
+    await desk.ports.plans.set_status(run.task, status)
+    await desk.record(TaskStatusChanged(run.task, status, reason))
+    await desk.record(TaskFinished(run.task, status, reason))

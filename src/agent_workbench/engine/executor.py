@@ -1,0 +1,52 @@
+"""Carrying out one move after the other."""
+
+from typing import assert_never
+
+from agent_workbench.engine.asking import ask
+from agent_workbench.engine.carrying import carry, settle
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.ending import close, roll_back
+from agent_workbench.engine.flow import (
+    Ask,
+    AwaitRetry,
+    Carry,
+    Close,
+    Decide,
+    Idle,
+    Move,
+    ProposeChecks,
+    ProposeCommit,
+    ReadAnswer,
+    Retrieve,
+    RollBack,
+    Settle,
+)
+from agent_workbench.engine.gating import propose_checks, propose_commit, read_answer
+from agent_workbench.engine.starting import retrieve
+
+
+async def perform(desk: Desk, move: Move) -> None:
+    """Do what `move` says. Moves that wait for somebody (`Idle`, `Decide`, `AwaitRetry`) are the session's affair."""
+    match move:
+        case Idle() | Decide() | AwaitRetry():
+            raise AssertionError(f"{move} waits for a decision and cannot be performed")
+        case Carry():
+            await carry(desk, move.proposal)
+        case Settle():
+            await settle(desk, move.proposal)
+        case ProposeChecks():
+            await propose_checks(desk, move.purpose)
+        case Retrieve():
+            await retrieve(desk)
+        case Ask():
+            await ask(desk, move.purpose)
+        case ReadAnswer():
+            await read_answer(desk)
+        case ProposeCommit():
+            await propose_commit(desk)
+        case RollBack():
+            await roll_back(desk, move.reason)
+        case Close():
+            await close(desk)
+        case _:
+            assert_never(move)

@@ -1,0 +1,171 @@
+"""What comes next, as a pure function of the state; so a session goes on after a crash exactly where it stood."""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.events import TroubleMet
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposals import Proposal, ProposalStage
+from agent_workbench.core.settings import Limits
+from agent_workbench.core.state import Phase, SessionState, TaskRun
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """No task is being worked on."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitRetry:
+    """Something outside stopped the work."""
+
+    trouble: TroubleMet
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """A proposal waits for its decision."""
+
+    proposal: Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """An approved proposal is to be carried out."""
+
+    proposal: Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """A proposal was started and nobody knows its outcome: it is never run again by itself."""
+
+    proposal: Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeChecks:
+    """The task's checks are to be proposed."""
+
+    purpose: CheckPurpose
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Code for the first prompt is to be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The model is to be asked."""
+
+    purpose: Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """An answer is to be read: a step, or a reflexion."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeCommit:
+    """What was approved is to be offered as a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollBack:
+    """The workspace is to go back to its base."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The task's end is to be written down."""
+
+
+Move = (
+    Idle
+    | AwaitRetry
+    | Decide
+    | Carry
+    | Settle
+    | ProposeChecks
+    | Retrieve
+    | Ask
+    | ReadAnswer
+    | ProposeCommit
+    | RollBack
+    | Close
+)
+
+
+def next_move(state: SessionState) -> Move:
+    """Return what is to be done now."""
+    run = state.run
+    if run is None:
+        return Idle()
+    if state.trouble is not None:
+        return AwaitRetry(state.trouble)
+    if run.proposal is not None:
+        match run.stage:
+            case ProposalStage.WAITING:
+                return Decide(run.proposal)
+            case ProposalStage.APPROVED:
+                return Carry(run.proposal)
+            case ProposalStage.RUNNING:
+                return Settle(run.proposal)
+            case ProposalStage.REFUSED | ProposalStage.FINISHED | ProposalStage.UNKNOWN:
+                pass
+            case _:
+                assert_never(run.stage)
+    return _by_phase(run, state.config.limits if state.config else Limits())
+
+
+def _by_phase(run: TaskRun, limits: Limits) -> Move:
+    match run.phase:
+        case Phase.BASELINE:
+            return ProposeChecks(CheckPurpose.BASELINE)
+        case Phase.RETRIEVING:
+            return Retrieve()
+        case Phase.STEPPING:
+            return _step(run, limits, Purpose.EXECUTOR)
+        case Phase.CHECKING:
+            return ProposeChecks(run.check_purpose)
+        case Phase.REFLECTING:
+            return _step(run, limits, Purpose.REFLEXION)
+        case Phase.COMMITTING:
+            return ProposeCommit() if run.changed else Close()
+        case Phase.ROLLING_BACK:
+            return RollBack(run.reason)
+        case Phase.CLOSING:
+            return Close()
+        case Phase.OVER:
+            return Idle()
+    assert_never(run.phase)
+
+
+def _step(run: TaskRun, limits: Limits, purpose: Purpose) -> Move:
+    if run.answer is not None:
+        return ReadAnswer()
+    if reason := spent(run, limits):
+        return RollBack(reason)
+    return Ask(purpose)
+
+
+def spent(run: TaskRun, limits: Limits) -> str:
+    """Return which limit the run has reached, empty when none."""
+    budget = run.definition.budget
+    minutes = run.working_seconds / 60
+    if run.tool_calls >= limits.max_tool_calls_per_task:
+        return f"{run.tool_calls} tool calls were made (max_tool_calls_per_task)"
+    if run.failures >= limits.consecutive_failure_threshold:
+        return f"{run.failures} steps failed in a row (consecutive_failure_threshold)"
+    if run.phase is Phase.REFLECTING and run.reflexions >= limits.max_reflexion_retries:
+        return f"{run.reflexions} reflexions did not help (max_reflexion_retries)"
+    if budget.tokens is not None and run.tokens >= budget.tokens:
+        return f"{run.tokens} tokens were used of the {budget.tokens} in the task's budget"
+    if budget.minutes is not None and minutes >= budget.minutes:
+        return f"{minutes:.1f} minutes of work were used of the {budget.minutes:g} in the task's budget"
+    return ""

@@ -1,0 +1,156 @@
+"""Proposals and their decisions: by policy where a rule is open or closed, by the user otherwise."""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionProposed,
+    ActionRejected,
+    Author,
+    ProposalReplaced,
+    ReflexionNoted,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.patch import PatchBounds, parse_patch, patch_hash, takeable_ids
+from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, HunkFate, HunkVerdict, Proposal, Verdict
+from agent_workbench.core.settings import Approval, GateKind
+from agent_workbench.core.state import Phase, SessionState
+from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.protocol import StepFault, read_step
+from agent_workbench.engine.tools import all_tools, open_tools
+from agent_workbench.engine.tools.tool import REFUSALS, Draft, Tool
+
+WIDE = PatchBounds(max_bytes=50_000_000, max_files=10_000)
+REFLEXION_PREFIX = "Reflexion:"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A decision that needs nobody."""
+
+    verdict: Verdict
+    by: str
+    reason: str = ""
+
+
+def ruling(state: SessionState, proposal: Proposal) -> Ruling | None:
+    """Return what the policy says about a proposal, None when the user must be asked."""
+    if state.config is None:
+        return None
+    rule = state.config.approvals.of(proposal.kind)
+    by = f"policy:{proposal.kind}={rule}"
+    if rule is Approval.DENY:
+        return Ruling(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
+    if proposal.kind is GateKind.MERGE:
+        return None
+    if rule is not Approval.AUTO and proposal.kind not in state.always:
+        return None
+    refusal = _needs_a_person(state, proposal)
+    if refusal and state.config.headless:
+        return Ruling(Verdict.REJECT, "policy:unattended", refusal)
+    if refusal:
+        return None
+    return Ruling(Verdict.APPROVE, by if rule is Approval.AUTO else f"policy:{proposal.kind}=always this session")
+
+
+def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
+    if proposal.kind is GateKind.DIFF and proposal.special:
+        return f"these files need a person's approval: {', '.join(proposal.special)}"
+    if proposal.kind is GateKind.COMMAND and not (state.config and state.config.sandbox.holds):
+        return "commands need a person's approval where there is no sandbox"
+    return ""
+
+
+async def read_answer(desk: Desk) -> None:
+    """Turn the model's answer into a proposal, a rejected step, or a noted reflexion."""
+    run = desk.run
+    answer = run.answer
+    if answer is None:
+        return
+    if run.phase is Phase.REFLECTING:
+        text = answer.text.strip().removeprefix(REFLEXION_PREFIX).strip()
+        await desk.record(ReflexionNoted(answer.step, text))
+        return
+    call = read_step(answer.text, open_tools(run.tools))
+    if isinstance(call, StepFault):
+        await desk.record(ActionRejected(answer.step, call.reason))
+        return
+    try:
+        await propose(desk, call.tool, call.arguments, call.text)
+    except REFUSALS as refusal:
+        await desk.record(ActionRejected(answer.step, f"{call.tool.name}: {spoken(refusal)}"))
+
+
+def spoken(error: WorkbenchError) -> str:
+    """Return an error as one text: what failed, and what to do."""
+    return f"{error} ({error.advice})" if error.advice else str(error)
+
+
+async def propose(desk: Desk, tool: Tool, arguments: Arguments, text: str) -> None:
+    """Put a call before the gate; raise what its draft raises."""
+    draft = await tool.draft(await desk.bench(), arguments, text)
+    await desk.record(ActionProposed(_proposal(desk, tool, draft)))
+
+
+async def propose_checks(desk: Desk, purpose: CheckPurpose) -> None:
+    """Put the task's checks before the gate."""
+    draft = Draft(text="", commands=desk.run.checks, purpose=purpose)
+    await desk.record(ActionProposed(_proposal(desk, all_tools()[CHECKS], draft)))
+
+
+async def propose_commit(desk: Desk) -> None:
+    """Put the task's commit before the gate."""
+    await propose(desk, all_tools()[COMMIT], Arguments({}), "")
+
+
+async def propose_merge(desk: Desk) -> None:
+    """Put the merge of the task's commit before the gate."""
+    await propose(desk, all_tools()[MERGE], Arguments({}), "")
+
+
+def _proposal(desk: Desk, tool: Tool, draft: Draft, replaced: ProposalId | None = None) -> Proposal:
+    return Proposal(
+        id=replaced or ProposalId(f"P-{desk.state.seq + 1}"),
+        kind=tool.kind,
+        tool=tool.name,
+        text=draft.text,
+        step=desk.run.step,
+        diff=draft.diff,
+        commands=draft.commands,
+        paths=draft.paths,
+        special=draft.special,
+        preimages=draft.preimages,
+        purpose=draft.purpose,
+        edited=replaced is not None,
+    )
+
+
+async def replace_proposal(desk: Desk, proposal: Proposal, text: str, reason: str, by: Author) -> None:
+    """Put `text` in place of what waits, drafted anew; raise what the draft raises, with the old one still waiting."""
+    tool = all_tools()[proposal.tool]
+    draft = await tool.draft(await desk.bench(), Arguments({}), text)
+    await desk.record(ProposalReplaced(_proposal(desk, tool, draft, proposal.id), reason, by))
+
+
+async def decide(desk: Desk, proposal: Proposal, verdict: Verdict, by: str, reason: str = "") -> None:
+    """Record the decision about a proposal, bound to what was shown."""
+    approved = verdict is Verdict.APPROVE and proposal.kind is GateKind.DIFF
+    await desk.record(
+        ActionDecided(
+            proposal_id=proposal.id,
+            verdict=verdict,
+            by=by,
+            reason=reason,
+            resulting_patch_sha=patch_hash(proposal.diff) if approved else "",
+            hunks=_hunk_verdicts(proposal) if approved else (),
+            preimages=proposal.preimages if approved else (),
+        )
+    )
+
+
+def _hunk_verdicts(proposal: Proposal) -> tuple[HunkVerdict, ...]:
+    fate = HunkFate.EDITED if proposal.edited else HunkFate.TAKEN
+    return tuple(HunkVerdict(id=each, fate=fate) for each in takeable_ids(parse_patch(proposal.diff, WIDE)))

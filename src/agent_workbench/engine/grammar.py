@@ -1,0 +1,69 @@
+"""GBNF for one step: only tools that are open now, only arguments of their schema.
+
+GBNF is llama.cpp's grammar format (its `grammars/README.md`). Every repetition is bounded, and so is an answer.
+"""
+
+from collections.abc import Iterable
+
+from agent_workbench.engine.arguments import Argument, ArgumentKind
+from agent_workbench.engine.tools.tool import Tool
+
+THOUGHT_CHARS = 600
+DIFF_LINE_CHARS = 400
+REFLEXION_CHARS = 900
+
+SHARED = (
+    r"text ::= [^\x00-\x1F\x7F]",
+    r'char ::= [^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" [0-9a-cA-CefEF] [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F])',
+    r'number ::= "0" | [1-9] [0-9]{0,5}',
+)
+
+DIFF = (
+    r"diff ::= file{1,20}",
+    r'file ::= "--- " name "\n+++ " name "\n" hunk{1,40}',
+    r'name ::= "/dev/null" | [ab] "/" [^\x00-\x20\x7F]{1,200}',
+    r'hunk ::= "@@ -" range " +" range " @@" [^\x00-\x1F\x7F]{0,80} "\n" line{1,400}',
+    r'range ::= number ("," number)?',
+    rf'line ::= [ +-] [^\x00-\x08\x0A-\x1F\x7F]{{0,{DIFF_LINE_CHARS}}} "\n" ("\\ No newline at end of file\n")?',
+)
+
+
+def step_grammar(tools: Iterable[Tool]) -> str:
+    """Return the grammar whose sentences are the steps that may be taken with these tools."""
+    offered = tuple(tools)
+    rules = [
+        r'root ::= "Thought: " thought "\nAction: " action',
+        rf"thought ::= text{{1,{THOUGHT_CHARS}}}",
+        "action ::= " + " | ".join(f"act-{_dashed(tool.name)}" for tool in offered),
+    ]
+    for tool in offered:
+        body = "diff" if tool.raw else _object(tool.arguments)
+        rules.append(f'act-{_dashed(tool.name)} ::= "{tool.name}\\n" {body}')
+    if any(tool.raw for tool in offered):
+        rules += DIFF
+    return "\n".join([*rules, *SHARED]) + "\n"
+
+
+def reflexion_grammar() -> str:
+    """Return the grammar of a reflexion: one bounded paragraph."""
+    return f'root ::= "Reflexion: " text{{1,{REFLEXION_CHARS}}}\n{SHARED[0]}\n'
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _object(schema: tuple[Argument, ...]) -> str:
+    required = [each for each in schema if each.required]
+    optional = [each for each in schema if not each.required]
+    if not required:
+        first = " | ".join(_member(each) for each in optional)
+        return f'"{{" ({first})? "}}"' if optional else '"{}"'
+    members = ' ", " '.join(_member(each) for each in required)
+    extra = "".join(f' (", " {_member(each)})?' for each in optional)
+    return f'"{{" {members}{extra} "}}"'
+
+
+def _member(argument: Argument) -> str:
+    value = "number" if argument.kind is ArgumentKind.INTEGER else rf'"\"" char{{0,{argument.max_length}}} "\""'
+    return rf'"\"{argument.name}\": " {value}'

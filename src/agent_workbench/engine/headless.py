@@ -1,0 +1,98 @@
+"""A session without a person: tasks one after the other under the policy, parked where a person is needed."""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.errors import ExitCode, WorkbenchError
+from agent_workbench.core.events import SessionLeft, TroubleMet
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.executor import perform
+from agent_workbench.engine.flow import AwaitRetry, Decide, Idle, next_move
+from agent_workbench.engine.gating import decide, ruling, spoken
+from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.starting import read_plan, start_task
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a headless run ended: its exit code and one line of why."""
+
+    exit_code: ExitCode
+    reason: str
+
+
+async def run_headless(desk: Desk, recorder: Recorder, tasks: tuple[TaskId, ...] | None) -> Ending:
+    """Work on these tasks (all that are ready when None) until they are over, or somebody is needed."""
+    try:
+        return await _run(desk, tasks)
+    finally:
+        try:
+            await desk.record(SessionLeft("ended"))
+        finally:
+            await desk.release_workspace()
+            await desk.ports.model.close()
+            await recorder.close()
+
+
+async def _run(desk: Desk, tasks: tuple[TaskId, ...] | None) -> Ending:
+    ending = await _work(desk) if desk.state.unfinished else None
+    if ending is not None and ending.exit_code is not ExitCode.DONE:
+        return ending
+    if tasks is None:
+        return await _run_all(desk, ending)
+    for task in tasks:
+        run = desk.state.run_of(task)
+        if run is None or run.status is None:
+            await start_task(desk, task)
+            ending = await _work(desk)
+            if ending.exit_code is not ExitCode.DONE:
+                return ending
+    return ending or Ending(ExitCode.DONE, "nothing was left to do")
+
+
+async def _run_all(desk: Desk, ending: Ending | None) -> Ending:
+    await read_plan(desk)
+    failed: list[TaskId] = []
+    while task := desk.state.plan.next_task():
+        await start_task(desk, task.id)
+        ending = await _work(desk)
+        if ending.exit_code is ExitCode.FAILED:
+            failed.append(task.id)
+        elif ending.exit_code is not ExitCode.DONE:
+            return ending
+    if failed:
+        return Ending(ExitCode.FAILED, f"failed: {', '.join(failed)}")
+    return ending or Ending(ExitCode.DONE, "no task is pending")
+
+
+async def _work(desk: Desk) -> Ending:
+    """Move until the task is over."""
+    while True:
+        move = next_move(desk.state)
+        match move:
+            case Idle():
+                run = desk.run
+                done = run.status is TaskStatus.DONE
+                return Ending(ExitCode.DONE if done else ExitCode.FAILED, f"{run.task} {run.status}: {run.reason}")
+            case AwaitRetry():
+                return Ending(_exit_code(move.trouble), f"{move.trouble.what} ({move.trouble.advice})")
+            case Decide():
+                verdict = ruling(desk.state, move.proposal)
+                if verdict is None:
+                    kind = move.proposal.kind
+                    return Ending(ExitCode.PARKED, f"{desk.run.task} waits for a person: {kind} {move.proposal.id}")
+                await decide(desk, move.proposal, verdict.verdict, verdict.by, verdict.reason)
+            case _:
+                await _guarded(desk, move)
+
+
+async def _guarded(desk: Desk, move: object) -> None:
+    try:
+        await perform(desk, move)
+    except WorkbenchError as error:
+        await desk.record(TroubleMet(type(move).__name__.lower(), str(error), error.advice or spoken(error)))
+
+
+def _exit_code(trouble: TroubleMet) -> ExitCode:
+    return ExitCode.MODEL if trouble.source == "model" else ExitCode.ENVIRONMENT

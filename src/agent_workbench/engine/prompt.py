@@ -1,0 +1,89 @@
+"""The prompt: a list of messages, a pure function of the session's state, growing only at its end."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from agent_workbench.core.events import (
+    Event,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    TaskStarted,
+)
+from agent_workbench.core.model import Message, Purpose, Role
+from agent_workbench.core.state import SessionState
+from agent_workbench.engine.tools import open_tools
+from agent_workbench.engine.wording import REFLEXION, assignment, label, rules, told
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a prompt with its name in the receipt."""
+
+    role: Role
+    label: str
+    text: str
+
+
+def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
+    """Return the prompt's parts in order. Every prompt of a task begins with the parts of the one before."""
+    run = state.run
+    if run is None:
+        return ()
+    parts = [Part(Role.SYSTEM, "rules", rules(open_tools(run.tools)))]
+    unseen: list[Part] = []  # said after a prompt was sent and before its answer: the model reads it after its answer
+    asked: Purpose | None = None
+    for recorded in run.history:
+        event = recorded.event
+        if isinstance(event, PromptBuilt):
+            parts, unseen, asked = parts + unseen, [], event.purpose
+        elif isinstance(event, ModelAnswered | ModelInterrupted):
+            parts, unseen = [*parts, *_parts_of(event, asked or Purpose.EXECUTOR), *unseen], []
+            asked = None
+        else:
+            (parts if asked is None else unseen).extend(_parts_of(event, Purpose.EXECUTOR))
+    return (*parts, *unseen, *_asked_for(purpose))
+
+
+def to_messages(parts: tuple[Part, ...]) -> tuple[Message, ...]:
+    """Return the messages: neighbours of one role joined, so that roles alternate as chat templates expect."""
+    messages: list[Message] = []
+    for part in parts:
+        if messages and messages[-1].role is part.role:
+            messages[-1] = Message(part.role, f"{messages[-1].text}\n\n{part.text}")
+        else:
+            messages.append(Message(part.role, part.text))
+    return tuple(messages)
+
+
+def prompt_sha(messages: tuple[Message, ...]) -> str:
+    """Return SHA-256 over roles and texts; the same prompt has the same."""
+    digest = sha256()
+    for message in messages:
+        digest.update(f"{message.role}\0{message.text}\0".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _parts_of(event: Event, asked: Purpose) -> Iterator[Part]:
+    match event:
+        case TaskStarted():
+            yield Part(Role.USER, "task", assignment(event))
+            for skill in event.skills:
+                yield Part(Role.USER, f"skill {skill.name}", f"Skill {skill.name}:\n{skill.text}")
+        case ModelAnswered():
+            yield from _asked_for(asked)
+            yield Part(Role.ASSISTANT, "answer", event.text)
+        case ModelInterrupted(cause=InterruptCause.LENGTH):
+            yield from _asked_for(asked)
+            yield Part(Role.ASSISTANT, "answer", event.partial)
+            yield Part(Role.USER, "observation", told(event))
+        case _:
+            if text := told(event):
+                yield Part(Role.USER, label(event), text)
+
+
+def _asked_for(purpose: Purpose) -> Iterator[Part]:
+    if purpose is Purpose.REFLEXION:
+        yield Part(Role.USER, "reflexion", REFLEXION)

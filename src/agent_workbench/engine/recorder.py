@@ -1,0 +1,48 @@
+"""The only way an event comes to be: appended to the journal, folded into the state, published."""
+
+import asyncio
+from collections.abc import Callable
+
+from agent_workbench.core.events import Event, Recorded
+from agent_workbench.core.fold import fold
+from agent_workbench.core.ports import Clock, Journal
+from agent_workbench.core.state import SessionState
+
+OnRecorded = Callable[[Recorded, SessionState], None]
+
+
+class Recorder:
+    """Holds the state; gives each event its number and time."""
+
+    def __init__(self, journal: Journal, clock: Clock, state: SessionState, on_recorded: OnRecorded) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._state = state
+        self._on_recorded = on_recorded
+        self._turn = asyncio.Lock()
+
+    @property
+    def state(self) -> SessionState:
+        """The state after the last event."""
+        return self._state
+
+    async def record(self, event: Event) -> Recorded:
+        """Make `event` durable and part of the state; raise `StorageError` with the state as it was."""
+        async with self._turn:
+            write = asyncio.ensure_future(self._journal.append(self._state.seq + 1, self._clock.now(), event))
+            try:
+                recorded = await asyncio.shield(write)
+            except asyncio.CancelledError:
+                self._take(await write)  # the line is on its way to the disk: the state must not fall behind it
+                raise
+            self._take(recorded)
+            return recorded
+
+    def _take(self, recorded: Recorded) -> None:
+        self._state = fold(self._state, recorded)
+        self._on_recorded(recorded, self._state)
+
+    async def close(self) -> None:
+        """Close the journal after what is being written."""
+        async with self._turn:
+            await self._journal.close()

@@ -1,0 +1,230 @@
+"""A live session: takes intents, lets the executor move, waits at gates, and ends cleanly whatever happens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from agent_workbench.core.errors import StorageError, WorkbenchError
+from agent_workbench.core.events import (
+    AbortAsked,
+    ApprovalChanged,
+    Author,
+    RetryAsked,
+    ScratchpadChanged,
+    SessionLeft,
+    TroubleMet,
+)
+from agent_workbench.core.intents import (
+    AbortTask,
+    AllowAlways,
+    ApproveProposal,
+    EditProposal,
+    EditScratchpad,
+    Intent,
+    Leave,
+    MergeTask,
+    RejectProposal,
+    RetryTrouble,
+    SkipProposal,
+    StartTask,
+)
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
+from agent_workbench.core.state import Phase
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.executor import perform
+from agent_workbench.engine.flow import AwaitRetry, Close, Decide, Idle, Move, next_move
+from agent_workbench.engine.gating import decide, propose_merge, replace_proposal, ruling, spoken
+from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.starting import read_plan, start_task
+
+
+class LiveSession:
+    """Implements `core.ports.Session` over a desk; `run()` is its life and must be awaited by whoever starts it."""
+
+    def __init__(self, desk: Desk, recorder: Recorder) -> None:
+        self._desk = desk
+        self._recorder = recorder
+        self._intents: asyncio.Queue[Intent] = asyncio.Queue()
+        self._leaving = ""
+
+    async def submit(self, intent: Intent) -> None:
+        """Put an intent in line; what came of it shows in the updates."""
+        await self._intents.put(intent)
+
+    def updates(self) -> AsyncIterator[SessionUpdate]:
+        """Yield the newest update whenever there is one."""
+        return self._desk.board.updates()
+
+    async def run(self) -> None:
+        """Live until the user leaves; the journal, the workspace and the model are closed however it ends."""
+        farewell = "the session ended unexpectedly"
+        try:
+            await self._begin()
+            while not self._leaving:
+                await self._advance()
+            farewell = self._farewell()
+        finally:
+            await self._end(farewell)
+
+    async def _begin(self) -> None:
+        try:
+            await read_plan(self._desk)
+        except WorkbenchError as error:
+            self._desk.board.notify(spoken(error))
+
+    async def _advance(self) -> None:
+        move = next_move(self._desk.state)
+        if isinstance(move, Idle | AwaitRetry):
+            await self._take(await self._intents.get())
+            return
+        if isinstance(move, Decide):
+            verdict = ruling(self._desk.state, move.proposal)
+            if verdict is None:
+                await self._take(await self._intents.get())
+            else:
+                await decide(self._desk, move.proposal, verdict.verdict, verdict.by, verdict.reason)
+            return
+        await self._perform(move)
+
+    async def _perform(self, move: Move) -> None:
+        """Do a move while listening: the user may leave, abort, or write in the scratchpad meanwhile."""
+        work = asyncio.create_task(self._guarded(move))
+        try:
+            while not work.done():
+                listening = asyncio.create_task(self._intents.get())
+                await asyncio.wait({work, listening}, return_when=asyncio.FIRST_COMPLETED)
+                if not listening.done():
+                    listening.cancel()
+                    await asyncio.gather(listening, return_exceptions=True)
+                    continue
+                intent = listening.result()
+                if isinstance(intent, Leave | AbortTask):
+                    work.cancel()
+                    await asyncio.gather(work, return_exceptions=True)
+                await self._take(intent)
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+        if not work.cancelled():
+            work.result()
+
+    async def _guarded(self, move: Move) -> None:
+        try:
+            await perform(self._desk, move)
+        except StorageError as error:
+            # The journal itself may be what cannot be written: the trouble is shown, and recorded if it can be.
+            self._desk.board.notify(spoken(error))
+            await self._desk.record(TroubleMet("storage", str(error), error.advice))
+        except WorkbenchError as error:
+            await self._desk.record(TroubleMet(type(move).__name__.lower(), str(error), error.advice))
+        if isinstance(move, Close):
+            await self._offer_merge()
+
+    async def _offer_merge(self) -> None:
+        run = self._desk.run
+        headless = self._desk.state.config is not None and self._desk.state.config.headless
+        if run.status is TaskStatus.DONE and run.commit is not None and not headless:
+            await propose_merge(self._desk)
+
+    async def _take(self, intent: Intent) -> None:
+        try:
+            await self._handle(intent)
+        except WorkbenchError as error:
+            self._desk.board.show_activity("")
+            self._desk.board.notify(spoken(error))
+
+    async def _handle(self, intent: Intent) -> None:
+        match intent:
+            case ApproveProposal() | RejectProposal() | SkipProposal() | EditProposal():
+                await self._answer_gate(intent)
+            case StartTask():
+                await self._start(intent)
+            case MergeTask():
+                await self._merge(intent)
+            case AbortTask():
+                await self._abort()
+            case RetryTrouble() if self._desk.state.trouble is not None:
+                await self._desk.record(RetryAsked())
+            case AllowAlways():
+                await self._desk.record(ApprovalChanged(intent.kind, intent.always))
+            case EditScratchpad():
+                await self._edit_scratchpad(intent)
+            case Leave():
+                self._leaving = intent.reason
+            case _:
+                self._desk.board.notify("that does not fit what is going on now")
+
+    async def _answer_gate(self, intent: ApproveProposal | RejectProposal | SkipProposal | EditProposal) -> None:
+        waiting = self._waiting(intent.proposal)
+        if waiting is None:
+            self._desk.board.notify("that proposal is not waiting any more")
+            return
+        match intent:
+            case ApproveProposal():
+                if intent.shown_sha != shown_sha(waiting):
+                    self._desk.board.notify("the proposal changed after it was shown; look again")
+                    return
+                await decide(self._desk, waiting, Verdict.APPROVE, "user")
+            case RejectProposal():
+                await decide(self._desk, waiting, Verdict.REJECT, "user", intent.reason)
+            case SkipProposal():
+                await decide(self._desk, waiting, Verdict.SKIP, "user")
+            case EditProposal():
+                await replace_proposal(self._desk, waiting, intent.text, "edited", Author.USER)
+
+    def _waiting(self, wanted: str) -> Proposal | None:
+        run = self._desk.state.run
+        waiting = run.waiting if run else None
+        return waiting if waiting is not None and waiting.id == wanted else None
+
+    async def _start(self, intent: StartTask) -> None:
+        if self._desk.state.unfinished or self._waits():
+            self._desk.board.notify("a task is being worked on; finish or abort it first")
+            return
+        await start_task(self._desk, intent.task)
+
+    def _waits(self) -> bool:
+        run = self._desk.state.run
+        return run is not None and run.waiting is not None
+
+    async def _merge(self, intent: MergeTask) -> None:
+        run = self._desk.state.run
+        if run is None or run.task != intent.task or run.commit is None or run.merged is not None or self._waits():
+            self._desk.board.notify(
+                f"{intent.task} has nothing to merge here; `agent merge {intent.task}` looks further"
+            )
+            return
+        await propose_merge(self._desk)
+
+    async def _abort(self) -> None:
+        run = self._desk.state.run
+        if run is None or run.phase is Phase.OVER:
+            self._desk.board.notify("no task is being worked on")
+        elif run.waiting is not None:
+            await decide(self._desk, run.waiting, Verdict.ABORT, "user", "aborted by the user")
+        else:
+            await self._desk.record(AbortAsked("aborted by the user"))
+
+    async def _edit_scratchpad(self, intent: EditScratchpad) -> None:
+        text = await self._desk.ports.memory.write_scratchpad(intent.task, intent.before, intent.text)
+        if text != self._desk.state.scratchpad(intent.task):
+            await self._desk.record(ScratchpadChanged(intent.task, text, Author.USER))
+
+    def _farewell(self) -> str:
+        state = self._desk.state
+        if state.unfinished:
+            return f"session {state.session} is kept; `agent tui` takes it up again"
+        return f"session {state.session} is kept; `agent replay {state.session}` shows it"
+
+    async def _end(self, farewell: str) -> None:
+        desk = self._desk
+        try:
+            await desk.record(SessionLeft(self._leaving or "ended"))
+        except WorkbenchError as error:
+            farewell = f"{farewell}\n{spoken(error)}"
+        finally:
+            await desk.release_workspace()
+            await desk.ports.model.close()
+            await self._recorder.close()
+            desk.board.end(farewell)

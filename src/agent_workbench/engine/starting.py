@@ -1,0 +1,94 @@
+"""Starting a task: its base, its workspace, its checks, and what it is told at first."""
+
+from agent_workbench.core.errors import PlanError, WorkspaceError
+from agent_workbench.core.events import (
+    Author,
+    CodeRetrieved,
+    PlanRead,
+    ScratchpadChanged,
+    TaskStarted,
+    TaskStatusChanged,
+)
+from agent_workbench.core.ids import CommitId, TaskId
+from agent_workbench.core.plan import Owner, Task, TaskStatus
+from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.engine.bounding import clip
+from agent_workbench.engine.checking import check_list
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.tools import open_tools
+
+QUERY_OUTPUT_CHARS = 1_500
+
+
+async def read_plan(desk: Desk) -> None:
+    """Read the plan's file, and journal it when it is news."""
+    plan = await desk.ports.plans.read()
+    if plan != desk.state.plan or desk.state.plan_path != desk.ports.plans.path:
+        first = not desk.state.plan_path
+        await desk.record(PlanRead(desk.ports.plans.path, plan, Author.WORKBENCH if first else Author.USER))
+
+
+async def start_task(desk: Desk, wanted: TaskId | None) -> None:
+    """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
+    await read_plan(desk)
+    task = _chosen(desk, wanted)
+    base = await _base(desk, task)
+    workspaces = desk.ports.workspaces
+    branch = await workspaces.free_branch(task.id, desk.state.session)
+    skills = await desk.ports.skills.load(task.applicable_skills)
+    desk.board.show_activity(f"making a workspace for {task.id}")
+    request = WorkspaceRequest(desk.state.session, task.id, branch, base, desk.settings.workspace.link)
+    workspace = await desk.take_workspace(request)
+    checks = check_list(task, desk.settings)
+    tools = tuple(open_tools(desk.settings.tools_allowed))
+    await desk.record(TaskStarted(task.id, task, workspace.facts, checks.commands, tools, checks.required, skills))
+    await desk.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)
+    await desk.record(TaskStatusChanged(task.id, TaskStatus.IN_PROGRESS))
+    if notes := await desk.ports.memory.read_scratchpad(task.id):
+        await desk.record(ScratchpadChanged(task.id, notes, Author.WORKBENCH))
+    desk.board.show_activity("")
+
+
+async def retrieve(desk: Desk) -> None:
+    """Find the code that the task's words and its failing tests speak of."""
+    desk.board.show_activity("searching the code")
+    query = _query(desk)
+    chunks = await desk.ports.retriever.search(await desk.workspace(), query, desk.settings.retrieval.top_n)
+    bench = await desk.bench()
+    await desk.record(CodeRetrieved(query, tuple(chunk for chunk in chunks if bench.may_read(chunk.path))))
+    desk.board.show_activity("")
+
+
+def _query(desk: Desk) -> str:
+    task = desk.run.definition
+    failing = [result for result in desk.run.baseline or () if not result.passed]
+    outputs = [clip(result.output, QUERY_OUTPUT_CHARS, tail=True) for result in failing]
+    return "\n".join(part for part in (task.description, task.goal, task.suggested_approach, *outputs) if part)
+
+
+def _chosen(desk: Desk, wanted: TaskId | None) -> Task:
+    plan = desk.state.plan
+    task = plan.task(wanted) if wanted else plan.next_task()
+    if task is None:
+        raise PlanError("no task of the plan is ready", advice="agent plan show tells how they stand")
+    if task.owner is Owner.HUMAN:
+        raise PlanError(f"task {task.id} belongs to a person (owner: human)", advice="set owner: agent in the plan")
+    if task.status is TaskStatus.DONE:
+        raise PlanError(f"task {task.id} is done", advice="set its status to pending to do it again")
+    if waiting := plan.waits_for(task):
+        raise PlanError(f"task {task.id} waits for {', '.join(waiting)}", advice="do these first")
+    return task
+
+
+async def _base(desk: Desk, task: Task) -> CommitId:
+    """The user's HEAD, or the commit of the one dependency that is done and not merged yet."""
+    facts = await desk.ports.workspaces.inspect()
+    found = [(each, await desk.ports.workspaces.task_commit(each)) for each in task.depends_on]
+    unmerged = [(each, commit) for each, commit in found if commit is not None]
+    if len(unmerged) > 1:
+        names = ", ".join(each for each, _ in unmerged)
+        raise WorkspaceError(
+            f"task {task.id} depends on several tasks that are not merged yet: {names}",
+            advice="merge them first, so that there is one base to start from",
+        )
+    return unmerged[0][1] if unmerged else facts.head

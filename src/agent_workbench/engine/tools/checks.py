@@ -1,0 +1,22 @@
+"""The workbench's own checks: baseline, after each diff, and before a commit."""
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.proposals import CHECKS, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.checking import describe_checks, run_checks
+from agent_workbench.engine.tools.tool import Outcome, ToolFace
+
+HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "The final checks:\n"}
+
+
+class Checks(ToolFace):
+    """Runs what a check proposal lists."""
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Run every command and tell which passed."""
+        finished = await run_checks(bench, proposal.commands, proposal.purpose or CheckPurpose.ASKED)
+        return Outcome(HEADINGS.get(finished.purpose, "") + describe_checks(finished), effects=(finished,))
+
+
+TOOL = Checks(name=CHECKS, summary="run the task's checks", kind=GateKind.CHECK, offered=False)

@@ -1,0 +1,61 @@
+"""The task's commit: approved changes only, on the task's branch, naming the journal's hash of its approval."""
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.events import ActionDecided, ActionProposed, TaskCommitted
+from agent_workbench.core.patch import render_changes
+from agent_workbench.core.proposals import COMMIT, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.arguments import Arguments, read_arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.finish import TOOL as FINISH
+from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+
+TRAILER = "Agent-Journal"
+TITLE_CHARS = 72
+
+
+class Commit(ToolFace):
+    """Commits the tree that the approvals amount to."""
+
+    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+        """Return the message (`text` if it was edited) and the whole change of the task."""
+        changes = await bench.workspace.changes(bench.run.tree)
+        return Draft(
+            text=text or _message(bench),
+            diff=render_changes(changes),
+            paths=tuple(change.path for change in changes),
+        )
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Make the commit and move the branch."""
+        message = f"{proposal.text.strip()}\n\n{TRAILER}: {_approval(bench)}\n"
+        commit = await bench.workspace.commit(bench.run.tree, message)
+        branch = bench.workspace.facts.branch
+        committed = TaskCommitted(bench.task.id, commit, branch, message)
+        return Outcome(f"committed {commit[:10]} on {branch}", effects=(committed,))
+
+
+def _approval(bench: Bench) -> str:
+    """Return `session:seq:hash` of the decision that lets this commit through."""
+    for recorded in reversed(bench.run.history):
+        if isinstance(recorded.event, ActionDecided):
+            return f"{bench.state.session}:{recorded.seq}:{recorded.hash}"
+    raise WorkspaceError("a commit needs an approval in the journal")
+
+
+def _message(bench: Bench) -> str:
+    title = f"[Agent] Complete {bench.task.id}: {bench.task.description.splitlines()[0]}"
+    title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1].rstrip() + "…"
+    summary = _summary(bench)
+    return f"{title}\n\n{summary}\n" if summary else f"{title}\n"
+
+
+def _summary(bench: Bench) -> str:
+    for recorded in reversed(bench.run.history):
+        event = recorded.event
+        if isinstance(event, ActionProposed) and event.proposal.tool == FINISH.name:
+            return read_arguments(event.proposal.text, FINISH.arguments).text("summary").strip()
+    return ""
+
+
+TOOL = Commit(name=COMMIT, summary="commit the task", kind=GateKind.COMMIT, offered=False)

@@ -1,0 +1,66 @@
+"""Tool `grep`: lines that hold a text.
+
+The text is taken literally: a pattern that a model wrote can keep Python's `re` busy for hours, and nothing stops it.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.patch import matches_glob
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.tool import Outcome, ToolFace
+
+MAX_HITS = 60
+MAX_FILES = 20_000
+MAX_BYTES = 1_000_000
+LINE_CHARS = 240
+
+
+class Grep(ToolFace):
+    """Searches text files line by line, regardless of case."""
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Return hits as `path:line: text`."""
+        asked = read_arguments(proposal.text, self.arguments)
+        words, glob = asked.text("text"), asked.text("glob", "**")
+        if not words.strip():
+            raise WorkspaceError("grep needs a text to look for")
+        hits: list[str] = []
+        for path in (await bench.workspace.list_files())[:MAX_FILES]:
+            if bench.may_read(path) and matches_glob(path, glob):
+                hits += await self._search(bench, path, words)
+            if len(hits) >= MAX_HITS:
+                break
+        if not hits:
+            return Outcome(f"nothing holds {words!r} in {glob!r}")
+        cut = f"\n… stopped at {MAX_HITS} hits …" if len(hits) >= MAX_HITS else ""
+        return Outcome("\n".join(hits[:MAX_HITS]) + cut)
+
+    async def _search(self, bench: Bench, path: str, words: str) -> list[str]:
+        try:
+            content = await bench.workspace.read(path)
+        except WorkspaceError:
+            return []
+        if content is None or len(content.data) > MAX_BYTES or b"\0" in content.data:
+            return []
+        return await asyncio.to_thread(lambda: list(_hits(path, content.data, words)))
+
+
+def _hits(path: str, data: bytes, words: str) -> Iterator[str]:
+    wanted = words.casefold()
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), start=1):
+        if wanted in line.casefold():
+            yield f"{path}:{number}: {line.strip()[:LINE_CHARS]}"
+
+
+TOOL = Grep(
+    name="grep",
+    summary="find lines that hold a text, taken literally, upper and lower case alike",
+    arguments=(
+        Argument("text", ArgumentKind.STRING, "what to look for"),
+        Argument("glob", ArgumentKind.STRING, "only in paths that match", required=False),
+    ),
+)

@@ -1,0 +1,30 @@
+"""Tool `list_files`: which files there are."""
+
+from agent_workbench.core.patch import matches_glob
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.tool import Outcome, ToolFace
+
+MAX_FILES = 300
+
+
+class ListFiles(ToolFace):
+    """Lists the workspace's files, those that git ignores left out."""
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Return matching paths, one a line."""
+        glob = read_arguments(proposal.text, self.arguments).text("glob", "**")
+        files = await bench.workspace.list_files()
+        found = [path for path in files if matches_glob(path, glob) and bench.may_read(path)]
+        if not found:
+            return Outcome(f"no file matches {glob!r}")
+        cut = f"\n… {len(found) - MAX_FILES} more …" if len(found) > MAX_FILES else ""
+        return Outcome(f"{len(found)} files match {glob!r}:\n" + "\n".join(found[:MAX_FILES]) + cut)
+
+
+TOOL = ListFiles(
+    name="list_files",
+    summary="list files whose path matches a glob (** for any folders)",
+    arguments=(Argument("glob", ArgumentKind.STRING, "such as src/**/*.py", required=False),),
+)

@@ -1,0 +1,40 @@
+"""Bringing a task's commit into the user's branch; the only thing that touches the user's checkout."""
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.events import TaskMerged
+from agent_workbench.core.ids import CommitId
+from agent_workbench.core.proposals import MERGE, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+
+
+class Merge(ToolFace):
+    """Merges what was committed."""
+
+    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+        """Return what would be merged into what, and what stands in the way."""
+        commit = _commit(bench)
+        facts = await bench.ports.workspaces.inspect()
+        into = facts.branch or "a detached HEAD"
+        return Draft(
+            text=text or f"Merge {bench.workspace.facts.branch} ({commit[:10]}) into {into}",
+            paths=tuple(change.path for change in await bench.workspace.changes(bench.run.tree)),
+            special=await bench.ports.workspaces.merge_obstacles(commit),
+        )
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Merge, or raise with nothing changed."""
+        outcome = await bench.ports.workspaces.merge(_commit(bench), proposal.text)
+        done = f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})"
+        return Outcome(done, effects=(TaskMerged(bench.task.id, outcome),))
+
+
+def _commit(bench: Bench) -> CommitId:
+    if bench.run.commit is None:
+        raise WorkspaceError(f"task {bench.task.id} has no commit to merge")
+    return bench.run.commit
+
+
+TOOL = Merge(name=MERGE, summary="merge the task into the user's branch", kind=GateKind.MERGE, offered=False)

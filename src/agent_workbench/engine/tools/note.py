@@ -1,0 +1,26 @@
+"""Tool `note`: a line in the task's scratchpad."""
+
+from agent_workbench.core.events import Author, ScratchpadChanged
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.tool import Outcome, ToolFace
+
+
+class Note(ToolFace):
+    """Appends to the notes that the model and the user share."""
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Write the note behind what stands there."""
+        text = read_arguments(proposal.text, self.arguments).text("text").strip()
+        before = await bench.ports.memory.read_scratchpad(bench.task.id)
+        gap = "" if not before or before.endswith("\n") else "\n"
+        after = await bench.ports.memory.write_scratchpad(bench.task.id, before, f"{before}{gap}- {text}\n")
+        return Outcome("noted", effects=(ScratchpadChanged(bench.task.id, after, Author.MODEL),))
+
+
+TOOL = Note(
+    name="note",
+    summary="keep a line in the task's scratchpad",
+    arguments=(Argument("text", ArgumentKind.STRING, "what to remember", max_length=600),),
+)

@@ -1,0 +1,47 @@
+"""Tool `read_file`: lines of one file."""
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.tool import Outcome, ToolFace
+
+MAX_LINES = 400
+MAX_CHARS = 24_000
+
+
+class ReadFile(ToolFace):
+    """Shows the model a file, at most `MAX_LINES` lines at a time."""
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Return the lines asked for, with where they stand."""
+        asked = read_arguments(proposal.text, self.arguments)
+        path = asked.text("path")
+        bench.check_readable(path)
+        content = await bench.workspace.read(path)
+        if content is None:
+            raise WorkspaceError(f"there is no file {path!r}", advice="list_files shows those there are")
+        if b"\0" in content.data:
+            raise WorkspaceError(f"{path!r} is binary ({len(content.data)} bytes)")
+        lines = content.data.decode("utf-8", "replace").split("\n")
+        count = len(lines) - 1 if lines[-1] == "" else len(lines)
+        first = max(1, asked.number("first_line", 1))
+        last = min(count, max(asked.number("last_line", count), first), first + MAX_LINES - 1)
+        if first > count:
+            raise WorkspaceError(f"{path!r} has {count} lines, line {first} was asked for")
+        shown = "\n".join(lines[first - 1 : last])
+        if len(shown) > MAX_CHARS:
+            shown = shown[:MAX_CHARS] + "\n… the rest of these lines is cut …"
+        rest = "" if last >= count else f" (ask for first_line {last + 1} to see more)"
+        return Outcome(f"{path}, lines {first} to {last} of {count}{rest}:\n{shown}")
+
+
+TOOL = ReadFile(
+    name="read_file",
+    summary="show lines of a file",
+    arguments=(
+        Argument("path", ArgumentKind.STRING, "path from the repo's root"),
+        Argument("first_line", ArgumentKind.INTEGER, "first line, from 1", required=False),
+        Argument("last_line", ArgumentKind.INTEGER, "last line", required=False),
+    ),
+)

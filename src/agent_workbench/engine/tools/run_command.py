@@ -1,0 +1,46 @@
+"""Tool `run_command`: any command line, through its own gate."""
+
+from agent_workbench.core.errors import ShellError
+from agent_workbench.core.events import ActionResult
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.arguments import Argument, ArgumentKind, Arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.bounding import clip
+from agent_workbench.engine.checking import run_command
+from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+
+OBSERVED_CHARS = 6_000
+
+
+class RunCommand(ToolFace):
+    """Runs a command in the workspace; a list of denied words stops accidents, the sandbox stops the rest."""
+
+    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+        """Return the command; its proposal's text is the bare command line, so that it can be edited."""
+        line = (arguments.text("command") or text).strip()
+        denied = [word for word in bench.task.constraints.denylisted_commands if word in line]
+        if not line or denied:
+            raise ShellError(
+                f"this task does not allow {denied[0]!r} in a command" if denied else "the command is empty"
+            )
+        return Draft(text=line, commands=(line,))
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Run it and tell how it ended."""
+        outcome = await run_command(bench, proposal.text)
+        ended = outcome.reason or f"exit code {outcome.exit_code}"
+        return Outcome(
+            f"{ended}\n{clip(outcome.output.strip(), OBSERVED_CHARS)}",
+            result=ActionResult.OK if outcome.exit_code == 0 else ActionResult.FAILED,
+            output=outcome.output,
+            cut_bytes=outcome.cut_bytes,
+        )
+
+
+TOOL = RunCommand(
+    name="run_command",
+    summary="run a shell command in the workspace",
+    kind=GateKind.COMMAND,
+    arguments=(Argument("command", ArgumentKind.STRING, "one command line", max_length=500),),
+)

@@ -1,0 +1,23 @@
+"""Tool `run_tests`: the task's tests, when the model asks for them."""
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.checks import Checks
+from agent_workbench.engine.tools.tool import Draft
+
+
+class RunTests(Checks):
+    """Proposes the acceptance commands and the repo's tests."""
+
+    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+        """Return the commands that would run."""
+        commands = tuple(line for line in bench.run.checks if line != bench.settings.lint_command)
+        if not commands:
+            raise ConfigError("this task has no tests", advice="the user sets test_command in .agent.yml")
+        return Draft(text=text, commands=commands, purpose=CheckPurpose.ASKED)
+
+
+TOOL = RunTests(name="run_tests", summary="run the task's tests", kind=GateKind.CHECK)

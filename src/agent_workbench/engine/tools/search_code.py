@@ -1,0 +1,28 @@
+"""Tool `search_code`: the retriever, asked by the model."""
+
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.tool import Outcome, ToolFace
+
+MAX_CHUNKS = 5
+
+
+class SearchCode(ToolFace):
+    """Finds the pieces of code that a question is about."""
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Return the best pieces with their places."""
+        query = read_arguments(proposal.text, self.arguments).text("query")
+        chunks = await bench.ports.retriever.search(bench.workspace, query, MAX_CHUNKS)
+        readable = [chunk for chunk in chunks if bench.may_read(chunk.path)]
+        if not readable:
+            return Outcome(f"nothing was found for {query!r}")
+        return Outcome("\n\n".join(f"{chunk.place}\n{chunk.text}" for chunk in readable))
+
+
+TOOL = SearchCode(
+    name="search_code",
+    summary="find functions and classes by words, names, or lines of a stack trace",
+    arguments=(Argument("query", ArgumentKind.STRING, "words or names", max_length=400),),
+)

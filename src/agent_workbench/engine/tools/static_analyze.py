@@ -1,0 +1,22 @@
+"""Tool `static_analyze`: the repo's lint command."""
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.checks import Checks
+from agent_workbench.engine.tools.tool import Draft
+
+
+class StaticAnalyze(Checks):
+    """Proposes the lint command."""
+
+    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+        """Return the command that would run."""
+        if not bench.settings.lint_command:
+            raise ConfigError("this repo has no lint command", advice="the user sets lint_command in .agent.yml")
+        return Draft(text=text, commands=(bench.settings.lint_command,), purpose=CheckPurpose.ASKED)
+
+
+TOOL = StaticAnalyze(name="static_analyze", summary="run the repo's lint command", kind=GateKind.CHECK)

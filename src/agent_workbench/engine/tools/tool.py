@@ -1,0 +1,93 @@
+"""What a tool is: a schema, a permission class, and what it does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.errors import ConfigError, PatchError, RepoError, ShellError, UsageError, WorkspaceError
+from agent_workbench.core.events import ActionResult, Event
+from agent_workbench.core.proposals import Preimage, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.arguments import Argument, Arguments
+
+if TYPE_CHECKING:
+    from agent_workbench.engine.bench import Bench
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a call comes to before it is decided: the parts of a proposal that the tool knows."""
+
+    text: str
+    diff: str = ""
+    commands: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
+    preimages: tuple[Preimage, ...] = ()
+    purpose: CheckPurpose | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a call came to. `effects` are recorded, in order, before the action is recorded as finished."""
+
+    observation: str
+    result: ActionResult = ActionResult.OK
+    effects: Sequence[Event] = ()
+    output: str = ""
+    cut_bytes: int = 0
+
+
+class Tool(Protocol):
+    """A tool; one module in this package holds one as `TOOL`. `raw` ones take the rest of the answer as it is."""
+
+    @property
+    def name(self) -> str:
+        """What the model calls it."""
+
+    @property
+    def summary(self) -> str:
+        """One sentence for the prompt."""
+
+    @property
+    def kind(self) -> GateKind:
+        """Which gate it goes through."""
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Its schema."""
+
+    @property
+    def raw(self) -> bool:
+        """True when it takes text instead of arguments."""
+
+    @property
+    def offered(self) -> bool:
+        """True when a model may call it; the others are the workbench's own."""
+
+    async def draft(self, bench: "Bench", arguments: Arguments, text: str) -> Draft:
+        """Return what would be done, or raise a `WorkbenchError` saying why it cannot be; nothing has an effect yet."""
+
+    async def run(self, bench: "Bench", proposal: Proposal) -> Outcome:
+        """Do what was approved. A `WorkbenchError` becomes a refusal the model is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFace:
+    """The plain facts of a tool; tools inherit from it and add `draft` and `run`."""
+
+    name: str
+    summary: str
+    kind: GateKind = GateKind.READ
+    arguments: tuple[Argument, ...] = ()
+    raw: bool = False
+    offered: bool = True
+
+    async def draft(self, bench: "Bench", arguments: Arguments, text: str) -> Draft:
+        """Return the call as it was asked for."""
+        return Draft(text)
+
+
+REFUSALS = (PatchError, WorkspaceError, ShellError, ConfigError, UsageError, RepoError)
+"""Errors that are an answer to what was asked for; any other means that the workbench itself cannot go on."""

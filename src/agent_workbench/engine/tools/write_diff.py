@@ -1,0 +1,93 @@
+"""Tool `write_diff`: a change to files, as a unified diff."""
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.events import PatchApplied
+from agent_workbench.core.patch import (
+    FileChange,
+    Patch,
+    PatchBounds,
+    apply_patch,
+    content_hash,
+    parse_patch,
+    patch_hash,
+    render_changes,
+    special_paths,
+)
+from agent_workbench.core.proposals import Preimage, Proposal
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+
+SHOWN_CONTEXT = 3
+SHOWN_LINES = 60
+WIDE = PatchBounds(max_bytes=50_000_000, max_files=10_000)
+
+
+class WriteDiff(ToolFace):
+    """Applies an approved diff: whole, exactly where it says, or not at all."""
+
+    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+        """Return the change as it would be made; raise `PatchError` when it fits nowhere or may not be made."""
+        patch = parse_patch(text, bench.patch_bounds())
+        changes = await resolve(bench, patch)
+        await bench.check_file_count(patch.paths)
+        return Draft(
+            text=text,
+            diff=render_changes(changes),
+            paths=patch.paths,
+            special=special_paths(patch),
+            preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in changes),
+        )
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Apply the diff that was shown."""
+        changes = await resolve(bench, parse_patch(proposal.diff, WIDE))
+        tree = await bench.workspace.write(changes, bench.run.tree)
+        shown = tuple(chunk for change in changes for chunk in _now(change))
+        applied = PatchApplied(proposal.id, proposal.paths, patch_hash(proposal.diff), tree, shown)
+        pieces = [f"{chunk.place} now reads:\n{chunk.text}" for chunk in shown]
+        return Outcome("\n\n".join([f"Applied to {', '.join(proposal.paths)}.", *pieces]), effects=(applied,))
+
+
+async def resolve(bench: Bench, patch: Patch) -> tuple[FileChange, ...]:
+    """Return what `patch` does to the workspace's files as they are; raise `PatchError`."""
+    preimages = {path: await bench.workspace.read(path) for path in patch.paths}
+    return apply_patch(patch, preimages, existing=await bench.workspace.list_files())
+
+
+async def check_unmoved(bench: Bench, proposal: Proposal) -> str:
+    """Return the path of the first file that is no longer what it was when the proposal was shown, or nothing."""
+    for preimage in proposal.preimages:
+        try:
+            content = await bench.workspace.read(preimage.path)
+        except WorkspaceError:
+            return preimage.path
+        if content_hash(content) != preimage.sha:
+            return preimage.path
+    return ""
+
+
+def _now(change: FileChange) -> tuple[Chunk, ...]:
+    if change.after is None:
+        return ()
+    lines = change.after.data.decode("utf-8", "replace").split("\n")
+    before = change.before.data.decode("utf-8", "replace").split("\n") if change.before else []
+    head = 0
+    while head < min(len(lines), len(before)) and lines[head] == before[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(lines), len(before)) - head and lines[-1 - tail] == before[-1 - tail]:
+        tail += 1
+    first = max(0, head - SHOWN_CONTEXT)
+    last = min(len(lines), len(lines) - tail + SHOWN_CONTEXT, first + SHOWN_LINES)
+    return (Chunk(change.path, first + 1, last, "\n".join(lines[first:last]), 0.0),)
+
+
+TOOL = WriteDiff(
+    name="write_diff",
+    summary="change files with a unified diff (--- a/path, +++ b/path, @@ hunks with 3 lines of context); no fence",
+    kind=GateKind.DIFF,
+    raw=True,
+)
