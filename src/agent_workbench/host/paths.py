@@ -1,0 +1,39 @@
+"""Where the workbench keeps what is its own: folders of the user, and the name a repository has in them."""
+
+import os
+import re
+from hashlib import sha256
+from pathlib import Path
+
+APPLICATION = "agent-workbench"
+
+
+def state_dir() -> Path:
+    """Return the folder for worktrees, locks and trust; `XDG_STATE_HOME` moves it. Nothing is created."""
+    return _moved_by("XDG_STATE_HOME") or _platform_dirs()[0]
+
+
+def cache_dir() -> Path:
+    """Return the folder for what can be made again; `XDG_CACHE_HOME` moves it. Nothing is created."""
+    return _moved_by("XDG_CACHE_HOME") or _platform_dirs()[1]
+
+
+def repo_key(common_git_dir: str) -> str:
+    """Return a folder name for the repository: readable, and one for all its worktrees and every way to its path."""
+    real = Path(common_git_dir).resolve()
+    name = real.parent.name if real.name == ".git" else real.name.removesuffix(".git")
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] or "repo"
+    return f"{readable}-{sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def _moved_by(variable: str) -> Path | None:
+    """Return our folder under the one an XDG variable names; the standard has relative ones ignored."""
+    folder = Path(os.environ.get(variable, ""))
+    return folder / APPLICATION if folder.is_absolute() else None
+
+
+def _platform_dirs() -> tuple[Path, Path]:
+    from platformdirs import PlatformDirs
+
+    places = PlatformDirs(APPLICATION, appauthor=False)
+    return places.user_state_path, places.user_cache_path
