@@ -1,0 +1,164 @@
+"""Finds out whether a sandbox holds, and which copy of the code a command imports, by trying."""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_workbench.adapters.shell.environment import clean_environment, clean_path
+from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
+from agent_workbench.core.errors import ShellError
+from agent_workbench.core.ports import Command, Shell
+from agent_workbench.core.workspace import SandboxFacts
+from agent_workbench.host.processes import spawn
+
+_SECONDS = 20.0
+_SAID_BYTES = 4096
+_IMPORT_SECONDS = 60.0
+# Says which of these it could do: write inside, write outside, reach a listener of the host.
+_PROBE = """
+import socket, sys
+inside, outside, port = sys.argv[1:]
+for word, path in (("inside", inside), ("outside", outside)):
+    try:
+        open(path, "w").close()
+        print(word)
+    except OSError:
+        pass
+try:
+    socket.create_connection(("127.0.0.1", int(port)), 1).close()
+    print("network")
+except OSError:
+    pass
+print("done")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """How commands are confined; `bwrap` is the program's path, empty where there is none that holds."""
+
+    facts: SandboxFacts
+    bwrap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    inside: Path
+    outside: Path
+    port: int
+
+
+async def find_sandbox(parent: Mapping[str, str], network: bool, forbidden: str = "") -> Sandbox:
+    """Return the sandbox that was seen to hold on this machine, or none and why.
+
+    `parent` is the environment that names PATH and home, `network` whether commands may use the network. A `bwrap`
+    inside the folder `forbidden` is not trusted.
+    """
+    if sys.platform != "linux":
+        return _none("bubblewrap exists for Linux only; commands run with your rights")
+    bwrap = await asyncio.to_thread(lambda: shutil.which("bwrap", path=clean_path(parent.get("PATH", ""), forbidden)))
+    if bwrap is None:
+        return _none("bubblewrap is not installed: apt-get install bubblewrap, or dnf install bubblewrap")
+    stack = contextlib.ExitStack()
+    try:
+        place = await asyncio.to_thread(stack.enter_context, _place())
+        said = await _probe(parent, bwrap, place, network)
+        escaped = await asyncio.to_thread(place.outside.exists)
+    except (OSError, ShellError) as error:
+        return _none(f"the sandbox could not be tried: {error}")
+    finally:
+        await asyncio.to_thread(stack.close)
+    wanted = {"inside", "done"} | ({"network"} if network else set())
+    if set(said) == wanted and not escaped:
+        return Sandbox(SandboxFacts(kind="bwrap", holds=True, network=network), bwrap)
+    return _none(_why(said, wanted))
+
+
+def _none(why: str) -> Sandbox:
+    return Sandbox(SandboxFacts(kind="none", holds=False, network=True, why=why))
+
+
+@contextlib.contextmanager
+def _place() -> Iterator[_Place]:
+    with tempfile.TemporaryDirectory(prefix="agent-canary-") as folder, socket.socket() as listener:
+        place = Path(folder).resolve()
+        (place / "inside").mkdir()
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield _Place(place / "inside" / "written", place / "written", listener.getsockname()[1])
+
+
+async def _probe(parent: Mapping[str, str], bwrap: str, place: _Place, network: bool) -> list[str]:
+    """Return the words of the probe, or what bubblewrap said instead."""
+
+    def prepare() -> tuple[list[str], dict[str, str]]:
+        argv = [sys.executable, "-I", "-S", "-c", _PROBE, str(place.inside), str(place.outside), str(place.port)]
+        # The outer folder is shown again where /tmp is hidden: the sandbox has to refuse, not a missing path.
+        readable = (str(place.outside.parent), sys.prefix, sys.base_prefix)
+        bounds = Bounds(folder=str(place.inside.parent), readable=readable, network=network)
+        words = confine(bwrap, argv, bounds, hidden_places(parent))
+        return words, clean_environment(parent, os.defpath, INNER_HOME, INNER_TEMPORARY)
+
+    words, environment = await asyncio.to_thread(prepare)
+    async with await spawn(words, folder="/", environment=environment) as process:
+        said = b""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SECONDS):
+                while len(said) < _SAID_BYTES and (piece := await process.read(_SAID_BYTES)):
+                    said += piece
+    lines = said.decode("utf-8", "replace").splitlines()
+    return lines or ["it said nothing"]
+
+
+def _why(said: list[str], wanted: set[str]) -> str:
+    if "done" in said:
+        lacking, too_much = wanted - set(said), set(said) - wanted
+        return f"bubblewrap does not hold here: could {sorted(too_much)}, could not {sorted(lacking)}"
+    why = f"bubblewrap does not work here: {said[-1]}"
+    if any(word in said[-1] for word in ("uid map", "namespace", "Operation not permitted", "Permission denied")):
+        why += (
+            "; the kernel refuses user namespaces: see the sysctls kernel.unprivileged_userns_clone and"
+            " kernel.apparmor_restrict_unprivileged_userns, or in a container start it with"
+            " --security-opt seccomp=unconfined --cap-add SYS_ADMIN"
+        )
+    return why
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlace:
+    """Where a package was imported from (empty: it could not be), whether that is the worktree, and what was said."""
+
+    package: str
+    file: str
+    in_worktree: bool
+    said: str = ""
+
+
+async def check_import_place(
+    shell: Shell, worktree: str, package: str, environment: Mapping[str, str], python: str = "python"
+) -> ImportPlace:
+    """Import `package` as the tests would and return which copy that is. Raises `ShellError` when nothing can be run.
+
+    `environment` is what `environment_for_tests` gives for the worktree.
+    """
+    code = f"import {package} as it; print('\\n' + (it.__file__ or list(it.__path__)[0]))"
+    command = Command(
+        line=f"{shlex.quote(python)} -c {shlex.quote(code)}",
+        folder=worktree,
+        timeout_seconds=_IMPORT_SECONDS,
+        environment=environment,
+    )
+    outcome = await shell.run(command, lambda text: None)
+    if outcome.exit_code != 0:
+        return ImportPlace(package, "", in_worktree=False, said=outcome.output.strip() or outcome.reason)
+    file = outcome.output.strip().rpartition("\n")[2]
+    inside = await asyncio.to_thread(lambda: Path(file).resolve().is_relative_to(Path(worktree).resolve()))
+    return ImportPlace(package, file, in_worktree=inside)

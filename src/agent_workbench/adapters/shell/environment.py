@@ -1,0 +1,149 @@
+"""What a command finds in its environment: nothing of ours but what it needs, and the worktree's code first."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from agent_workbench.core.errors import ConfigError
+
+# Where tool chains look for themselves under a home folder; commands get another one, so they are told.
+_TOOL_CHAINS = {
+    "ASDF_DATA_DIR": ".asdf",
+    "CARGO_HOME": ".cargo",
+    "GOMODCACHE": "go/pkg/mod",
+    "MISE_DATA_DIR": ".local/share/mise",
+    "PYENV_ROOT": ".pyenv",
+    "RUSTUP_HOME": ".rustup",
+}
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_HAS_PYTEST = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
+_PROBE_SECONDS = 10.0
+
+
+def clean_path(path: str, *forbidden: str) -> str:
+    """Return the entries of a `PATH` that are absolute and not inside any of the `forbidden` folders."""
+    folders = [Path(folder).resolve() for folder in forbidden if folder]
+    kept = [
+        entry
+        for entry in path.split(os.pathsep)
+        if Path(entry).is_absolute() and not any(Path(entry).resolve().is_relative_to(folder) for folder in folders)
+    ]
+    return os.pathsep.join(dict.fromkeys(kept)) or _DEFAULT_PATH
+
+
+def clean_environment(parent: Mapping[str, str], path: str, home: str, temporary: str) -> dict[str, str]:
+    """Return the whole environment of a command: of the parent's only where its tool chains are.
+
+    `home` and `temporary` are folders of the command's own. Blocks (it looks for the tool chains).
+    """
+    locale = "C.UTF-8" if sys.platform == "linux" else "en_US.UTF-8"
+    environment = {
+        "HOME": home,
+        "LANG": locale,
+        "LC_ALL": locale,
+        "PATH": path,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TERM": "dumb",
+        "TMPDIR": temporary,
+    }
+    user_home = Path(parent.get("HOME") or "/nonexistent")
+    for name, below in _TOOL_CHAINS.items():
+        place = Path(parent.get(name) or user_home / below)
+        if place.is_absolute() and place.is_dir():
+            environment[name] = str(place)
+    return environment
+
+
+def find_python(wanted: str, checkout: str, path: str = "") -> str:
+    """Return the absolute path of the interpreter that runs the tests of `checkout`.
+
+    `wanted` is the setting `python`: a path (relative to the checkout), a name on `path`, or empty. Empty means
+    `.venv/bin/python` of the checkout, else a `python3` on `path` that has pytest; the workbench's own interpreter only
+    if it alone has pytest. `path` defaults to the parent's. Blocks for as long as the interpreters take to start.
+    Raises `ConfigError` when there is none.
+    """
+    path = clean_path(path or os.environ.get("PATH", ""), checkout)
+    if wanted:
+        return _wanted_python(wanted, checkout, path)
+    own = Path(checkout) / ".venv" / "bin" / "python"
+    if _is_program(own):
+        return str(own)
+    found = list(dict.fromkeys(_pythons_on(path)))
+    theirs = [python for python in found if not _is_ours(python)]
+    for python in [*theirs, sys.executable]:
+        if _has_pytest(python):
+            return python
+    if not found:
+        raise ConfigError("no python3 was found on PATH", advice="Name an interpreter in .agent.yml: `python: <path>`.")
+    return (theirs or found)[0]
+
+
+def _wanted_python(wanted: str, checkout: str, path: str) -> str:
+    if os.sep not in wanted:
+        candidates = [Path(folder) / wanted for folder in path.split(os.pathsep)]
+    else:
+        # Not resolved: a venv is known by the path of its symlink.
+        candidates = [Path(os.path.normpath(Path(checkout) / Path(wanted).expanduser()))]
+    for candidate in candidates:
+        if _is_program(candidate):
+            return str(candidate)
+    raise ConfigError(
+        f"the interpreter {wanted!r} was not found, or cannot be executed",
+        advice="Correct `python:` in .agent.yml; a relative path is looked up in the repository.",
+    )
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _is_ours(python: str) -> bool:
+    # A shared interpreter is not ours; a venv's folder is.
+    return Path(python).parent.parent.resolve() == Path(sys.prefix).resolve()
+
+
+def _pythons_on(path: str) -> Iterator[str]:
+    for name in ("python3", "python"):
+        for folder in path.split(os.pathsep):
+            if _is_program(Path(folder) / name):
+                yield str(Path(folder) / name)
+
+
+def _has_pytest(python: str) -> bool:
+    try:
+        probe = subprocess.run(
+            [python, "-c", _HAS_PYTEST], cwd="/", capture_output=True, timeout=_PROBE_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return probe.returncode == 0
+
+
+def packages_of(worktree: str) -> tuple[str, tuple[str, ...]]:
+    """Return the folder that belongs on `PYTHONPATH` (`src` where it holds code, else the root), and its packages."""
+    for folder in (Path(worktree) / "src", Path(worktree)):
+        packages = tuple(sorted(each.parent.name for each in folder.glob("*/__init__.py")))
+        modules = tuple(sorted(each.stem for each in folder.glob("*.py")))
+        if packages or (modules and folder.name == "src"):
+            return str(folder), packages or modules
+    return str(worktree), ()
+
+
+def environment_for_tests(worktree: str, python: str, path: str = "") -> dict[str, str]:
+    """Return what a command's environment needs so that `python`, `pytest` and imports are those of the worktree.
+
+    `python` is the absolute path of the interpreter, `path` the `PATH` that its folder is put before (default: the
+    parent's without relative entries and those inside the worktree). The worktree's own code comes first on
+    `PYTHONPATH`: that beats editable installs of the user's checkout, which stand further back on `sys.path`.
+    """
+    folder = Path(python).parent
+    rest = path or clean_path(os.environ.get("PATH", ""), worktree)
+    environment = {
+        "PATH": os.pathsep.join([str(folder), *(each for each in rest.split(os.pathsep) if each != str(folder))]),
+        "PYTHONPATH": packages_of(worktree)[0],
+    }
+    if (folder.parent / "pyvenv.cfg").is_file():
+        environment["VIRTUAL_ENV"] = str(folder.parent)
+    return environment

@@ -1,0 +1,133 @@
+"""Puts a command behind bubblewrap: `/` is read-only, secrets and sockets are hidden, and there is no network."""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# Where pathname sockets of the host's services stand, and where a command's own temporary files go.
+_EMPTIED = ("/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - they are emptied, not written to
+# A courtesy only: reads are not confidential under this sandbox.
+_SECRET_FOLDERS = (
+    *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".mozilla", ".thunderbird"),
+    *(".config/gh", ".config/gcloud", ".config/google-chrome", ".config/chromium", ".config/op"),
+    *(".local/share/keyrings", ".local/share/python_keyring"),
+)
+_SECRET_FILES = (
+    *(".netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".pypirc", ".pgpass", ".my.cnf"),
+    *(".cargo/credentials", ".cargo/credentials.toml", ".bash_history", ".zsh_history"),
+)
+# Links into the system that live under an emptied folder on some distributions.
+_KEPT_LINKS = ("/run/current-system",)
+INNER_HOME = "/tmp/home"  # noqa: S108 - inside the sandbox it is a fresh file system
+INNER_TEMPORARY = "/tmp"  # noqa: S108 - as above
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a command may touch: it starts in `folder` and writes there, in `writable` and in its own `/tmp`.
+
+    `readable` are places that must stay visible even where they lie under a folder that is emptied.
+    """
+
+    folder: str
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Real paths of folders that are emptied and of files that are masked."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+
+    def covers(self, path: str) -> bool:
+        """Return whether `path` (a real path) lies in an emptied folder."""
+        return any(Path(path).is_relative_to(folder) for folder in self.folders)
+
+
+def hidden_places(parent: Mapping[str, str]) -> Hidden:
+    """Find what is to be hidden on this machine now; `parent` is the environment that names home and sockets.
+
+    Blocks.
+    """
+    home = Path(parent.get("HOME") or "/nonexistent").resolve()
+    runtime = Path(parent.get("XDG_RUNTIME_DIR") or "/run").resolve()
+    candidates = [Path(each).resolve() for each in _EMPTIED] + [(home / each).resolve() for each in _SECRET_FOLDERS]
+    if not home.is_relative_to(runtime):
+        candidates.append(runtime)
+    existing = sorted({each for each in candidates if each.is_dir() and each != Path("/")})
+    folders = tuple(str(each) for each in existing if not any(above in existing for above in each.parents))
+    files = [home / each for each in _SECRET_FILES] + [Path(each) for each in _sockets(parent)]
+    real = sorted({str(each.resolve()) for each in files if each.exists()})
+    return Hidden(folders, tuple(real))
+
+
+def _sockets(parent: Mapping[str, str]) -> list[str]:
+    """Return the paths of the sockets that programs of this machine have bound."""
+    found = [agent] if (agent := parent.get("SSH_AUTH_SOCK", "")).startswith("/") else []
+    try:
+        lines = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        lines = []
+    for line in lines[1:]:
+        fields = line.split(maxsplit=7)
+        if len(fields) == 8 and fields[7].startswith("/"):
+            found.append(fields[7])
+    # /dev and /proc are made anew inside.
+    return [path for path in dict.fromkeys(found) if _is_socket(path) and not path.startswith(("/dev/", "/proc/"))]
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(Path(path).stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def confine(bwrap: str, argv: Sequence[str], bounds: Bounds, hidden: Hidden) -> list[str]:
+    """Return `argv` behind the program `bwrap`. The environment is handed on as it is, so it must be clean. Blocks."""
+    folder = os.path.realpath(bounds.folder)
+    writable = [folder, *(os.path.realpath(each) for each in bounds.writable)]
+    readable = [path for path in _readable(bounds) if hidden.covers(path)]
+    words = [bwrap, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    words += _each("--tmpfs", hidden.folders)
+    words += ["--dir", INNER_HOME]
+    for path in _outermost(readable):
+        words += ["--ro-bind-try", path, path]
+    for path in _outermost(writable):
+        words += ["--bind-try", path, path]
+    # The one file of a worktree that leads git elsewhere, and a plain repository's whole history.
+    words += ["--ro-bind-try", f"{folder}/.git", f"{folder}/.git"]
+    for path in hidden.files:
+        if not _under(path, writable) and (not hidden.covers(path) or _under(path, readable)):
+            words += ["--ro-bind", "/dev/null", path]
+    words += ["--unshare-pid", "--unshare-ipc", "--new-session", "--die-with-parent", "--cap-drop", "ALL"]
+    words += [] if bounds.network else ["--unshare-net"]
+    return [*words, "--chdir", folder, "--", *argv]
+
+
+def _each(option: str, values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
+
+
+def _under(path: str, folders: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """Return the paths that lie in no other of them, so that a later mount does not hide an earlier one."""
+    unique = sorted(set(paths))
+    return [path for path in unique if not any(path != other and _under(path, [other]) for other in unique)]
+
+
+def _readable(bounds: Bounds) -> list[str]:
+    found = [os.path.realpath(each) for each in bounds.readable]
+    found += [each for each in _KEPT_LINKS if Path(each).exists()]
+    if bounds.network:
+        # Where names are looked up is often a link into /run.
+        found.append(os.path.realpath("/etc/resolv.conf"))
+    return found

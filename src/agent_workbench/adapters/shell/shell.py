@@ -1,0 +1,134 @@
+"""Runs commands: confined where a sandbox holds, bounded in output and time, with nothing left behind."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox
+from agent_workbench.adapters.shell.environment import clean_environment, clean_path
+from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
+from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
+from agent_workbench.core.errors import ShellError
+from agent_workbench.core.ports import Command, OnOutput
+from agent_workbench.core.settings import SandboxSettings
+from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
+from agent_workbench.host.processes import MindedProcess, spawn
+
+_KEPT_BYTES = 8 * 1024 * 1024
+_LIVE_BYTES = 16 * 1024
+_LIVE_SECONDS = 0.05
+_READ_BYTES = 256 * 1024
+_GRACE_SECONDS = 0.4
+# For what is still in the pipe when everybody who could write to it is gone.
+_REST_SECONDS = 1.0
+
+
+class SandboxedShell:
+    """`core.ports.Shell` for the user's repo at `repo`; `parent` is the environment to take PATH and home from.
+
+    `readable` are further places that commands must see, such as the git common dir of a repo elsewhere.
+    """
+
+    def __init__(
+        self,
+        settings: SandboxSettings,
+        repo: str,
+        parent: Mapping[str, str],
+        readable: tuple[str, ...] = (),
+    ) -> None:
+        self._settings = settings
+        self._repo = repo
+        self._parent = dict(parent)
+        self._readable = (repo, *readable, sys.prefix, sys.base_prefix)
+        self._finding: asyncio.Task[Sandbox] | None = None
+
+    async def observe(self) -> SandboxFacts:
+        return (await self._sandbox()).facts
+
+    async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
+        sandbox = await self._sandbox()
+        if self._settings.require and not sandbox.facts.holds:
+            raise ShellError(
+                f"{command.line!r} was not run: a sandbox is required and none holds here",
+                advice=f"{sandbox.facts.why}; or set `sandbox: {{require: false}}` to run without one.",
+            )
+        if not await asyncio.to_thread(os.path.isdir, command.folder):
+            raise ShellError(f"{command.line!r} was not run: {command.folder} is not a folder")
+        began = time.monotonic()
+        kept = KeptOutput(_KEPT_BYTES)
+        async with self._started(sandbox, command) as process:
+            exit_code, reason = await _finish(process, command.timeout_seconds, kept, on_output)
+        output, cut_bytes = await asyncio.to_thread(kept.text)
+        return CommandOutcome(exit_code, output, time.monotonic() - began, cut_bytes, reason)
+
+    async def _sandbox(self) -> Sandbox:
+        if self._finding is None or (self._finding.done() and self._finding.cancelled()):
+            self._finding = asyncio.create_task(find_sandbox(self._parent, self._settings.network, self._repo))
+        return await asyncio.shield(self._finding)
+
+    @contextlib.asynccontextmanager
+    async def _started(self, sandbox: Sandbox, command: Command) -> AsyncIterator[MindedProcess]:
+        async with contextlib.AsyncExitStack() as stack:
+            temporary = ""
+            if not sandbox.bwrap:
+                temporary = await asyncio.to_thread(tempfile.mkdtemp, prefix="agent-command-")
+                stack.push_async_callback(asyncio.to_thread, shutil.rmtree, temporary, ignore_errors=True)
+            argv, environment = await asyncio.to_thread(self._prepare, sandbox.bwrap, command, temporary)
+            yield await stack.enter_async_context(
+                await spawn(argv, folder=command.folder, environment=environment, grace_seconds=_GRACE_SECONDS)
+            )
+
+    def _prepare(self, bwrap: str, command: Command, temporary: str) -> tuple[list[str], dict[str, str]]:
+        """Return what to start and its environment; `temporary` is a folder for it where nothing confines it."""
+        argv = ["/bin/sh", "-c", command.line]
+        path = clean_path(self._parent.get("PATH", ""), self._repo, command.folder)
+        home = INNER_HOME if bwrap else temporary
+        environment = clean_environment(self._parent, path, home, INNER_TEMPORARY if bwrap else temporary)
+        environment |= command.environment
+        return (self._confined(bwrap, argv, command, environment["PATH"]) if bwrap else argv), environment
+
+    def _confined(self, bwrap: str, argv: list[str], command: Command, path: str) -> list[str]:
+        folders = path.split(os.pathsep)
+        bounds = Bounds(
+            folder=command.folder,
+            writable=command.writable,
+            readable=(*self._readable, *(_installation(Path(folder)) for folder in folders if folder)),
+            network=self._settings.network,
+        )
+        return confine(bwrap, argv, bounds, hidden_places(self._parent))
+
+
+def _installation(folder: Path) -> str:
+    """Return what programs in `folder` need beside themselves: the venv, where it is one."""
+    return str(folder.parent if (folder.parent / "pyvenv.cfg").exists() else folder)
+
+
+async def _finish(
+    process: MindedProcess, timeout_seconds: float, kept: KeptOutput, on_output: OnOutput
+) -> tuple[int | None, str]:
+    """Return exit code and reason when the command and all its descendants are gone."""
+    live = LiveOutput(on_output, _LIVE_SECONDS, _LIVE_BYTES)
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            await _read(process, kept, live)
+            return await process.wait(), ""
+    except TimeoutError:
+        await process.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_REST_SECONDS):
+                await _read(process, kept, live)
+        return None, f"timed out after {timeout_seconds:g} s"
+    finally:
+        live.close()
+
+
+async def _read(process: MindedProcess, kept: KeptOutput, live: LiveOutput) -> None:
+    while piece := await process.read(_READ_BYTES):
+        kept.add(piece)
+        live.add(piece)

@@ -1,0 +1,162 @@
+"""Running commands, confined or not: what comes back, what they find, how they end."""
+
+import asyncio
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.core.errors import ShellError
+from agent_workbench.core.settings import SandboxSettings
+from tests.adapters.shell.conftest import Bench, MakeBench, until, without_bwrap
+
+
+async def test_output_and_exit_code_come_back(bench: Bench) -> None:
+    outcome = await bench.run("echo out; echo err >&2; exit 7")
+    assert (outcome.exit_code, outcome.output, outcome.cut_bytes, outcome.reason) == (7, "out\nerr\n", 0, "")
+    assert 0 < outcome.seconds < 20
+    assert "".join(bench.pieces) == "out\nerr\n"
+
+
+async def test_it_runs_in_the_folder_and_writes_there(bench: Bench) -> None:
+    outcome = await bench.run("pwd; echo kept > file")
+    assert outcome.output.strip() == str(bench.folder)
+    assert (bench.folder / "file").read_text() == "kept\n"
+
+
+async def test_further_folders_can_be_writable(bench: Bench, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    outcome = await bench.run(f"echo kept > {other}/file", writable=(str(other),))
+    assert outcome.exit_code == 0
+    assert (other / "file").read_text() == "kept\n"
+
+
+async def test_the_environment_holds_nothing_of_ours(make_bench: MakeBench, tmp_path: Path) -> None:
+    planted = {"AWS_SECRET_ACCESS_KEY": "s3cret-a", "MY_TOKEN": "s3cret-b", "LD_PRELOAD": "s3cret-c"}
+    own_bin = tmp_path / "bin"
+    own_bin.mkdir()
+    path = os.pathsep.join([".", "relative/bin", str(own_bin), "/usr/bin", "/bin"])
+    bench = make_bench(parent={**planted, "HOME": os.environ["HOME"], "PATH": path})
+    outcome = await bench.run("env", environment={"ADDED": "yes"})
+    found = dict(line.partition("=")[::2] for line in outcome.output.splitlines())
+    assert "s3cret" not in outcome.output
+    assert found["PATH"] == "/usr/bin:/bin"
+    assert (found["ADDED"], found["TERM"], found["PYTHONDONTWRITEBYTECODE"]) == ("yes", "dumb", "1")
+    assert found["HOME"] != os.environ["HOME"]
+
+
+async def test_home_and_temporary_folder_are_the_commands_own(bench: Bench) -> None:
+    find = 'find "$HOME" "$TMPDIR" -name .rc -o -name t | sort -u | wc -l'
+    first = await bench.run(f'echo x > "$HOME/.rc" && echo y > "$TMPDIR/t" && mktemp > /dev/null && {find}')
+    second = await bench.run(find)
+    assert (first.exit_code, first.output.strip()) == (0, "2")
+    assert second.output.strip() == "0", "the next command starts afresh"
+
+
+async def test_standard_input_is_empty(bench: Bench) -> None:
+    assert (await bench.run("cat; echo end")).output == "end\n"
+
+
+async def test_a_folder_that_is_missing_is_an_error(bench: Bench) -> None:
+    bench.folder.rmdir()
+    with pytest.raises(ShellError, match="is not a folder"):
+        await bench.run("true")
+
+
+async def test_a_timeout_keeps_what_was_said(bench: Bench) -> None:
+    began = time.monotonic()
+    outcome = await bench.run("echo before; sleep 60", seconds=0.4)
+    assert outcome.exit_code is None
+    assert outcome.reason == "timed out after 0.4 s"
+    assert outcome.output.startswith("before\n")
+    assert time.monotonic() - began < 0.4 + 1.0 + 1.0, "a second to find the sandbox, a second to end"
+
+
+async def test_a_command_that_closed_its_output_is_still_waited_for(bench: Bench) -> None:
+    assert (await bench.run("exec >&- 2>&-; sleep 0.2; touch done; exit 3")).exit_code == 3
+    assert (bench.folder / "done").exists()
+    assert (await bench.run("exec >&- 2>&-; sleep 60", seconds=0.3)).exit_code is None
+
+
+async def test_cancellation_ends_the_command(bench: Bench) -> None:
+    await bench.shell.observe()
+    running = asyncio.create_task(bench.run("while :; do touch alive; sleep 0.01; done"))
+    await until((bench.folder / "alive").exists, 10)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (bench.folder / "alive").unlink()
+    await asyncio.sleep(0.05)
+    assert not (bench.folder / "alive").exists()
+
+
+async def test_output_is_passed_on_while_it_comes(bench: Bench) -> None:
+    await bench.run("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.06; done")
+    assert 3 <= len(bench.pieces) <= 12
+    assert "".join(bench.pieces) == "".join(f"{i}\n" for i in range(1, 9))
+
+
+async def test_many_small_writes_are_passed_on_together(bench: Bench) -> None:
+    outcome = await bench.run("i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done")
+    assert len(bench.pieces) <= outcome.seconds * 20 + 2
+    assert outcome.output.endswith("2999\n")
+
+
+async def test_without_bubblewrap_commands_are_not_confined_and_it_is_said(make_bench: MakeBench) -> None:
+    facts = await make_bench(parent=without_bwrap()).shell.observe()
+    assert (facts.kind, facts.holds, facts.network) == ("none", False, True)
+    assert "bubblewrap" in facts.why
+
+
+async def test_a_sandbox_that_is_required_stops_the_work(make_bench: MakeBench) -> None:
+    bench = make_bench(SandboxSettings(require=True), without_bwrap())
+    with pytest.raises(ShellError, match="a sandbox is required") as raised:
+        await bench.run("touch ran")
+    assert "bubblewrap" in raised.value.advice
+    assert not (bench.folder / "ran").exists()
+
+
+async def test_a_bwrap_that_confines_nothing_is_not_believed(make_bench: MakeBench, tmp_path: Path) -> None:
+    """It drops its own options and runs the command as it is."""
+    fake = tmp_path.parent / f"{tmp_path.name}-bin" / "bwrap"
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/sh\nwhile [ "$1" != "--" ]; do shift; done; shift; exec "$@"\n')
+    fake.chmod(0o755)
+    facts = await make_bench(parent={"PATH": str(fake.parent), "HOME": "/"}).shell.observe()
+    assert (facts.kind, facts.holds) == ("none", False)
+    assert re.search(r"could \['network', 'outside'\]", facts.why)
+
+
+async def test_a_bwrap_that_fails_is_quoted(make_bench: MakeBench, tmp_path: Path) -> None:
+    fake = tmp_path.parent / f"{tmp_path.name}-bin" / "bwrap"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n")
+    fake.chmod(0o755)
+    facts = await make_bench(parent={"PATH": str(fake.parent), "HOME": "/"}).shell.observe()
+    assert facts.kind == "none"
+    assert "setting up uid map: Permission denied" in facts.why
+    assert "apparmor_restrict_unprivileged_userns" in facts.why
+
+
+async def test_a_bwrap_that_the_repo_brings_is_not_run(make_bench: MakeBench, tmp_path: Path) -> None:
+    fake = tmp_path / "bin" / "bwrap"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    fake.chmod(0o755)
+    await make_bench(parent={"PATH": f"{fake.parent}:bin", "HOME": "/"}).shell.observe()
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_the_sandbox_is_looked_for_once(confined: Bench) -> None:
+    first, second = await asyncio.gather(confined.shell.observe(), confined.shell.observe())
+    assert first is second
+    assert (first.kind, first.holds, first.network, first.why) == ("bwrap", True, False, "")
+
+
+async def test_our_own_python_runs_in_the_sandbox(confined: Bench) -> None:
+    outcome = await confined.run(f"{sys.executable} -c 'import pytest; print(pytest.__name__)'")
+    assert outcome.output == "pytest\n"
