@@ -198,6 +198,26 @@ class Memory(Protocol):
         """Replace `before` by `text` and return what now stands; a text changed meanwhile is merged, never lost."""
 
 
+class Setup(Protocol):
+    """What a repo needs before it can be worked in."""
+
+    async def missing(self) -> tuple[str, ...]:
+        """Return the files that would be written, none when the repo is set up."""
+
+    async def write(self) -> tuple[str, ...]:
+        """Write them, leaving what is there alone; return what was written."""
+
+
+class Trust(Protocol):
+    """What the repo would have us run or obey, and whether the user said yes to it."""
+
+    async def question(self) -> tuple[str, ...]:
+        """Return what has to be trusted, a line each; nothing when it was trusted, or when there is nothing to trust."""
+
+    async def accept(self) -> None:
+        """Remember that the user trusts exactly what the question showed."""
+
+
 class Skills(Protocol):
     """Folders with a `SKILL.md`."""
 

@@ -1,6 +1,6 @@
 """What a tool has on its bench: the task, the workspace, and the ports it may use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from agent_workbench.core.errors import PatchError, WorkspaceError
@@ -38,7 +38,7 @@ class Ports:
     skills: Skills
     model: Model
     clock: Clock
-    environment_for: Callable[[str], Mapping[str, str]]
+    environment_for: Callable[[str], Awaitable[Mapping[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)

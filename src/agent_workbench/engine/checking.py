@@ -38,7 +38,7 @@ async def run_command(bench: Bench, line: str) -> CommandOutcome:
         line=line,
         folder=folder,
         timeout_seconds=bench.command_seconds(),
-        environment=bench.ports.environment_for(folder),
+        environment=await bench.ports.environment_for(folder),
     )
     return await bench.ports.shell.run(command, bench.on_output)
 

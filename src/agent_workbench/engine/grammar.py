@@ -24,7 +24,7 @@ DIFF = (
     r'name ::= "/dev/null" | [ab] "/" [^\x00-\x20\x7F]{1,200}',
     r'hunk ::= "@@ -" range " +" range " @@" [^\x00-\x1F\x7F]{0,80} "\n" line{1,400}',
     r'range ::= number ("," number)?',
-    rf'line ::= [ +-] [^\x00-\x08\x0A-\x1F\x7F]{{0,{DIFF_LINE_CHARS}}} "\n" ("\\ No newline at end of file\n")?',
+    rf'line ::= ([ +-] [^\x00-\x08\x0A-\x1F\x7F]{{0,{DIFF_LINE_CHARS}}})? "\n" ("\\ No newline at end of file\n")?',
 )
 
 

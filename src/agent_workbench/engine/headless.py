@@ -8,8 +8,8 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import AwaitRetry, Decide, Idle, next_move
-from agent_workbench.engine.gating import decide, ruling, spoken
+from agent_workbench.engine.flow import AwaitRetry, Decide, Idle, Move, next_move
+from agent_workbench.engine.gating import decide, ruling
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.starting import read_plan, start_task
 
@@ -87,11 +87,11 @@ async def _work(desk: Desk) -> Ending:
                 await _guarded(desk, move)
 
 
-async def _guarded(desk: Desk, move: object) -> None:
+async def _guarded(desk: Desk, move: Move) -> None:
     try:
         await perform(desk, move)
     except WorkbenchError as error:
-        await desk.record(TroubleMet(type(move).__name__.lower(), str(error), error.advice or spoken(error)))
+        await desk.record(TroubleMet(type(move).__name__.lower(), str(error), error.advice))
 
 
 def _exit_code(trouble: TroubleMet) -> ExitCode:

@@ -64,6 +64,8 @@ class LiveSession:
             while not self._leaving:
                 await self._advance()
             farewell = self._farewell()
+        except WorkbenchError as error:
+            farewell = f"{spoken(error)}\n{self._farewell()}"
         finally:
             await self._end(farewell)
 
@@ -191,9 +193,7 @@ class LiveSession:
     async def _merge(self, intent: MergeTask) -> None:
         run = self._desk.state.run
         if run is None or run.task != intent.task or run.commit is None or run.merged is not None or self._waits():
-            self._desk.board.notify(
-                f"{intent.task} has nothing to merge here; `agent merge {intent.task}` looks further"
-            )
+            self._desk.board.notify(f"nothing to merge of {intent.task} here; try `agent merge {intent.task}`")
             return
         await propose_merge(self._desk)
 

@@ -1,0 +1,102 @@
+"""What the demo's model says, word by word; it is forced through a real server, so everything around it is real.
+
+Answers stand in the order in which they are given; a reflexion takes a place in that order too.
+"""
+
+T1_READ = """\
+Thought: The failing test is about quantities, so I start with the function that adds up the cart.
+Action: read_file
+{"path": "shop/cart.py"}"""
+
+T1_WRONG = """\
+Thought: The quantity is never used. I add it to the price of each line.
+Action: write_diff
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -14,4 +14,4 @@
+
+ def total(lines: list[Line]) -> int:
+     \"\"\"Return the price of all lines in cents.\"\"\"
+-    return sum(line.cents for line in lines)
++    return sum(line.cents + line.quantity for line in lines)
+"""
+
+T1_REFLEXION = """\
+Reflexion: I added the quantity to the price, but three pens at 120 cents cost 360, not 123. Each line's price has to \
+be multiplied by its quantity; the test's 810 is 3 * 120 + 1 * 450."""
+
+T1_RIGHT = """\
+Thought: A line costs its price times its quantity.
+Action: write_diff
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -14,4 +14,4 @@
+
+ def total(lines: list[Line]) -> int:
+     \"\"\"Return the price of all lines in cents.\"\"\"
+-    return sum(line.cents + line.quantity for line in lines)
++    return sum(line.cents * line.quantity for line in lines)
+"""
+
+T1_FINISH = """\
+Thought: All tests of the cart pass now.
+Action: finish
+{"summary": "A line of the cart now costs its price times its quantity; it used to be counted once."}"""
+
+T2_SEARCH = """\
+Thought: A discount belongs beside the total. I look at what stands there now.
+Action: search_code
+{"query": "total price of the cart"}"""
+
+T2_NOTE = """\
+Thought: Prices are whole cents, so the rounding has to be decided; I write it down.
+Action: note
+{"text": "Discounts round half up to whole cents."}"""
+
+T2_DIFF = """\
+Thought: I add the discount with its test; whole cents, rounded half up.
+Action: write_diff
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -15,3 +15,10 @@
+ def total(lines: list[Line]) -> int:
+     \"\"\"Return the price of all lines in cents.\"\"\"
+     return sum(line.cents * line.quantity for line in lines)
++
++
++def discounted(cents: int, percent: int) -> int:
++    \"\"\"Return a price less so many percent, rounded half up to whole cents.\"\"\"
++    if not 0 <= percent <= 100:
++        raise ValueError(f"a discount is 0 to 100 percent, not {percent}")
++    return (cents * (100 - percent) + 50) // 100
+--- /dev/null
++++ b/tests/test_discount.py
+@@ -0,0 +1,16 @@
++import pytest
++from shop.cart import discounted
++
++
++def test_a_tenth_off():
++    assert discounted(810, 10) == 729
++
++
++def test_half_a_cent_rounds_up():
++    assert discounted(101, 50) == 51
++
++
++@pytest.mark.parametrize("percent", [-1, 101])
++def test_only_percentages(percent):
++    with pytest.raises(ValueError, match="0 to 100"):
++        discounted(100, percent)
+"""
+
+T2_FINISH = """\
+Thought: The new tests and the old ones pass.
+Action: finish
+{"summary": "discounted() takes a percentage off a price in whole cents, rounded half up; with tests for both."}"""
+
+SCRIPTS = {
+    "T-1": (T1_READ, T1_WRONG, T1_REFLEXION, T1_RIGHT, T1_FINISH),
+    "T-1:reflexion": (T1_REFLEXION,),
+    "T-2": (T2_SEARCH, T2_NOTE, T2_DIFF, T2_FINISH),
+}
