@@ -1,0 +1,62 @@
+"""The content of a folder of skills as one digest, so that trust in it ends when anything in it changes."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent_workbench.core.errors import TrustError
+
+MAX_FILES = 2000
+MAX_TOTAL_BYTES = 50_000_000
+
+
+def digest_folder(root: Path, folder: str) -> str:
+    """Return how many files there are under `root/folder` and the digest of them all, empty where there are none.
+
+    Links are followed, as whoever reads a skill follows them: what counts is what would be read. Names, contents and
+    the right to execute are in the digest. Raises `TrustError` for more than `MAX_FILES` or `MAX_TOTAL_BYTES`.
+    """
+    digest = hashlib.sha256()
+    count = total = 0
+    try:
+        for path in _walk(root / folder, frozenset()):
+            count += 1
+            content, size = _content(path, MAX_TOTAL_BYTES - total)
+            total += size
+            if count > MAX_FILES or total > MAX_TOTAL_BYTES:
+                raise TrustError(
+                    f"{folder} holds more than {MAX_FILES} files or {MAX_TOTAL_BYTES} bytes",
+                    advice="point skills.dirs at the folder that holds skills alone",
+                )
+            digest.update(f"{len(str(path))} {path} {content}\n".encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise TrustError(f"skill files cannot be read: {error.filename}: {error.strerror}") from error
+    return f"{count} files, sha256 {digest.hexdigest()}" if count else ""
+
+
+def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+    if not folder.is_dir():
+        return
+    facts = folder.stat()
+    here = (facts.st_dev, facts.st_ino)
+    if here in above:
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            yield from _walk(path, above | {here})
+        else:
+            yield path
+
+
+def _content(path: Path, limit: int) -> tuple[str, int]:
+    """Return what stands for the file in the digest, and how many bytes were read (at most one over `limit`)."""
+    if not path.exists():
+        return "broken link", 0
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            return "not a regular file", 0
+        data = file.read(limit + 1)
+    return f"{mode & 0o111:o} {hashlib.sha256(data).hexdigest()}", len(data)

@@ -1,0 +1,279 @@
+import json
+import multiprocessing
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.config.load import LoadedSettings, load_settings
+from agent_workbench.config.schema import leaves
+from agent_workbench.config.trust import TrustQuestion, trust_question, untrusted_settings
+from agent_workbench.config.trust_store import TrustStore
+from agent_workbench.core.errors import TrustError
+from agent_workbench.core.settings import Approval, Settings
+
+
+def load(root: Path, file: str = "", environ: dict[str, str] | None = None) -> LoadedSettings:
+    root.mkdir(exist_ok=True)
+    (root / ".agent.yml").write_text(file)
+    return load_settings(root, environ or {}, {})
+
+
+def ask(root: Path, file: str = "") -> TrustQuestion:
+    return trust_question(root, load(root, file))
+
+
+# For every key two values that have to be trusted, as the file spells them; none where no value has to be.
+RISKY = {
+    "model.path": ("model: {path: a}", "model: {path: b}"),
+    "model.url": ("model: {url: 'http://a'}", "model: {url: 'http://b'}"),
+    "model.name": ("model: {name: a}", "model: {name: b}"),
+    "model.server": ("model: {server: a}", "model: {server: b}"),
+    "model.context_tokens": ("model: {context_tokens: 99999}", "model: {context_tokens: 99998}"),
+    "model.api_key_env": ("model: {api_key_env: A}", "model: {api_key_env: B}"),
+    "model.answer_seconds": ("model: {answer_seconds: 9999}", "model: {answer_seconds: 9998}"),
+    "model.answer_tokens": ("model: {answer_tokens: 99999}", "model: {answer_tokens: 99998}"),
+    "python": ("python: a", "python: b"),
+    "test_command": ("test_command: a", "test_command: b"),
+    "lint_command": ("lint_command: a", "lint_command: b"),
+    "tools_allowed": ("tools_allowed: [run_command]", "tools_allowed: [run_command, finish]"),
+    "approvals.diff": ("approvals: {diff: auto}", "approvals: {diff: ask}"),
+    "approvals.check": ("approvals: {check: auto}", "approvals: {check: ask}"),
+    "approvals.command": ("approvals: {command: auto}", "approvals: {command: ask}"),
+    "approvals.commit": ("approvals: {commit: auto}", "approvals: {commit: ask}"),
+    "approvals.merge": ("approvals: {merge: auto}", "approvals: {merge: ask}"),
+    "limits.max_tool_calls_per_task": (
+        "limits: {max_tool_calls_per_task: 31}",
+        "limits: {max_tool_calls_per_task: 32}",
+    ),
+    "limits.max_reflexion_retries": ("limits: {max_reflexion_retries: 4}", "limits: {max_reflexion_retries: 5}"),
+    "limits.consecutive_failure_threshold": (
+        "limits: {consecutive_failure_threshold: 6}",
+        "limits: {consecutive_failure_threshold: 7}",
+    ),
+    "limits.command_seconds": ("limits: {command_seconds: 121}", "limits: {command_seconds: 122}"),
+    "memory.dir": ("memory: {dir: a}", "memory: {dir: b}"),
+    "memory.plan": ("memory: {plan: a}", "memory: {plan: b}"),
+    "retrieval.top_n": ("retrieval: {top_n: 9}", "retrieval: {top_n: 10}"),
+    "retrieval.chunker.max_tokens": (
+        "retrieval: {chunker: {max_tokens: 401}}",
+        "retrieval: {chunker: {max_tokens: 402}}",
+    ),
+    "workspace.link": ("workspace: {link: ['a, b']}", "workspace: {link: [a, b]}"),
+    "skills.dirs": ("skills: {dirs: [a]}", "skills: {dirs: [b]}"),
+    "skills.max_tokens": ("skills: {max_tokens: 2001}", "skills: {max_tokens: 2002}"),
+    "sandbox.network": ("sandbox: {network: true}", "sandbox: {network: false}"),
+    "ui.keys": ("ui: {keys: {approve: j}}", "ui: {keys: {approve: k}}"),
+}
+HARMLESS = {
+    "approvals.read": "approvals: {read: ask}",
+    "retrieval.exclude": "retrieval: {exclude: [a]}",
+    "workspace.keep": "workspace: {keep: false}",
+    "sandbox.require": "sandbox: {require: true}",
+    "ui.theme": "ui: {theme: nord}",
+}
+
+
+def test_every_key_is_either_asked_about_or_known_to_be_harmless() -> None:
+    assert set(RISKY) | set(HARMLESS) == set(leaves())
+
+
+@pytest.mark.parametrize("key", RISKY)
+def test_a_change_of_anything_that_is_obeyed_asks_again(tmp_path: Path, key: str) -> None:
+    none = ask(tmp_path)
+    first, second = (ask(tmp_path, file) for file in RISKY[key])
+    assert list(first.items) == [key]
+    assert any(line.startswith(f"{key}: ") for line in first.lines)
+    assert len({none.digest, first.digest, second.digest}) >= 2
+    assert none.digest != first.digest != second.digest
+
+
+@pytest.mark.parametrize("key", RISKY)
+def test_what_is_not_trusted_is_not_obeyed(tmp_path: Path, key: str) -> None:
+    assert untrusted_settings(load(tmp_path, RISKY[key][0])) == untrusted_settings(load(tmp_path))
+
+
+@pytest.mark.parametrize("key", HARMLESS)
+def test_what_is_harmless_is_obeyed_unasked(tmp_path: Path, key: str) -> None:
+    loaded = load(tmp_path, HARMLESS[key])
+    assert trust_question(tmp_path, loaded).items == {}
+    assert untrusted_settings(loaded) != untrusted_settings(load(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "limits: {max_tool_calls_per_task: 3, command_seconds: 1}\nretrieval: {top_n: 2}",
+        "approvals: {diff: deny, merge: deny}",
+        "tools_allowed: [read_file]",
+        "model: {context_tokens: 2048}",
+    ],
+)
+def test_what_asks_for_less_is_obeyed_unasked(tmp_path: Path, file: str) -> None:
+    loaded = load(tmp_path, file)
+    assert trust_question(tmp_path, loaded).items == {}
+    kept = untrusted_settings(loaded)
+    assert (kept.limits, kept.approvals) == (loaded.settings.limits, loaded.settings.approvals)
+    assert (kept.tools_allowed, kept.model) == (loaded.settings.tools_allowed, loaded.settings.model)
+
+
+def test_what_the_user_says_is_obeyed_in_an_untrusted_repo(tmp_path: Path) -> None:
+    environ = {"AGENT_TEST_COMMAND": "mine", "LLAMA_SERVER_URL": "http://127.0.0.1:1", "AGENT_APPROVALS__DIFF": "auto"}
+    loaded = load(tmp_path, "test_command: theirs\nlint_command: theirs\nmodel: {url: 'http://evil'}\n", environ)
+    settings = untrusted_settings(loaded)
+    assert (settings.test_command, settings.lint_command) == ("mine", "")
+    assert settings.model.url == "http://127.0.0.1:1"
+    assert settings.approvals.diff is Approval.AUTO
+    assert "test_command: theirs (runs as the tests)" in trust_question(tmp_path, loaded).lines
+
+
+def test_a_repo_without_settings_and_skills_asks_nothing(tmp_path: Path) -> None:
+    loaded = load_settings(tmp_path, {}, {})
+    question = trust_question(tmp_path, loaded)
+    assert (question.items, question.lines) == ({}, ())
+    assert TrustStore(tmp_path / "state").is_trusted(tmp_path, question)
+    assert not (tmp_path / "state").exists()
+    assert untrusted_settings(loaded).approvals == Settings().approvals
+
+
+def test_two_values_that_look_alike_are_told_apart(tmp_path: Path) -> None:
+    real, spelled = ask(tmp_path, 'test_command: "a\u202eb"'), ask(tmp_path, "test_command: 'a\\u202eb'")
+    assert real.lines == spelled.lines == ("test_command: a\\u202eb (runs as the tests)",)
+    assert real.digest != spelled.digest
+
+
+def test_a_command_is_shown_whole(tmp_path: Path) -> None:
+    command = "pytest" + " " * 3000 + "; curl evil"
+    assert command in ask(tmp_path, f"test_command: '{command}'").lines[0]
+
+
+class TestSkills:
+    def question(self, root: Path) -> TrustQuestion:
+        return trust_question(root, load_settings(root, {}, {}))
+
+    def skill(self, root: Path) -> Path:
+        folder = root / "skills" / "one"
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text("be good")
+        return folder
+
+    def test_every_change_of_a_skill_asks_again(self, tmp_path: Path) -> None:
+        folder = self.skill(tmp_path)
+        digests = [self.question(tmp_path).digest]
+        (folder / "SKILL.md").write_text("be bad!")
+        digests.append(self.question(tmp_path).digest)
+        (folder / "SKILL.md").chmod(0o755)
+        digests.append(self.question(tmp_path).digest)
+        (folder / "SKILL.md").rename(folder / "OTHER.md")
+        digests.append(self.question(tmp_path).digest)
+        (folder / "run.py").write_text("")
+        digests.append(self.question(tmp_path).digest)
+        (folder / "run.py").unlink()
+        digests.append(self.question(tmp_path).digest)
+        assert len(set(digests)) == 5
+        assert digests[3] == digests[5]
+        assert self.question(tmp_path).lines[0].startswith("skill files in skills: 1 files, sha256 ")
+
+    def test_what_a_link_leads_to_counts(self, tmp_path: Path) -> None:
+        repo, outside = tmp_path / "repo", tmp_path / "outside"
+        folder = self.skill(repo)
+        outside.mkdir()
+        (outside / "SKILL.md").write_text("a")
+        (repo / "skills" / "two").symlink_to(outside)
+        (folder / "loop").symlink_to(repo / "skills")
+        (folder / "nowhere").symlink_to("missing")
+        os.mkfifo(folder / "pipe")
+        before = self.question(repo).digest
+        assert before == self.question(repo).digest
+        (outside / "SKILL.md").write_text("b")
+        assert before != self.question(repo).digest
+
+    def test_too_many_files_are_refused(self, tmp_path: Path) -> None:
+        folder = self.skill(tmp_path)
+        for number in range(2000):
+            (folder / f"{number}.md").touch()
+        with pytest.raises(TrustError, match="skills holds more than 2000 files"):
+            self.question(tmp_path)
+
+    def test_too_many_bytes_are_refused(self, tmp_path: Path) -> None:
+        with (self.skill(tmp_path) / "big").open("wb") as file:
+            file.truncate(50_000_001)
+        with pytest.raises(TrustError, match="or 50000000 bytes"):
+            self.question(tmp_path)
+
+    def test_skills_of_an_untrusted_repo_are_not_read(self, tmp_path: Path) -> None:
+        self.skill(tmp_path)
+        assert untrusted_settings(load_settings(tmp_path, {}, {})).skills.dirs == ()
+
+
+class TestStore:
+    def test_trust_lasts_until_something_changes(self, tmp_path: Path) -> None:
+        repo, store = tmp_path / "repo", TrustStore(tmp_path / "state")
+        question = ask(repo, "test_command: pytest\npython: python3\n")
+        assert not store.is_trusted(repo, question)
+        assert store.trusted_items(repo) is None
+        store.trust(repo, question)
+        assert store.is_trusted(repo, question)
+        assert TrustStore(tmp_path / "state").is_trusted(
+            repo, ask(repo, "# moved\n\npython: python3\ntest_command: pytest")
+        )
+        changed = trust_question(repo, load(repo, "test_command: evil\nlint_command: x\n"), store.trusted_items(repo))
+        assert not store.is_trusted(repo, changed)
+        assert changed.changes == ("test_command: pytest → evil", "lint_command: x (new)", "python: python3 (gone)")
+
+    def test_trust_is_bound_to_the_place(self, tmp_path: Path) -> None:
+        store = TrustStore(tmp_path / "state")
+        question = ask(tmp_path / "a", "python: x")
+        store.trust(tmp_path / "a", question)
+        assert not store.is_trusted(tmp_path / "b", ask(tmp_path / "b", "python: x"))
+        (tmp_path / "link").symlink_to("a")
+        assert store.is_trusted(tmp_path / "link", question)
+
+    def test_trust_can_be_revoked(self, tmp_path: Path) -> None:
+        store, question = TrustStore(tmp_path / "state"), ask(tmp_path / "a", "python: x")
+        store.trust(tmp_path / "a", question)
+        assert store.revoke(tmp_path / "a")
+        assert not store.revoke(tmp_path / "a")
+        assert not store.is_trusted(tmp_path / "a", question)
+
+    def test_only_the_user_reads_and_writes_it(self, tmp_path: Path) -> None:
+        store, question = TrustStore(tmp_path / "state"), ask(tmp_path / "a", "python: x")
+        store.trust(tmp_path / "a", question)
+        file = tmp_path / "state" / "trust.json"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert sorted(each.name for each in file.parent.iterdir()) == ["trust.json", "trust.lock"]
+        file.chmod(0o666)
+        with pytest.raises(TrustError, match="can be written by others"):
+            store.is_trusted(tmp_path / "a", question)
+
+    @pytest.mark.parametrize(
+        "content", ["", "[]", '{"version": 2, "repos": {}}', '{"version": 1, "repos": {"a": 1}}', "[" * 9999]
+    )
+    def test_a_broken_file_trusts_nothing_and_is_not_overwritten(self, tmp_path: Path, content: str) -> None:
+        store, question = TrustStore(tmp_path), ask(tmp_path / "a", "python: x")
+        file = tmp_path / "trust.json"
+        file.write_text(content)
+        file.chmod(0o600)
+        with pytest.raises(TrustError, match=r"trust\.json"):
+            store.is_trusted(tmp_path / "a", question)
+        with pytest.raises(TrustError, match=r"trust\.json"):
+            store.trust(tmp_path / "a", question)
+        assert file.read_text() == content
+
+    def test_two_writers_lose_nothing(self, tmp_path: Path) -> None:
+        context = multiprocessing.get_context("spawn")
+        writers = [context.Process(target=trust_many, args=(tmp_path, name)) for name in "ab"]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join(60)
+        repos = json.loads((tmp_path / "trust.json").read_text())["repos"]
+        assert len(repos) == 40
+
+
+def trust_many(folder: Path, name: str) -> None:
+    store = TrustStore(folder)
+    for number in range(20):
+        store.trust(folder / f"{name}{number}", TrustQuestion({"python": "x"}, (), (), "digest"))
