@@ -9,8 +9,8 @@ from agent_workbench.core.errors import UsageError
 # Text in quotes, a set of characters, a comment: what may hold the name of a rule without meaning it. Then names.
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[A-Za-z0-9-]+', re.DOTALL)
 _NAME = re.compile(r"[A-Za-z0-9-]+")
-# Any text that does not end the thought: `</th` is the longest beginning of its end that is turned away.
-_THOUGHT = r'( [^<] | "<"+ ( [^/<] | "/" ( [^t<] | "t" ( [^h<] | "h" [^i<] ) ) ) )*'
+# Any text that does not end the thought, but for some nobody writes: those with `</thi`, or with `<` right after `</`.
+_THOUGHT = r'( [^<] | "<"+ ( [^/<] | "/" ( [^t<] | "t" ( [^h<] | "h" [^i<] ) ) ) )* "<"*'
 
 
 class Thinking(StrEnum):

@@ -50,6 +50,8 @@ def server_command(
         name: value for name, value in environ.items() if name in _HANDED_ON or name.startswith(_HANDED_ON_PREFIXES)
     }
     environment[API_KEY_VARIABLE] = api_key
+    # Else a server that aborts has itself looked at by a debugger first, for seconds and a hundred lines.
+    environment["GGML_NO_BACKTRACE"] = "1"
     if server:
         binary = _binary(server, environ)
         argv = [binary, "-m", str(model), "--host", "127.0.0.1", "--port", "0", "-np", "1", "-c", str(context_tokens)]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agent_workbench.core.errors import UsageError
+
 END_OF_TEXT = "<|endoftext|>"
 MESSAGE_START = "<|im_start|>"
 MESSAGE_END = "<|im_end|>"
@@ -72,7 +74,10 @@ class Vocabulary:
 
 
 def make_vocabulary(extra_tokens: Sequence[str] = ()) -> Vocabulary:
-    """Return the tiny model's vocabulary; the numbers of everything but `extra_tokens` never change."""
+    """Return the tiny model's vocabulary; the numbers of everything but `extra_tokens` never change.
+
+    Raises `UsageError` for an extra token that is none.
+    """
     made = Vocabulary()
     known = set(made.tokens)
     for left, right in _joins():
@@ -84,7 +89,11 @@ def make_vocabulary(extra_tokens: Sequence[str] = ()) -> Vocabulary:
         made.control[name] = made.add(name)
     for name in (THOUGHT_START, THOUGHT_END):
         made.marks[name] = made.add(name)
+    known.update(made.tokens)
     for text in dict.fromkeys(extra_tokens):
+        # A server would abort on a token that is there twice.
+        if spelled(text) in known or not text:
+            raise UsageError(f"{text!r} is a token already, or nothing, and cannot be an extra one")
         made.extra[text] = made.add(spelled(text))
     return made
 
