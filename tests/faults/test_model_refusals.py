@@ -1,0 +1,227 @@
+"""Servers that refuse, are busy, still load, are something else, or are not there."""
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+
+from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
+from agent_workbench.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
+from tests.adapters.llama_cpp.answers import Collected, ask, collect
+from tests.fakes.faulty_server import (
+    END,
+    PROPS,
+    Answer,
+    FaultyServer,
+    as_json,
+    delta,
+    error,
+    stream,
+)
+
+GOOD = stream(delta("good"), END)
+LOADING = error(503, "Loading model", "unavailable_error")
+BUSY = error(429, "slow down", "rate_limit")
+KEY = "sk-very-secret-0123456789"
+
+
+async def _answer(*answers: Answer, seconds: float = 20.0, said: list[str] | None = None) -> Collected:
+    async with FaultyServer().chat(*answers) as server:
+        model = LlamaCppModel(server.url, api_key=KEY, on_status=(said if said is not None else []).append)
+        try:
+            return await collect(model, ask(answer_seconds=seconds))
+        finally:
+            await model.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        error(400, "the request is too long", "exceed_context_size_error", n_prompt_tokens=900, n_ctx=512),
+        error(500, "the request exceeds the available context size"),
+        error(500, "Context size has been exceeded."),
+        as_json({"error": {"code": "context_length_exceeded", "message": "too many", "type": "invalid"}}, 400),
+        error(400, "This model's maximum context length is 512 tokens."),
+        as_json({"error": {"code": 400, "message": "", "type": "exceed_context_size_error"}}, 200),
+        Answer(200, [], kind="text/event-stream"),
+        Answer(200, [b"data: [DONE]\n\n"], kind="text/event-stream"),
+    ],
+)
+async def test_an_overflow_is_known_in_all_its_shapes(answer: Answer) -> None:
+    with pytest.raises(ContextOverflow, match="does not fit") as caught:
+        await _answer(answer)
+    assert "context_tokens" in caught.value.advice
+
+
+async def test_an_overflow_says_by_how_much() -> None:
+    fault = error(400, "too long", "exceed_context_size_error", n_prompt_tokens=900, n_ctx=512)
+    with pytest.raises(ContextOverflow, match="900 tokens in 512") as caught:
+        await _answer(fault)
+    assert (caught.value.prompt_tokens, caught.value.context_tokens) == (900, 512)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (error(401, "Invalid API Key", "authentication_error"), ModelRefused, "API key"),
+        (error(403, "no"), ModelRefused, "API key"),
+        (error(404, "File Not Found", "not_found_error"), ModelRefused, "no such route or model"),
+        (error(405, "no"), ModelRefused, "no such route"),
+        (error(501, "start it with --jinja", "not_supported_error"), ModelRefused, "--jinja"),
+        (error(400, "failed to parse grammar"), ModelRefused, "will not take the request .* grammar"),
+        (error(422, "wrong"), ModelRefused, "will not take the request"),
+        (Answer(400, [b"<html>not for you</html>"], kind="text/html"), ModelRefused, "will not take"),
+        (error(500, "boom"), ModelUnavailable, "failed .*boom"),
+        (Answer(502, [b"<html>"], kind="text/html"), ModelUnavailable, "failed"),
+        (Answer(301, [], headers={"Location": "http://127.0.0.1:1/"}), ModelUnavailable, "failed"),
+    ],
+)
+async def test_refusals(answer: Answer, kind: type[ModelError], words: str) -> None:
+    with pytest.raises(ModelError, match=words) as caught:
+        await _answer(answer)
+    assert type(caught.value) is kind
+    assert "127.0.0.1" in str(caught.value)
+    assert caught.value.advice
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+async def test_the_key_is_in_no_error(status: int) -> None:
+    with pytest.raises(ModelError) as caught:
+        await _answer(error(status, f"Incorrect API key provided: {KEY}. Again: {KEY}"))
+    shown = f"{caught.value!r} {caught.value} {caught.value.advice} {caught.value.__cause__!r}"
+    assert KEY not in shown
+
+
+async def test_the_key_is_sent() -> None:
+    async with FaultyServer().chat(GOOD) as server:
+        model = LlamaCppModel(server.url, api_key=KEY)
+        await collect(model, ask())
+        await model.close()
+        assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
+
+
+async def test_every_request_closes_its_connection() -> None:
+    async with FaultyServer().chat(GOOD).on("/tokenize", as_json({"tokens": [1, 2]})) as server:
+        model = LlamaCppModel(server.url)
+        await collect(model, ask())
+        await model.count_tokens(["a"])
+        await model.close()
+        assert {request.headers["connection"] for request in server.requests} == {"close"}
+
+
+async def test_a_busy_server_is_asked_again_and_it_is_said() -> None:
+    said: list[str] = []
+    assert (await _answer(BUSY, BUSY, GOOD, said=said)).text == "good"
+    assert len(said) == 2
+    assert "is busy" in said[0]
+
+
+async def test_a_server_that_stays_busy_is_given_up() -> None:
+    with pytest.raises(ModelUnavailable, match=r"no time .*429.*slow down"):
+        await _answer(BUSY, seconds=1.0)
+
+
+async def test_nobody_waits_longer_than_there_is_time() -> None:
+    later = Answer(429, [b"{}"], headers={"Retry-After": "3600"})
+    begun = asyncio.get_running_loop().time()
+    with pytest.raises(ModelUnavailable, match="429"):
+        await _answer(later, GOOD, seconds=10.0)
+    assert asyncio.get_running_loop().time() - begun < 5
+
+
+async def test_retry_after_is_heard() -> None:
+    later = Answer(429, [b"{}"], headers={"Retry-After": "1"})
+    begun = asyncio.get_running_loop().time()
+    await _answer(later, GOOD)
+    assert asyncio.get_running_loop().time() - begun >= 1
+
+
+async def test_a_server_that_loads_again_in_between_is_waited_for() -> None:
+    said: list[str] = []
+    assert (await _answer(LOADING, GOOD, said=said)).text == "good"
+    assert "loads its model" in said[0]
+
+
+async def test_loading_is_waited_for_visibly() -> None:
+    said: list[str] = []
+    async with (
+        FaultyServer().on("/health", LOADING, LOADING, as_json({})).on("/props", LOADING, as_json(PROPS)) as server
+    ):
+        model = LlamaCppModel(server.url, on_status=said.append)
+        facts = await model.observe()
+        await model.close()
+    assert facts.context_tokens == 4096
+    assert facts.model == "fake.gguf"
+    assert len(said) == 3
+    assert all("loads its model" in line for line in said)
+
+
+async def test_loading_for_ever_is_given_up() -> None:
+    async with FaultyServer().on("/health", LOADING) as server:
+        model = LlamaCppModel(server.url, ready_seconds=0.5)
+        with pytest.raises(ModelUnavailable, match="Loading model"):
+            await model.observe()
+        await model.close()
+
+
+async def test_nobody_there() -> None:
+    with contextlib.closing(socket.socket()) as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        model = LlamaCppModel(f"http://127.0.0.1:{port}")
+        with pytest.raises(ModelUnavailable, match=f"nothing answers at http://127.0.0.1:{port}") as caught:
+            await model.observe()
+        with pytest.raises(ModelUnavailable, match="nothing answers"):
+            await collect(model, ask())
+        await model.close()
+    assert "model.path" in caught.value.advice
+
+
+async def test_a_password_in_the_address_is_not_shown() -> None:
+    model = LlamaCppModel("http://me:hidden@127.0.0.1:1")
+    with pytest.raises(ModelUnavailable, match="nothing answers") as caught:
+        await model.observe()
+    assert "hidden" not in f"{caught.value!r}"
+    await model.close()
+
+
+async def test_something_that_is_no_http_server() -> None:
+    async def hello(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail ready\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(hello, "127.0.0.1", 0)
+    async with server:
+        model = LlamaCppModel(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(ModelUnavailable, match="broke"):
+            await model.observe()
+        await model.close()
+
+
+async def test_a_web_server_that_is_no_model_server() -> None:
+    page = Answer(200, [b"<html>hello</html>"], kind="text/html")
+    async with FaultyServer().on("/health", page).on("/props", page).on("/v1/models", page) as server:
+        model = LlamaCppModel(server.url)
+        with pytest.raises(ModelRefused, match="no model server"):
+            await model.observe()
+        await model.close()
+
+
+async def test_a_wrong_key_is_found_out_at_once() -> None:
+    refusal = error(401, "Invalid API Key", "authentication_error")
+    async with FaultyServer().on("/props", refusal) as server:
+        model = LlamaCppModel(server.url, api_key="wrong")
+        with pytest.raises(ModelRefused, match="API key") as caught:
+            await model.observe()
+        await model.close()
+    assert "api_key_env" in caught.value.advice
+
+
+async def test_a_failing_count_says_why() -> None:
+    async with FaultyServer().on("/tokenize", error(500, "boom")) as server:
+        model = LlamaCppModel(server.url)
+        with pytest.raises(ModelUnavailable, match="boom"):
+            await model.count_tokens(["a", "b", "c"])
+        await model.close()
