@@ -51,7 +51,7 @@ def clean_environment(parent: Mapping[str, str], path: str, home: str, temporary
     user_home = Path(parent.get("HOME") or "/nonexistent")
     for name, below in _TOOL_CHAINS.items():
         place = Path(parent.get(name) or user_home / below)
-        if place.is_absolute() and place.is_dir():
+        if place.is_absolute() and os.path.isdir(place):  # noqa: PTH112 - pathlib raises where we may not look
             environment[name] = str(place)
     return environment
 
@@ -96,7 +96,7 @@ def _wanted_python(wanted: str, checkout: str, path: str) -> str:
 
 
 def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113 - pathlib raises where we may not look
 
 
 def _is_ours(python: str) -> bool:

@@ -20,6 +20,11 @@ _SECRET_FILES = (
 )
 # Links into the system that live under an emptied folder on some distributions.
 _KEPT_LINKS = ("/run/current-system",)
+# What root may write without any capability, and what would lead out: `core_pattern` names a program of the host.
+_KERNEL_SETTINGS = (
+    *("/proc/acpi", "/proc/bus", "/proc/driver", "/proc/dynamic_debug", "/proc/fs", "/proc/irq", "/proc/mtrr"),
+    *("/proc/scsi", "/proc/sys", "/proc/sysrq-trigger"),
+)
 INNER_HOME = "/tmp/home"  # noqa: S108 - inside the sandbox it is a fresh file system
 INNER_TEMPORARY = "/tmp"  # noqa: S108 - as above
 
@@ -39,14 +44,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Real paths of folders that are emptied and of files that are masked."""
+    """Real paths: folders that are emptied, folders of secrets, and files that are masked."""
 
-    folders: tuple[str, ...]
+    emptied: tuple[str, ...]
+    secrets: tuple[str, ...]
     files: tuple[str, ...]
-
-    def covers(self, path: str) -> bool:
-        """Return whether `path` (a real path) lies in an emptied folder."""
-        return any(Path(path).is_relative_to(folder) for folder in self.folders)
 
 
 def hidden_places(parent: Mapping[str, str]) -> Hidden:
@@ -56,14 +58,21 @@ def hidden_places(parent: Mapping[str, str]) -> Hidden:
     """
     home = Path(parent.get("HOME") or "/nonexistent").resolve()
     runtime = Path(parent.get("XDG_RUNTIME_DIR") or "/run").resolve()
-    candidates = [Path(each).resolve() for each in _EMPTIED] + [(home / each).resolve() for each in _SECRET_FOLDERS]
+    emptied = [Path(each).resolve() for each in _EMPTIED]
     if not home.is_relative_to(runtime):
-        candidates.append(runtime)
-    existing = sorted({each for each in candidates if each.is_dir() and each != Path("/")})
-    folders = tuple(str(each) for each in existing if not any(above in existing for above in each.parents))
+        emptied.append(runtime)
+    secrets = [(home / each).resolve() for each in _SECRET_FOLDERS]
     files = [home / each for each in _SECRET_FILES] + [Path(each) for each in _sockets(parent)]
-    real = sorted({str(each.resolve()) for each in files if each.exists()})
-    return Hidden(folders, tuple(real))
+    real = sorted({str(each.resolve()) for each in files if os.access(each, os.F_OK)})
+    return Hidden(_folders(emptied), _folders(secrets), tuple(real))
+
+
+def _folders(candidates: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(_outermost(str(each) for each in candidates if _is_folder(each) and each != Path("/")))
+
+
+def _is_folder(path: Path) -> bool:
+    return os.access(path, os.F_OK) and path.is_dir()
 
 
 def _sockets(parent: Mapping[str, str]) -> list[str]:
@@ -92,22 +101,34 @@ def confine(bwrap: str, argv: Sequence[str], bounds: Bounds, hidden: Hidden) -> 
     """Return `argv` behind the program `bwrap`. The environment is handed on as it is, so it must be clean. Blocks."""
     folder = os.path.realpath(bounds.folder)
     writable = [folder, *(os.path.realpath(each) for each in bounds.writable)]
-    readable = [path for path in _readable(bounds) if hidden.covers(path)]
+    readable = [path for path in _readable(bounds) if _under(path, hidden.emptied)]
+
+    def is_seen(path: str) -> bool:
+        return not _under(path, hidden.emptied) or _under(path, readable)
+
     words = [bwrap, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    words += _each("--tmpfs", hidden.folders)
+    words += _for_root() if os.geteuid() == 0 else []
+    words += _each("--tmpfs", hidden.emptied)
     words += ["--dir", INNER_HOME]
-    for path in _outermost(readable):
-        words += ["--ro-bind-try", path, path]
-    for path in _outermost(writable):
-        words += ["--bind-try", path, path]
+    words += _shown("--ro-bind-try", _outermost(readable))
+    words += _each("--tmpfs", filter(is_seen, hidden.secrets))
+    words += _shown("--bind-try", _outermost(writable))
     # The one file of a worktree that leads git elsewhere, and a plain repository's whole history.
-    words += ["--ro-bind-try", f"{folder}/.git", f"{folder}/.git"]
+    words += _shown("--ro-bind-try", [f"{folder}/.git"])
     for path in hidden.files:
-        if not _under(path, writable) and (not hidden.covers(path) or _under(path, readable)):
+        if is_seen(path) and not _under(path, [*hidden.secrets, *writable]):
             words += ["--ro-bind", "/dev/null", path]
     words += ["--unshare-pid", "--unshare-ipc", "--new-session", "--die-with-parent", "--cap-drop", "ALL"]
     words += [] if bounds.network else ["--unshare-net"]
     return [*words, "--chdir", folder, "--", *argv]
+
+
+def _for_root() -> list[str]:
+    return ["--unshare-user-try", *_shown("--ro-bind-try", _KERNEL_SETTINGS)]
+
+
+def _shown(option: str, paths: Iterable[str]) -> list[str]:
+    return [word for path in paths for word in (option, path, path)]
 
 
 def _each(option: str, values: Iterable[str]) -> list[str]:
