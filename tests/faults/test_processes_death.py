@@ -1,0 +1,69 @@
+"""Who starts a command may be killed at any time; the command does not outlive it by more than a second."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+PARENT = """
+import asyncio, os, sys
+from agent_workbench.adapters.shell.shell import SandboxedShell
+from agent_workbench.core.ports import Command
+from agent_workbench.core.settings import SandboxSettings
+
+async def main():
+    folder, line = os.getcwd(), sys.argv[1]
+    parent = dict(os.environ) if sys.argv[2] == "confined" else {"PATH": "/nonexistent"}
+    shell = SandboxedShell(SandboxSettings(), folder, parent)
+    await shell.observe()
+    await shell.run(Command(line, folder, 300, {"PATH": os.environ["PATH"]}), lambda text: None)
+
+asyncio.run(main())
+"""
+
+# One that ignores what can be ignored, one that left its session and its parents.
+FAMILY = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open("daemon", "w").close()
+        while True: time.sleep(0.05)
+    os._exit(0)
+open("started", "w").close()
+while True: time.sleep(0.05)
+"""
+
+
+def is_gone(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("kind", ["confined", "unconfined"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_nothing_outlives_the_workbench(kind: str, number: signal.Signals, tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("machine lacks: child subreapers (Linux)")
+    (tmp_path / "family.py").write_text(FAMILY)
+    line = f"{sys.executable} -I -S family.py & {sys.executable} -I -S -c 'while True: pass' & wait"
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, line, kind], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    with parent:
+        deadline = time.monotonic() + 20
+        while not ((tmp_path / "started").exists() and (tmp_path / "daemon").exists()):
+            assert time.monotonic() < deadline
+            assert parent.poll() is None
+            await asyncio.sleep(0.01)
+        family = psutil.Process(parent.pid).children(recursive=True)
+        assert len(family) >= 5, "the minder, the shell and three of its children"
+        os.kill(parent.pid, number)
+        deadline = time.monotonic() + 1.0
+        while left := [each for each in family if not is_gone(each)]:
+            assert time.monotonic() < deadline, left
+            await asyncio.sleep(0.01)
