@@ -1,0 +1,46 @@
+"""Words of code and prose: identifiers, whole and in their parts."""
+
+import re
+from collections import Counter
+from functools import lru_cache
+
+_WORD = re.compile(r"\w+")
+# Within one word: a run of capitals (`HTTP` of `HTTPServer`), a capitalised or plain word, a number.
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+# Longer ones are encoded data and not names; their beginning is enough to find them by.
+_LONGEST_WORD = 80
+_MEMORY = 1 << 16
+
+_STOP_WORDS = """
+a an and are as at be been but by can do does for from had has have how i if in into is it its itself just let me my no
+not of on or our own so such than that the their them then there these they this those to too up us very was we were
+what when where which while who why will with would you your b c d e f g h j k l m n o p q r s t u v w x y z
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+def split_identifiers(text: str) -> list[str]:
+    """Return the words of `text` in order, lower-cased: each whole, and behind it its parts if it has several.
+
+    `parseHTTPHeader2` gives `parsehttpheader2`, `parse`, `http`, `header`, `2`; underscores divide as capitals and
+    digits do, and count for nothing at either end. Words that are in every text (`STOP_WORDS`, single Latin letters
+    among them) are left out. Never raises; no word is empty.
+    """
+    return [part for word in _WORD.findall(text) for part in _split(word[:_LONGEST_WORD])]
+
+
+def count_identifiers(text: str) -> dict[str, int]:
+    """Return how often each word of `split_identifiers(text)` is in it, without making the list."""
+    counts: dict[str, int] = {}
+    for word, times in Counter(_WORD.findall(text)).items():
+        for part in _split(word[:_LONGEST_WORD]):
+            counts[part] = counts.get(part, 0) + times
+    return counts
+
+
+@lru_cache(_MEMORY)
+def _split(word: str) -> tuple[str, ...]:
+    whole = word.strip("_").lower()
+    parts = [part.lower() for part in _PART.findall(word)]
+    words = parts if len(parts) < 2 or not whole else [whole, *parts]
+    return tuple(part for part in words if part not in STOP_WORDS)
