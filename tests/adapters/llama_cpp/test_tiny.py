@@ -6,7 +6,7 @@ import pytest
 
 from agent_workbench.adapters.llama_cpp.tiny import Template, write_tiny_gguf
 from agent_workbench.adapters.llama_cpp.vocabulary import byte_letters, make_vocabulary, spelled
-from agent_workbench.core.errors import UsageError
+from agent_workbench.core.errors import StorageError, UsageError
 from tests.llama_fixtures import LlamaServer
 
 
@@ -45,6 +45,11 @@ def test_extra_tokens_change_no_number_and_no_merge_leads_to_them() -> None:
     assert more.tokens[: len(plain.tokens)] == plain.tokens
     assert more.merges == plain.merges
     assert list(more.extra.values()) == [len(plain.tokens), len(plain.tokens) + 1]
+
+
+def test_a_place_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be written"):
+        write_tiny_gguf(tmp_path / "none" / "tiny.gguf")
 
 
 @pytest.mark.parametrize("text", ["", "a", " the"])

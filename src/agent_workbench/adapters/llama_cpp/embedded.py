@@ -92,6 +92,12 @@ class EmbeddedServer:
         if self._reading:
             await self._reading
 
+    async def ended(self) -> ModelUnavailable:
+        """Wait until the server ends, and return why it did."""
+        if self._reading is not None:
+            await asyncio.wait({self._reading})
+        return await self.death() or ModelUnavailable("the model server was stopped", advice="start it again")
+
     async def death(self) -> ModelUnavailable | None:
         """Return why the server ended if it did or does within two seconds, None if it runs on."""
         if self._process is None or self._reading is None:

@@ -1,5 +1,6 @@
 """Asks a server who it is: llama.cpp with all it can do, or a plain OpenAI-compatible one with less."""
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,6 +14,9 @@ from agent_workbench.adapters.llama_cpp.patience import OnStatus, Patience
 from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_START
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import ModelFacts
+
+# Even a server that loads its model or has a full slot answers such a question at once.
+_REPLY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,8 @@ async def introduce(endpoint: Endpoint, model_name: str, on_status: OnStatus, de
 async def _when_loaded(endpoint: Endpoint, path: str, on_status: OnStatus, deadline: float) -> Reply:
     patience = Patience(endpoint.address, deadline, on_status)
     while True:
-        reply = await endpoint.get(path, deadline)
+        soon = asyncio.get_running_loop().time() + _REPLY_SECONDS
+        reply = await endpoint.get(path, min(soon, deadline))
         fault = endpoint.fault(reply)
         if reply.ok or not fault.passes:
             return reply

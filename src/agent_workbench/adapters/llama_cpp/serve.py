@@ -63,6 +63,8 @@ def _parameters(given: argparse.Namespace, api_key: str) -> "CommonParams":
     parameters.cpuparams_batch.n_threads = given.threads
     parameters.cache_ram_mib = _CACHE_MEGABYTES
     parameters.endpoint_slots = True
+    # No page in a browser may read even what needs no key.
+    parameters.cors_origins = "http://127.0.0.1"
     parameters.offline = True
     parameters.ui = False
     return parameters

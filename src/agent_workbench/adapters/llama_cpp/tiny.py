@@ -13,6 +13,7 @@ from agent_workbench.adapters.llama_cpp.vocabulary import (
     make_vocabulary,
     spelled,
 )
+from agent_workbench.core.errors import StorageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,6 +64,7 @@ def write_tiny_gguf(
     """Write the model to `path` (0.6 MB, the same bytes for the same arguments) and return the extra tokens' numbers.
 
     An extra token is a whole text that the tokeniser never makes and the model never says unless it is biased to.
+    Raises `StorageError` when the file cannot be written, `UsageError` for an extra token that is none.
     """
     from gguf import GGUFWriter
 
@@ -72,10 +74,14 @@ def write_tiny_gguf(
     _add_tokens(writer, vocabulary, _TEMPLATES[template])
     for name, tensor in _weights(vocabulary, seed).items():
         writer.add_tensor(name, tensor)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    try:
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        writer.close()
     return vocabulary.extra
 
 

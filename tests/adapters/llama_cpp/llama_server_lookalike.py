@@ -1,0 +1,18 @@
+"""A program with the command line of llama.cpp's own `llama-server`, which is no Python package."""
+
+import argparse
+import sys
+
+from agent_workbench.adapters.llama_cpp.serve import main
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-m")
+    parser.add_argument("--host")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("-np")
+    parser.add_argument("-c")
+    parser.add_argument("-t")
+    given = parser.parse_args()
+    assert (given.host, given.port, given.np, given.t) == ("127.0.0.1", 0, "1", "1")
+    sys.exit(main([given.m, "--context-tokens", given.c, "--alias", "lookalike"]))
