@@ -1,0 +1,94 @@
+"""Long texts of event bodies, kept beside the journal under the hash of their content."""
+
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+from agent_workbench.adapters.journal.files import BLOBS, read_regular
+from agent_workbench.core.codec import JsonObject, JsonValue
+from agent_workbench.core.errors import JournalError
+from agent_workbench.host.atomic import make_directories, storage_error, write_atomically
+
+LONGEST_TEXT_BYTES = 4096
+_SHA = re.compile(r"[0-9a-f]{64}")
+_KEYS = {"blob", "bytes"}
+
+
+class Blobs:
+    """The blobs of one session's folder."""
+
+    def __init__(self, directory: Path) -> None:
+        """Work in `directory`; nothing is touched yet."""
+        self._folder = directory / BLOBS
+        self._durable: set[str] = set()
+
+    def move_out(self, body: JsonObject) -> JsonObject:
+        """Return the body with each long text replaced by its blob's name; the blobs are durable by then.
+
+        Raises `StorageError`, and `JournalError` where a link stands in a blob's place.
+        """
+        return {key: _walk(value, self._move_out) for key, value in body.items()}
+
+    def bring_back(self, body: JsonObject) -> JsonObject:
+        """Return the body with the blobs' texts; raise `JournalError` naming one that is missing or changed."""
+        return {key: _walk(value, self._bring_back) for key, value in body.items()}
+
+    def _move_out(self, value: JsonValue) -> JsonValue:
+        # Four bytes are the most a character takes; most texts need not be encoded to be known as short.
+        if not isinstance(value, str) or len(value) * 4 <= LONGEST_TEXT_BYTES:
+            return value
+        data = value.encode("utf-8", "surrogatepass")
+        if len(data) <= LONGEST_TEXT_BYTES:
+            return value
+        sha = sha256(data).hexdigest()
+        if sha not in self._durable:
+            self._write(sha, data)
+            self._durable.add(sha)
+        return {"blob": sha, "bytes": len(data)}
+
+    def _bring_back(self, value: JsonValue) -> JsonValue:
+        if not isinstance(value, dict) or value.keys() != _KEYS:
+            return value
+        match value:
+            case {"blob": str(sha), "bytes": int(size)} if _SHA.fullmatch(sha):
+                return self._read(sha, size)
+        raise JournalError(f"{value!r} names no blob")
+
+    def _write(self, sha: str, data: bytes) -> None:
+        path = self._folder / sha
+        for place in (self._folder, path):
+            if place.is_symlink():
+                raise JournalError(f"{place} is a symbolic link", advice="remove it: nothing is written through it")
+        try:
+            make_directories(self._folder)
+        except OSError as error:
+            raise storage_error(f"{self._folder} could not be made", error) from error
+        write_atomically(path, data)
+
+    def _read(self, sha: str, size: int) -> str:
+        try:
+            data = read_regular(self._folder / sha)
+        except FileNotFoundError:
+            raise JournalError(f"blob {sha} is missing") from None
+        except OSError as error:
+            raise JournalError(f"blob {sha} cannot be read: {error.strerror}") from error
+        if len(data) != size or sha256(data).hexdigest() != sha:
+            raise JournalError(f"blob {sha} was changed: it has {len(data)} bytes, {size} were written")
+        try:
+            return data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise JournalError(f"blob {sha} is not text") from None
+
+
+def _walk(value: JsonValue, change: Callable[[JsonValue], JsonValue]) -> JsonValue:
+    """Return the value with `change` applied to it, or to what it holds where `change` left it as it was."""
+    changed = change(value)
+    if changed is not value:
+        return changed
+    match value:
+        case dict():
+            return {key: _walk(each, change) for key, each in value.items()}
+        case list():
+            return [_walk(each, change) for each in value]
+    return value

@@ -1,0 +1,122 @@
+"""Reading a journal back, and proving that it is as it was written."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_workbench.adapters.journal.blobs import Blobs
+from agent_workbench.adapters.journal.files import JOURNAL, read_regular
+from agent_workbench.adapters.journal.line import Line, claimed_hash, parse
+from agent_workbench.core.codec import decode_event
+from agent_workbench.core.errors import JournalError
+from agent_workbench.core.events import Recorded
+from agent_workbench.host.atomic import storage_error
+
+FIRST_KIND = "session_started"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalContent:
+    """What a journal holds; `torn` is an unfinished last line, which nobody was told of."""
+
+    events: tuple[Recorded, ...]
+    torn: bytes = b""
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line, empty where there is none."""
+        return self.events[-1].hash if self.events else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What does not fit in one line, counted from 1."""
+
+    line: int
+    what: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What a verification found; `head` is the hash that the last line claims.
+
+    An unfinished last line (`torn_bytes`) is no problem: it was never acknowledged. A journal whose end was cut off
+    at a line is in itself whole; compare `head` with the one a checkpoint or a commit names.
+    """
+
+    events: int
+    head: str
+    problems: tuple[Problem, ...] = ()
+    torn_bytes: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """True when every line and every blob is as it was written."""
+        return not self.problems
+
+
+def read_journal(directory: Path) -> JournalContent:
+    """Return the events of the session in `directory`, each proved. Blocks.
+
+    Raises `JournalError` naming the first line that does not fit and why, `StorageError` where it cannot be read.
+    """
+    lines, torn = read_lines(directory)
+    events = []
+    for found in _examine(lines, Blobs(directory)):
+        if isinstance(found, Problem):
+            raise JournalError(f"{directory / JOURNAL}: {found}", advice=found.advice)
+        events.append(found)
+    return JournalContent(tuple(events), torn)
+
+
+def verify_journal(directory: Path) -> VerifyReport:
+    """Return all that does not fit in the session's journal and blobs. Blocks; raises where there is none to read."""
+    lines, torn = read_lines(directory)
+    problems = tuple(found for found in _examine(lines, Blobs(directory)) if isinstance(found, Problem))
+    head = (claimed_hash(lines[-1]) if lines else None) or ""
+    return VerifyReport(len(lines), head, problems, len(torn))
+
+
+def read_lines(directory: Path) -> tuple[list[bytes], bytes]:
+    """Return the journal's whole lines without newlines, and what stands after the last one."""
+    path = directory / JOURNAL
+    try:
+        *lines, torn = read_regular(path).split(b"\n")
+    except FileNotFoundError:
+        raise JournalError(f"there is no {path}") from None
+    except OSError as error:
+        raise storage_error(f"{path} could not be read", error) from error
+    return lines, torn
+
+
+def _examine(lines: list[bytes], blobs: Blobs) -> Iterator[Recorded | Problem]:
+    """Yield for each line its event or what is wrong with it.
+
+    After a line that does not fit, the next one is held against what that line claims, so that one wrong byte shows
+    as one problem and not as one in every line that follows.
+    """
+    seq, prev = 0, ""
+    for number, raw in enumerate(lines, 1):
+        claimed_seq = seq
+        try:
+            line = parse(raw)
+            claimed_seq = line.seq
+            yield _event(line, seq, prev, blobs if b'{"blob":"' in raw else None)
+        except JournalError as error:
+            yield Problem(number, str(error), error.advice)
+        seq, prev = claimed_seq + 1, claimed_hash(raw) or ""
+
+
+def _event(line: Line, seq: int, prev: str, blobs: Blobs | None) -> Recorded:
+    if line.seq != seq:
+        raise JournalError(f"seq is {line.seq}, {seq} belongs here")
+    if line.prev != prev:
+        raise JournalError(f"prev is {line.prev[:12] or 'empty'}, the line before has {prev[:12] or 'none'}")
+    if (line.kind == FIRST_KIND) != (seq == 0):
+        raise JournalError(f"kind is {line.kind}; a journal has {FIRST_KIND} in its first line and only there")
+    body = blobs.bring_back(line.body) if blobs else line.body
+    return Recorded(line.seq, line.time, decode_event(line.kind, body), line.hash)

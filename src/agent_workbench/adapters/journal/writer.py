@@ -1,0 +1,132 @@
+"""The one writer of a session's journal: an event is on the disk when `append` returns."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from agent_workbench.adapters.journal.blobs import Blobs
+from agent_workbench.adapters.journal.files import JOURNAL, LOCK, AppendedFile, set_torn_bytes_aside
+from agent_workbench.adapters.journal.line import compose, join_surrogates
+from agent_workbench.adapters.journal.reader import FIRST_KIND, read_journal
+from agent_workbench.adapters.journal.redaction import Redactor
+from agent_workbench.core.codec import change_texts, encode_event
+from agent_workbench.core.errors import JournalError
+from agent_workbench.core.events import Event, Recorded
+from agent_workbench.host.atomic import make_directories, storage_error
+from agent_workbench.host.locks import FileLock, describe_holder
+
+
+class OpenedJournal(NamedTuple):
+    """A journal taken up again: its writer, what it holds, and how many bytes of an unfinished line were set aside."""
+
+    writer: "JournalWriter"
+    events: tuple[Recorded, ...]
+    torn_bytes: int
+
+
+class JournalWriter:
+    """`core.ports.Journal` on a folder. Holds the folder's lock until it is closed or the process ends."""
+
+    def __init__(self, directory: Path, redactor: Redactor, lock: FileLock, last: Recorded | None) -> None:
+        """Open what `open_new` or `open_existing` prepared; use those."""
+        self._file = AppendedFile(directory / JOURNAL, fresh=False)
+        self._directory = directory
+        self._redactor = redactor
+        self._lock = lock
+        self._blobs = Blobs(directory)
+        self._next_seq = last.seq + 1 if last else 0
+        self._head = last.hash if last else ""
+        self._closed = False
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
+
+    @classmethod
+    def open_new(cls, directory: Path, redactor: Redactor) -> "JournalWriter":
+        """Create the folder and an empty journal, durably. Blocks.
+
+        Raises `LockedError` naming the holder, `JournalError` when there is a journal, `StorageError`.
+        """
+        lock = _locked(directory)
+        try:
+            AppendedFile(directory / JOURNAL, fresh=True).close()
+            return cls(directory, redactor, lock, None)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def open_existing(cls, directory: Path, redactor: Redactor) -> OpenedJournal:
+        """Prove the journal and take it up; an unfinished last line is kept as `journal.torn-<n>`. Blocks.
+
+        Raises `LockedError` naming the holder, `JournalError` for any other misfit, `StorageError`.
+        """
+        if not (directory / JOURNAL).exists():
+            raise JournalError(f"there is no {directory / JOURNAL}", advice="`agent sessions list` shows what there is")
+        lock = _locked(directory)
+        try:
+            content = read_journal(directory)
+            if content.torn:
+                set_torn_bytes_aside(directory, content.torn)
+            last = content.events[-1] if content.events else None
+            return OpenedJournal(cls(directory, redactor, lock, last), content.events, len(content.torn))
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def directory(self) -> Path:
+        """The session's folder."""
+        return self._directory
+
+    async def append(self, seq: int, time: str, event: Event) -> Recorded:
+        """Write the event durably and return it as it will be read back, redacted.
+
+        A cancelled call still waits until the write has ended, and then raises; the event may stand in the journal.
+        """
+        if self._closed:
+            raise JournalError("the journal is closed")
+        write = asyncio.get_running_loop().run_in_executor(self._thread, self._record, seq, time, event)
+        try:
+            return await asyncio.shield(write)
+        except asyncio.CancelledError:
+            await asyncio.wait({write})
+            write.exception()  # looked at, or asyncio would complain of it
+            raise
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        self._thread.shutdown(wait=False)
+
+    def _record(self, seq: int, time: str, event: Event) -> Recorded:
+        if seq != self._next_seq:
+            raise JournalError(f"event {seq} cannot be appended, the next one is {self._next_seq}")
+        stored = change_texts(event, self._as_recorded)
+        kind, body = encode_event(stored)
+        if (kind == FIRST_KIND) != (seq == 0):
+            raise JournalError(f"{kind} cannot be event {seq}: a journal has {FIRST_KIND} first and only there")
+        line, digest = compose(seq, time, kind, self._blobs.move_out(body), self._head)
+        self._file.append(line)
+        self._next_seq, self._head = seq + 1, digest
+        return Recorded(seq, time, stored, digest)
+
+    def _as_recorded(self, text: str) -> str:
+        return self._redactor.redact(join_surrogates(text))
+
+    def _close(self) -> None:
+        try:
+            self._file.close()
+        finally:
+            self._lock.release()
+
+
+def _locked(directory: Path) -> FileLock:
+    try:
+        make_directories(directory)
+    except OSError as error:
+        raise storage_error(f"{directory} could not be made", error) from error
+    lock = FileLock(directory / LOCK, describe_holder())
+    lock.acquire()
+    return lock
