@@ -1,0 +1,97 @@
+"""Edits of a plan's text at the place of a node, so that nothing else of the user's file changes."""
+
+from collections.abc import Sequence
+
+from agent_workbench.adapters.plans.reading import PlanText
+from agent_workbench.adapters.plans.rendering import render_flow, render_tasks
+from agent_workbench.core.documents import Listing, Node, Scalar, Table
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Task, TaskStatus
+from agent_workbench.core.typed_documents import is_nothing
+
+
+def with_status(before: PlanText, wanted: TaskId, status: TaskStatus) -> str:
+    """Return the text with the task's status changed, or put in after its id where there was none."""
+    text, item = before.text, _item(before, wanted)
+    node = item.get("status")
+    if isinstance(node, Scalar):
+        start, end = node.start.index, node.end.index
+        quote = text[start] if text[start:end][:1] in ("'", '"') else ""
+        space = "" if text[start - 1].isspace() else " "
+        return f"{text[:start]}{space}{quote}{status}{quote}{text[end:]}"
+    key, name = next((key, value) for key, value in item.entries if key.text == "id")
+    if item.flow:
+        end = item.entries[-1][1].end.index
+        quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
+        return f"{text[:end]}, {quote}status{quote}: {quote}{status}{quote}{text[end:]}"
+    return _insert_after(text, name, f"{' ' * (key.start.column - 1)}status: {status}\n")
+
+
+def with_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
+    """Return the text with the tasks at the end of its list."""
+    text, listing = before.text, before.listing
+    if listing is None:
+        return _first_tasks(before, tasks)
+    if not listing.items:
+        start, end = listing.start.index, listing.end.index
+        rest = _end_of_line(text, end)
+        return _joined(text[:start].rstrip(" ") + text[end:rest], render_tasks(tasks, 2), text[rest:])
+    if listing.flow:
+        end = listing.items[-1].end.index
+        return text[:end] + "".join(f", {render_flow(task)}" for task in tasks) + text[end:]
+    added = render_tasks(tasks, listing.start.column - 1)
+    if _is_last(before.root, listing):
+        return _joined(text, added, "")
+    return _insert_after(text, _last_scalar(listing), added)
+
+
+def _first_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
+    text, added = before.text, render_tasks(tasks, 2)
+    root = before.root
+    if isinstance(root, Table) and (empty := root.get("tasks")) is not None and is_nothing(empty):
+        place = empty.start.index
+        if empty.end.index > place:  # `~` or `null`
+            text = text[:place].rstrip(" ") + text[empty.end.index :]
+        rest = _end_of_line(text, place)
+        return _joined(text[:rest], added, text[rest:])
+    return _joined(text, f"tasks:\n{added}", "")
+
+
+def _item(before: PlanText, wanted: TaskId) -> Table:
+    before.plan.task(wanted)
+    for item in before.listing.items if before.listing is not None else ():
+        if isinstance(item, Table) and isinstance(name := item.get("id"), Scalar) and name.text == wanted:
+            return item
+    raise AssertionError("a plan has a task that its text lacks")
+
+
+def _insert_after(text: str, node: Node, lines: str) -> str:
+    end = node.end.index
+    # A block of text in `|` style ends where the next line begins.
+    place = end if end and text[end - 1] == "\n" else _end_of_line(text, end)
+    return _joined(text[:place], lines, text[place:])
+
+
+def _joined(head: str, lines: str, tail: str) -> str:
+    newline = "\r\n" if "\r\n" in head or "\r\n" in tail else "\n"
+    if head and not head.endswith("\n"):
+        head += newline
+    return head + lines.replace("\n", newline) + tail
+
+
+def _end_of_line(text: str, index: int) -> int:
+    found = text.find("\n", index)
+    return len(text) if found < 0 else found + 1
+
+
+def _is_last(root: Node | None, listing: Listing) -> bool:
+    return root is listing or (isinstance(root, Table) and not root.flow and root.entries[-1][1] is listing)
+
+
+def _last_scalar(node: Node) -> Node:
+    match node:
+        case Listing(items=items, flow=False) if items:
+            return _last_scalar(items[-1])
+        case Table(entries=entries, flow=False) if entries:
+            return _last_scalar(entries[-1][1])
+    return node

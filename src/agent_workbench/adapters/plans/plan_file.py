@@ -1,0 +1,134 @@
+"""The plan's file: read strictly, changed as little as possible, never overwritten blindly."""
+
+import asyncio
+import codecs
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+from agent_workbench.adapters.plans import editing, round_trip
+from agent_workbench.adapters.plans.reading import Compose, PlanText, read_plan
+from agent_workbench.adapters.plans.rendering import render_plan
+from agent_workbench.core.documents import MAX_BYTES, DocumentFault, decode_document
+from agent_workbench.core.errors import PlanError
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.host.inside import change_inside, read_inside
+
+# Where an editor has put it at the beginning, it stays.
+BOM = codecs.BOM_UTF8
+
+
+class PlanFile:
+    """The plan at `relative_path` (POSIX) of the repo `root`; `compose` reads YAML into nodes.
+
+    Every change starts from what stands in the file at that moment, so edits made by hand are never lost.
+    """
+
+    def __init__(self, root: Path, relative_path: str, compose: Compose) -> None:
+        self._root = root
+        self._path = relative_path
+        self._compose = compose
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    async def read(self) -> Plan:
+        return await asyncio.to_thread(self._read)
+
+    async def set_status(self, task: TaskId, status: TaskStatus) -> None:
+        def change(before: PlanText) -> str:
+            before.plan.task(task)
+            ways = (
+                lambda: editing.with_status(before, task, status),
+                lambda: round_trip.with_status(before.text, task, status),
+            )
+            return self._checked(ways, before.plan.with_status(task, status))
+
+        await asyncio.to_thread(self._change, change)
+
+    async def add(self, tasks: Sequence[Task]) -> None:
+        def change(before: PlanText) -> str:
+            known = {task.id for task in before.plan.tasks}
+            if taken := [task.id for task in tasks if task.id in known]:
+                raise PlanError(f"{self._path} has a task {taken[0]} already", advice="give the new task another id")
+            ways = (lambda: editing.with_tasks(before, tasks), lambda: round_trip.with_tasks(before.text, tasks))
+            return self._checked(ways, Plan((*before.plan.tasks, *tasks), before.plan.goal))
+
+        if tasks:
+            await asyncio.to_thread(self._change, change, create=True)
+
+    async def new_plan(self, plan: Plan) -> str:
+        """Begin a new plan and return where the former one was archived, empty where there was none.
+
+        Raises `PlanError` for a plan that could not be read back, `StorageError`.
+        """
+        return await asyncio.to_thread(self._begin, plan)
+
+    def _read(self) -> Plan:
+        data = read_inside(self._root, self._path, MAX_BYTES)
+        if data is None:
+            raise self._missing()
+        return self._parsed(data).plan
+
+    def _change(self, change: Callable[[PlanText], str], *, create: bool = False) -> None:
+        def changed(data: bytes | None) -> bytes:
+            if data is None and not create:
+                raise self._missing()
+            text = change(self._parsed(data or b""))
+            return (BOM if (data or b"").startswith(BOM) else b"") + text.encode()
+
+        change_inside(self._root, self._path, MAX_BYTES, changed)
+
+    def _begin(self, plan: Plan) -> str:
+        text = self._checked((lambda: render_plan(plan),), plan)
+        archived = ""
+
+        def changed(data: bytes | None) -> bytes:
+            nonlocal archived
+            if data is not None:
+                archived = self._archive(data)
+            return text.encode()
+
+        change_inside(self._root, self._path, MAX_BYTES, changed)
+        return archived
+
+    def _archive(self, data: bytes) -> str:
+        path = PurePosixPath(self._path)
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        for number in range(1, 1000):
+            suffix = "" if number == 1 else f"-{number}"
+            name = str(path.parent / "archive" / f"{stamp}{suffix}-{path.name}")
+            if read_inside(self._root, name, MAX_BYTES) is None:
+                change_inside(self._root, name, MAX_BYTES, lambda found: data if found is None else None)
+                return name
+        raise PlanError(f"{self._path} could not be archived: every name is taken")
+
+    def _checked(self, ways: Sequence[Callable[[], str]], wanted: Plan) -> str:
+        """Return what the first way writes that reads back as `wanted`."""
+        fault: PlanError | None = None
+        for write in ways:
+            try:
+                text = write()
+                if self._parsed(text.encode()).plan == wanted:
+                    return text
+            except PlanError as error:
+                fault = fault or error
+        raise PlanError(
+            f"{self._path} could not be changed" + (f": {fault}" if fault else ""),
+            advice="write the change into the file by hand",
+        ) from fault
+
+    def _parsed(self, data: bytes) -> PlanText:
+        try:
+            text = decode_document(data)
+        except DocumentFault as fault:
+            raise PlanError(fault.in_file(self._path), advice=fault.advice) from fault
+        return read_plan(text, self._path, self._compose)
+
+    def _missing(self) -> PlanError:
+        return PlanError(
+            f"there is no plan at {self._path}",
+            advice="`agent init` writes an empty one, `agent plan new` asks for one",
+        )
