@@ -1,0 +1,64 @@
+"""Scratchpads as markdown files, one for each task, which the model and the user write in turn."""
+
+import asyncio
+from pathlib import Path, PurePosixPath
+
+from agent_workbench.adapters.memory.merging import merge
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.ids import TaskId, task_id
+from agent_workbench.host.inside import change_inside, read_inside
+
+MAX_BYTES = 1_000_000
+
+
+class ScratchpadFolder:
+    """The folder `scratch` under the repo's memory folder (`memory`, relative to `root`)."""
+
+    def __init__(self, root: Path, memory: str = "memory") -> None:
+        self._root = root
+        self._folder = PurePosixPath(memory) / "scratch"
+
+    def path(self, task: TaskId) -> str:
+        """Return where the task's scratchpad is, relative to the repo; raise `UsageError` for what is no task id."""
+        return str(self._folder / f"{task_id(task)}.md")
+
+    async def read_scratchpad(self, task: TaskId) -> str:
+        return await asyncio.to_thread(self._read, self.path(task))
+
+    async def write_scratchpad(self, task: TaskId, before: str, text: str) -> str:
+        return await asyncio.to_thread(self._write, self.path(task), before, text)
+
+    def _read(self, path: str) -> str:
+        return _decoded(path, read_inside(self._root, path, MAX_BYTES))
+
+    def _write(self, path: str, before: str, text: str) -> str:
+        now = ""
+
+        def change(found: bytes | None) -> bytes | None:
+            nonlocal now
+            now = merge(before, _decoded(path, found), text)
+            data = _encoded(path, now)
+            return None if found is None and not data else data
+
+        change_inside(self._root, path, MAX_BYTES, change)
+        return now
+
+
+def _decoded(path: str, data: bytes | None) -> str:
+    try:
+        return (data or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StorageError(
+            f"{path} is not UTF-8: byte 0x{error.object[error.start]:02x} at {error.start}",
+            advice="save the file as UTF-8",
+        ) from error
+
+
+def _encoded(path: str, text: str) -> bytes:
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise StorageError(f"{path} cannot hold the character {text[error.start]!a}") from error
+    if len(data) > MAX_BYTES:
+        raise StorageError(f"{path} would have {len(data)} bytes, {MAX_BYTES} are kept at most", advice="shorten it")
+    return data
