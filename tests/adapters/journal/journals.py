@@ -29,6 +29,9 @@ STORY: tuple[e.Event, ...] = (
     e.TaskFinished(TASK, TaskStatus.DONE, ""),
 )
 
+SHORT_STORY: tuple[e.Event, ...] = (STORY[0], *STORY[3:5], e.RetryAsked())
+"""For tests that try every byte."""
+
 
 def started(session: SessionId = SESSION) -> e.SessionStarted:
     """Return a first event."""
