@@ -1,5 +1,6 @@
 """What a command finds in its environment: nothing of ours but what it needs, and the worktree's code first."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -131,15 +132,39 @@ def packages_of(worktree: str) -> tuple[str, tuple[str, ...]]:
     return str(worktree), ()
 
 
+class WorktreeEnvironments:
+    """What commands need set in a worktree of `checkout`; the interpreter is looked for at the first question.
+
+    `python` is the setting of that name, `path` the `PATH` to look on (default: the parent's).
+    """
+
+    def __init__(self, python: str, checkout: str, path: str = "") -> None:
+        self._wanted = python
+        self._checkout = checkout
+        self._path = path
+        self._finding: asyncio.Task[str] | None = None
+
+    async def python(self) -> str:
+        """Return the absolute path of the interpreter; raise `ConfigError` when there is none."""
+        if self._finding is None or (self._finding.done() and (self._finding.cancelled() or self._finding.exception())):
+            work = asyncio.to_thread(find_python, self._wanted, self._checkout, self._path)
+            self._finding = asyncio.ensure_future(work)
+        return await asyncio.shield(self._finding)
+
+    async def of(self, folder: str) -> Mapping[str, str]:
+        """Return what is set for commands in the worktree `folder`; raise `ConfigError` without an interpreter."""
+        return await asyncio.to_thread(environment_for_tests, folder, await self.python(), self._path)
+
+
 def environment_for_tests(worktree: str, python: str, path: str = "") -> dict[str, str]:
     """Return what a command's environment needs so that `python`, `pytest` and imports are those of the worktree.
 
     `python` is the absolute path of the interpreter, `path` the `PATH` that its folder is put before (default: the
-    parent's without relative entries and those inside the worktree). The worktree's own code comes first on
-    `PYTHONPATH`: that beats editable installs of the user's checkout, which stand further back on `sys.path`.
+    parent's); relative entries and those inside the worktree are left out. The worktree's own code comes first on
+    `PYTHONPATH`: that beats editable installs of the user's checkout, which stand further back on `sys.path`. Blocks.
     """
     folder = Path(python).parent
-    rest = path or clean_path(os.environ.get("PATH", ""), worktree)
+    rest = clean_path(path or os.environ.get("PATH", ""), worktree)
     environment = {
         "PATH": os.pathsep.join([str(folder), *(each for each in rest.split(os.pathsep) if each != str(folder))]),
         "PYTHONPATH": packages_of(worktree)[0],
