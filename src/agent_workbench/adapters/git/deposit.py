@@ -1,0 +1,109 @@
+"""Puts the content of trees on the disk and takes it away again, without filters and never through a link."""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from pathlib import Path
+
+from agent_workbench.adapters.git.folders import (
+    Reach,
+    look,
+    parents_of,
+    prune_folders,
+    reach,
+    remove_tree,
+    status_of,
+)
+from agent_workbench.adapters.git.trees import EXECUTABLE, GITLINK, LINK, Entry, Trees
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.host.atomic import storage_error
+
+
+class Deposit:
+    """A folder of files, and a private one on the same disk in which a file is made before it is moved into place."""
+
+    def __init__(self, trees: Trees, root: str, scratch: Path) -> None:
+        self._trees = trees
+        self._root = root
+        self._scratch = scratch
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove files and links, and the folders that are empty then. What is not there is no error."""
+        gone = list(paths)
+        for path in gone:
+            try:
+                with reach(self._root, path) as at:
+                    os.unlink(at.name, dir_fd=at.folder)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise storage_error(f"{shown(path)} cannot be removed", error) from error
+        prune_folders(self._root, gone)
+
+    def put(self, entries: Mapping[str, Entry], *, by_force: bool = False) -> None:
+        """Make these paths what the entries say. A submodule becomes an empty folder.
+
+        `by_force` removes what is in the way: a file or link where a folder is needed, a folder where a file is.
+        Without it that raises `WorkspaceError`. Raises `StorageError` when the disk will not have it; it can be
+        called again then.
+        """
+        ordered = dict(sorted(entries.items()))
+        for path in (path for path, entry in ordered.items() if entry.mode == GITLINK):
+            self._put_folder(path, by_force)
+        for batch in self._trees.batches(ordered):
+            for _, group in groupby(batch, key=lambda each: each[0].rpartition("/")[0]):
+                self._put_group(list(group), by_force)
+
+    def _put_folder(self, path: str, by_force: bool) -> None:
+        inside = f"{path}/x"
+        if by_force:
+            self._clear_way(inside)
+        with reach(self._root, inside, made=[]):
+            return
+
+    def _put_group(self, group: list[tuple[str, Entry, bytes]], by_force: bool) -> None:
+        first = group[0][0]
+        if by_force:
+            self._clear_way(first)
+        try:
+            with reach(self._root, first, made=[]) as at:
+                for path, entry, data in group:
+                    here = Reach(at.folder, path.rpartition("/")[2])
+                    self._clear_place(here, path, by_force)
+                    self._put_one(here, entry, data)
+        except OSError as error:
+            raise storage_error(f"{shown(first)} or a file beside it cannot be written", error) from error
+
+    def _put_one(self, at: Reach, entry: Entry, data: bytes) -> None:
+        made = self._scratch / "file"
+        made.unlink(missing_ok=True)
+        if entry.mode == LINK:
+            os.symlink(data, os.fsencode(made))  # noqa: PTH211 - pathlib would tidy the target
+        else:
+            # The umask decides about the group and others, as it does for git.
+            mode = 0o777 if entry.mode == EXECUTABLE else 0o666
+            file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            with os.fdopen(file, "wb") as stream:
+                stream.write(data)
+        os.rename(made, at.name, dst_dir_fd=at.folder)
+
+    def _clear_way(self, path: str) -> None:
+        for folder in parents_of(path):
+            status = look(self._root, folder)
+            if status is not None and not stat.S_ISDIR(status.st_mode):
+                Path(self._root, folder).unlink()
+                return
+
+    def _clear_place(self, at: Reach, path: str, by_force: bool) -> None:
+        status = status_of(at)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            return
+        if by_force:
+            remove_tree(f"{self._root}/{path}")
+            return
+        try:
+            os.rmdir(at.name, dir_fd=at.folder)
+        except OSError:
+            raise WorkspaceError(f"{shown(path)} is a folder with files in it; a file cannot be put there") from None

@@ -1,0 +1,92 @@
+"""The files of a task's worktree: listed, read, changed whole or not at all, compared with trees and put back."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from agent_workbench.adapters.git.content import Content
+from agent_workbench.adapters.git.deposit import Deposit
+from agent_workbench.adapters.git.folders import MAX_FILE_BYTES, check_inside, read_file
+from agent_workbench.adapters.git.sites import Site
+from agent_workbench.adapters.git.trees import EXECUTABLE, REGULAR, Difference, Entry, Trees
+from agent_workbench.adapters.git.writing import WriteSet
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.patch.values import FileChange, FileContent
+
+
+class WorktreeFiles:
+    """Blocking; one caller at a time. Methods are described at `core.ports.Workspace`."""
+
+    def __init__(self, trees: Trees, content: Content, deposit: Deposit, site: Site) -> None:
+        self._trees, self._content, self._deposit, self._site = trees, content, deposit, site
+        self._root = content.root
+
+    def names(self) -> tuple[str, ...]:
+        """Return the regular files, sorted."""
+        return tuple(sorted(path for path, entry in self._content.entries().items() if entry.is_regular))
+
+    def read(self, path: str) -> FileContent | None:
+        """Return a regular file's content."""
+        return read_file(self._root, path)
+
+    def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
+        """Make all the changes or none, and return `parent_tree` with them."""
+        writing = WriteSet(self._root, self._site.pending)
+        writing.roll_back()
+        staged = writing.stage(changes)
+        try:
+            oids = iter(self._trees.write_blobs([each for each in staged if each is not None]))
+            updates = {
+                change.path: None
+                if change.after is None
+                else Entry(EXECUTABLE if change.after.executable else REGULAR, next(oids))
+                for change in changes
+            }
+            tree = self._trees.build(parent_tree, updates, self._site.scratch)
+            writing.apply()
+        finally:
+            writing.finish()
+        self._content.track({path: entry for path, entry in updates.items() if entry is not None})
+        return tree
+
+    def strays(self, tree: str) -> tuple[FileChange, ...]:
+        """Return how the files differ from `tree`. A link, submodule or file too large shows as nothing."""
+        approved = self._trees.entries(tree)
+        there = self._content.entries(approved)
+        found = [
+            Difference(path, approved.get(path), there.get(path))
+            for path in sorted(approved.keys() | there.keys())
+            if approved.get(path) != there.get(path) and not self._content.is_linked(path)
+        ]
+        before = self._trees.files(each.before for each in found)
+        after = self._read_all(found)
+        return tuple(_change(each, before, after.get(each.path)) for each in found)
+
+    def _read_all(self, differences: Iterable[Difference]) -> dict[str, FileContent]:
+        found, left = {}, MAX_FILE_BYTES
+        for each in differences:
+            if each.after is None or not each.after.is_regular or self._content.size(each.path) > left:
+                continue
+            content = read_file(self._root, each.path)
+            if content is not None:
+                found[each.path] = content
+                left -= len(content.data)
+        return found
+
+    def changes(self, base: str, tree: str) -> tuple[FileChange, ...]:
+        """Return how `tree` differs from the tree `base`."""
+        found = self._trees.differences(base, tree)
+        contents = self._trees.files(entry for each in found for entry in (each.before, each.after))
+        return tuple(_change(each, contents, contents.get(each.after) if each.after else None) for each in found)
+
+    def put_back(self, tree: str, paths: Collection[str]) -> None:
+        """Make these paths what they are in `tree`."""
+        for path in paths:
+            check_inside(path)
+            if self._content.is_linked(path):
+                raise WorkspaceError(f"{path} is a link of the workspace and stays as it is")
+        approved = self._trees.entries(tree)
+        self._deposit.remove(path for path in paths if path not in approved)
+        self._deposit.put({path: approved[path] for path in paths if path in approved})
+
+
+def _change(each: Difference, before: Mapping[Entry, FileContent], after: FileContent | None) -> FileChange:
+    return FileChange(each.path, before.get(each.before) if each.before else None, after)

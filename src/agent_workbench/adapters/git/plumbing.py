@@ -1,0 +1,231 @@
+"""Runs every git command, in an environment and a configuration in which nothing that a repository brings is run."""
+
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent_workbench.core.errors import RepoError, StorageError, WorkbenchError, WorkspaceError
+from agent_workbench.core.patch.paths import shown
+
+if TYPE_CHECKING:
+    from git.cmd import Git
+
+# Settings can be handed over in the environment since then, which is the only way to name any driver exactly.
+OLDEST_GIT = (2, 31)
+_INSTALL = "install git 2.31 or newer and see that it is on the PATH"
+
+# What git may know of the environment: where to look for the user's own settings, and who the user is.
+_PASSED_ON = (
+    *("HOME", "XDG_CONFIG_HOME", "TMPDIR", "TZ", "USER", "LOGNAME", "SUDO_UID", "EMAIL"),
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"),
+)
+_FIXED = {
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    # In a partial clone a missing object would be fetched with the command the repo names. It beats `protocol.*`.
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+}
+_SETTINGS = (
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.splitIndex", "false"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.safecrlf", "false"),
+    ("core.pager", "cat"),
+    # A checkpoint that the journal names has to outlive a power cut as the journal does.
+    ("core.fsync", "committed"),
+    ("commit.gpgSign", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("i18n.commitEncoding", "UTF-8"),
+    ("protocol.ext.allow", "never"),
+    ("submodule.recurse", "false"),
+)
+# What makes a filter do nothing; `required` would turn its doing nothing into a failure.
+_BLANKS = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+_STORAGE = re.compile(
+    r"no space left|disk quota|read-only file system|file too large|permission denied|input/output error"
+    r"|insufficient permission|unable to write|write error|too many open files",
+    re.IGNORECASE,
+)
+_LOCKED = re.compile(r"unable to create '(.*\.lock)': file exists", re.IGNORECASE)
+
+
+class Outcome(NamedTuple):
+    """A git command that has ended; `status` is negative when a signal ended it."""
+
+    status: int
+    out: bytes
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class GitProgram:
+    """The git that is run, by its absolute path."""
+
+    path: str
+    version: tuple[int, ...]
+
+    def run(self, arguments: Collection[str], *, environment: Mapping[str, str], stdin: bytes | None = None) -> Outcome:
+        """Run git with these arguments in exactly `environment`, return what came; raise `RepoError` if it cannot."""
+        pairs = [f"{name}={value}" for name, value in environment.items()]
+        # GitPython adds to our own environment and cannot take from it: env starts git in an empty one.
+        command = ["/usr/bin/env", "-i", *pairs, self.path, *arguments]
+        runner = _load_gitpython(self.path)("/")
+        from git.exc import GitError
+
+        with tempfile.TemporaryFile() as source:
+            if stdin is not None:
+                source.write(stdin)
+                source.seek(0)
+            try:
+                status, out, err = runner.execute(
+                    command,
+                    istream=None if stdin is None else source,
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                    # A Ctrl-C meant for us must not end git in the middle of something.
+                    start_new_session=True,
+                )
+            except (OSError, GitError) as error:
+                raise RepoError(f"git could not be started ({self.path}): {error}", advice=_INSTALL) from error
+        return Outcome(status, out, err)
+
+
+def _load_gitpython(program: str) -> "type[Git]":
+    """Return GitPython's runner. Importing it runs git, so it is told which one: not what a PATH with `.` offers."""
+    if "git" in sys.modules:
+        from git.cmd import Git
+
+        return Git
+    name = "GIT_PYTHON_GIT_EXECUTABLE"
+    before = os.environ.get(name)
+    os.environ[name] = program
+    try:
+        from git.cmd import Git
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
+    return Git
+
+
+def find_git(untrusted: str) -> GitProgram:
+    """Return the git on the PATH, never one from inside the folder `untrusted`; raise `RepoError` if none will do."""
+    folders = [
+        folder
+        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if Path(folder).is_absolute() and not Path(folder).resolve().is_relative_to(Path(untrusted).resolve())
+    ]
+    path = shutil.which("git", path=os.pathsep.join(folders)) if folders else None
+    if path is None:
+        raise RepoError("git was not found", advice=_INSTALL)
+    said = GitProgram(path, ()).run(["version"], environment=git_environment()).out.decode(errors="replace")
+    match = re.search(r"\d+(?:\.\d+)+", said)
+    version = tuple(map(int, match[0].split("."))) if match else (0,)
+    if version < OLDEST_GIT:
+        raise RepoError(f"{path} is too old: {shown(said.strip())}", advice=_INSTALL)
+    return GitProgram(path, version)
+
+
+def git_environment(settings: Collection[tuple[str, str]] = _SETTINGS) -> dict[str, str]:
+    """Return the whole environment git runs in, with `settings` over whatever the repo is configured to."""
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    # git looks on the PATH for nothing that we ask of it; a name without a slash must not lead into the repo.
+    environment |= {"PATH": "/usr/bin:/bin"} | _FIXED
+    environment["GIT_CONFIG_COUNT"] = str(len(settings))
+    for number, (name, value) in enumerate(settings):
+        environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return environment
+
+
+class Plumbing:
+    """Git commands on one git directory, with every filter blanked that was configured when this was made."""
+
+    def __init__(self, program: GitProgram, git_dir: str) -> None:
+        self.program = program
+        self.git_dir = git_dir
+        self._settings: tuple[tuple[str, str], ...] = _SETTINGS
+        self.filters = _filters(self.run("config", "--includes", "--list", "--name-only", "-z"))
+        self._settings += tuple((f"filter.{name}.{key}", value) for name in self.filters for key, value in _BLANKS)
+
+    def attempt(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        git_dir: str = "",
+        work_tree: str = "/",
+        index: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> Outcome:
+        """Run a git command and return what came of it, whatever its status.
+
+        `work_tree` matters to commands that look at files, `index` replaces the index file of `git_dir`.
+        """
+        variables = git_environment(self._settings) | dict(environment or {})
+        if index:
+            variables["GIT_INDEX_FILE"] = index
+        where = ("-C", work_tree, f"--git-dir={git_dir or self.git_dir}", f"--work-tree={work_tree}")
+        return self.program.run([*where, *arguments], environment=variables, stdin=stdin)
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        git_dir: str = "",
+        work_tree: str = "/",
+        index: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Run a git command as `attempt` does; raise `StorageError` or `WorkspaceError` when it fails."""
+        outcome = self.attempt(
+            *arguments, stdin=stdin, git_dir=git_dir, work_tree=work_tree, index=index, environment=environment
+        )
+        if outcome.status:
+            raise failure(arguments[0], outcome)
+        return outcome.out
+
+    def line(self, *arguments: str, git_dir: str = "") -> str:
+        """Return the one line a command answers with, without its end."""
+        return os.fsdecode(self.run(*arguments, git_dir=git_dir)).removesuffix("\n")
+
+
+def _filters(names: bytes) -> tuple[str, ...]:
+    """Return the configured filters. Drivers of diffs do not matter: no diff is asked for in a form that needs one."""
+    found: dict[str, None] = {}
+    for name in os.fsdecode(names).split("\0"):
+        kind, _, rest = name.partition(".")
+        driver, dot, _ = rest.rpartition(".")
+        if kind == "filter" and dot:
+            found[driver] = None
+    return tuple(found)
+
+
+def failure(command: str, outcome: Outcome) -> WorkbenchError:
+    """Return the error that says why a git command failed."""
+    said = shown(outcome.err.strip().removeprefix("fatal: ") or f"status {outcome.status}", 500)
+    if locked := _LOCKED.search(outcome.err):
+        return WorkspaceError(
+            f"git {command} failed: {shown(locked[1])} exists",
+            advice="another git command runs there; wait for it, or remove the file if none does",
+        )
+    if _STORAGE.search(outcome.err) or outcome.status == -signal.SIGXFSZ:
+        return StorageError(f"git {command} failed: {said}", advice="see that the disk has space and can be written")
+    return WorkspaceError(f"git {command} failed: {said}")

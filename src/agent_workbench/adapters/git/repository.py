@@ -1,0 +1,141 @@
+"""The user's repository as the engine knows it: looked at, merged into when asked, and otherwise left alone."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from agent_workbench.adapters.git.checkout import Checkout
+from agent_workbench.adapters.git.discovery import Place, discover
+from agent_workbench.adapters.git.merging import Merging
+from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
+from agent_workbench.adapters.git.sites import BRANCH_PREFIX, lock_path, site_of
+from agent_workbench.adapters.git.workspace import GitWorkspace
+from agent_workbench.adapters.git.worktrees import Worktrees
+from agent_workbench.core.errors import LockedError
+from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
+from agent_workbench.core.workspace import MergeOutcome, RepoFacts, WorkspaceRequest
+from agent_workbench.host.atomic import make_directories, storage_error
+from agent_workbench.host.locks import FileLock, describe_holder
+from agent_workbench.host.paths import repo_key
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Repository:
+    """The repository around `start` (any folder in it); worktrees go below `worktrees_root`.
+
+    Nothing is looked at before the first call. Every method may raise `RepoError`.
+    """
+
+    def __init__(self, start: Path, worktrees_root: Path) -> None:
+        self._start = start
+        self._worktrees_root = worktrees_root
+        self._found: tuple[GitProgram, Place] | None = None
+        self._finding = threading.Lock()
+
+    async def inspect(self) -> RepoFacts:
+        return await asyncio.to_thread(self._inspect)
+
+    async def free_branch(self, task: TaskId, session: SessionId) -> str:
+        return await asyncio.to_thread(self._free_branch, task, session)
+
+    async def open(self, request: WorkspaceRequest) -> GitWorkspace:
+        return await asyncio.to_thread(self._open, request)
+
+    async def task_commit(self, task: TaskId) -> CommitId | None:
+        return await asyncio.to_thread(self._task_commit, task)
+
+    async def merge(self, commit: CommitId, message: str) -> MergeOutcome:
+        return await asyncio.to_thread(lambda: self._now().merging.merge(commit, message))
+
+    async def merge_obstacles(self, commit: CommitId) -> tuple[str, ...]:
+        return await asyncio.to_thread(lambda: self._now().merging.obstacles(commit))
+
+    async def snapshot_checkout(self, session: SessionId) -> CommitId:
+        """Return a commit on HEAD with the user's uncommitted and untracked files, HEAD itself if there are none.
+
+        Nothing of the user's changes; the commit is kept under `refs/agent/<session>/base`.
+        """
+        return await asyncio.to_thread(self._snapshot, session)
+
+    def _now(self) -> "_Tools":
+        """Return what works on the repository with the configuration it has at this moment."""
+        with self._finding:
+            if self._found is None:
+                self._found = discover(str(self._start))
+            program, place = self._found
+        return _Tools(program, place, self._worktrees_root.resolve())
+
+    def _inspect(self) -> RepoFacts:
+        return self._now().checkout.facts()
+
+    def _free_branch(self, task: TaskId, session: SessionId) -> str:
+        tools = self._now()
+        tools.refs.check_room()
+        plain = f"{BRANCH_PREFIX}{task}"
+        note = site_of(tools.folder, plain).note()
+        if tools.refs.is_taken(plain) or (note is not None and note.session != session):
+            return f"{plain}-{session_suffix(session)}"
+        return plain
+
+    def _open(self, request: WorkspaceRequest) -> GitWorkspace:
+        tools = self._now()
+        tools.checkout.head()
+        site = site_of(tools.folder, request.branch)
+        lock = _task_lock(tools.folder, request)
+        try:
+            facts = tools.worktrees.prepare(request, site)
+            return GitWorkspace(tools.worktrees, tools.plumbing, site, facts, request.session, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    def _task_commit(self, task: TaskId) -> CommitId | None:
+        tools = self._now()
+        head = tools.checkout.head()
+        for branch, tip in tools.refs.task_branches(task):
+            note = site_of(tools.folder, branch).note()
+            elsewhere = note is not None and (note.task != task or note.base == tip)
+            if not elsewhere and not tools.refs.is_ancestor(tip, head):
+                return tip
+        return None
+
+    def _snapshot(self, session: SessionId) -> CommitId:
+        tools = self._now()
+        scratch = tools.folder / "private"
+        try:
+            make_directories(scratch)
+        except OSError as error:
+            raise storage_error(f"{scratch} cannot be made", error) from error
+        return tools.checkout.snapshot(session, scratch)
+
+
+class _Tools:
+    """What works on the repository; made for each call, as the user may change the configuration in between."""
+
+    def __init__(self, program: GitProgram, place: Place, worktrees_root: Path) -> None:
+        self.plumbing = Plumbing(program, place.git_dir)
+        self.worktrees = Worktrees(place, self.plumbing)
+        self.refs = self.worktrees.refs
+        self.checkout = Checkout(place, self.plumbing, self.worktrees.trees, self.refs)
+        self.merging = Merging(self.checkout, self.plumbing, self.worktrees.trees, self.refs)
+        self.folder = worktrees_root / repo_key(place.common_dir)
+
+
+def _task_lock(folder: Path, request: WorkspaceRequest) -> FileLock:
+    """Return the task's lock, held; raise `LockedError` naming the session that has it."""
+    path = lock_path(folder, request.task)
+    try:
+        make_directories(path.parent)
+    except OSError as error:
+        raise storage_error(f"{path.parent} cannot be made", error) from error
+    lock = FileLock(path, f"session {request.session}, {describe_holder()}")
+    try:
+        lock.acquire()
+    except LockedError as error:
+        raise LockedError(
+            f"{request.task} is being worked on by {error.holder}", holder=error.holder, advice=error.advice
+        ) from error
+    return lock

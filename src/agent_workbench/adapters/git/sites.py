@@ -1,0 +1,77 @@
+"""Where a task's worktree lies, and the short note beside it that says whose it is."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.ids import TaskId
+from agent_workbench.host.atomic import make_directories, storage_error, write_atomically
+
+BRANCH_PREFIX = "agent/"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Whose worktree it is.
+
+    `ready` once its files are complete; `commits` are what we put, or were about to put, on its branch.
+    """
+
+    session: str
+    task: str
+    branch: str
+    base: str
+    ready: bool = False
+    commits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The places of one branch below the repository's folder in the user's state."""
+
+    tree: Path
+    private: Path
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for what is only needed for a moment, on the same disk as the worktree."""
+        return self.private / "scratch"
+
+    @property
+    def pending(self) -> Path:
+        """The folder of a write that is under way."""
+        return self.private / "pending"
+
+    def note(self) -> Note | None:
+        """Return what the note says; None when there is none that can be read."""
+        try:
+            read = json.loads((self.private / "note.json").read_bytes())
+            return Note(**{**read, "commits": tuple(read["commits"])})
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError):
+            return None
+        except OSError as error:
+            raise storage_error(f"{self.private} cannot be read", error) from error
+
+    def write_note(self, note: Note) -> None:
+        """Replace the note, durably; raise `StorageError`."""
+        try:
+            make_directories(self.scratch)
+        except OSError as error:
+            raise storage_error(f"{self.private} cannot be made", error) from error
+        write_atomically(self.private / "note.json", json.dumps(asdict(note)).encode())
+
+
+def site_of(folder: Path, branch: str) -> Site:
+    """Return the places for a branch of ours below the repository's `folder`."""
+    if not branch.startswith(BRANCH_PREFIX):
+        raise WorkspaceError(f"{branch} is not a branch of the workbench", advice="they begin with agent/")
+    name = branch.replace("/", "-")
+    return Site(folder / name, folder / "private" / name)
+
+
+def lock_path(folder: Path, task: TaskId) -> Path:
+    """Return where the lock of a task is."""
+    return folder / "locks" / f"{task}.lock"

@@ -1,0 +1,95 @@
+"""The worktree of one task as the engine knows it: blocking work done in threads, one piece at a time."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import ParamSpec, TypeVar
+
+from agent_workbench.adapters.git.content import Content
+from agent_workbench.adapters.git.deposit import Deposit
+from agent_workbench.adapters.git.files import WorktreeFiles
+from agent_workbench.adapters.git.history import History
+from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.sites import Site
+from agent_workbench.adapters.git.worktrees import Worktrees
+from agent_workbench.core.ids import CommitId, SessionId
+from agent_workbench.core.patch.values import FileChange, FileContent
+from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts
+from agent_workbench.host.locks import FileLock
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class GitWorkspace:
+    """A worktree that is held by one session until `release`.
+
+    Symbolic links, submodules and files over 200 MB cannot be approved: where they differ, `strays` and `changes` show
+    nothing on that side. `list_files` leaves links out.
+    """
+
+    def __init__(
+        self,
+        worktrees: Worktrees,
+        plumbing: Plumbing,
+        site: Site,
+        facts: WorkspaceFacts,
+        session: SessionId,
+        lock: FileLock,
+    ) -> None:
+        """Take over a prepared worktree and its lock. Blocks."""
+        self._worktrees, self._site, self._facts, self._lock = worktrees, site, facts, lock
+        content = Content(worktrees.trees, facts.path, facts.linked)
+        deposit = Deposit(worktrees.trees, facts.path, site.scratch)
+        self._files = WorktreeFiles(worktrees.trees, content, deposit, site)
+        self._history = History(worktrees, plumbing, site, facts, content, deposit, session)
+        self._busy = threading.Lock()
+
+    async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        def alone() -> T:
+            with self._busy:
+                return work(*args, **kwargs)
+
+        return await asyncio.to_thread(alone)
+
+    @property
+    def facts(self) -> WorkspaceFacts:
+        return self._facts
+
+    async def list_files(self) -> tuple[str, ...]:
+        return await self._do(self._files.names)
+
+    async def read(self, path: str) -> FileContent | None:
+        return await self._do(self._files.read, path)
+
+    async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
+        return await self._do(self._files.write, changes, parent_tree)
+
+    async def strays(self, tree: str) -> tuple[FileChange, ...]:
+        return await self._do(self._files.strays, tree)
+
+    async def put_back(self, tree: str, paths: Collection[str]) -> None:
+        await self._do(self._files.put_back, tree, paths)
+
+    async def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:
+        return await self._do(self._history.checkpoint, session, seq, message)
+
+    async def restore(self, commit: CommitId) -> None:
+        await self._do(self._history.restore, commit)
+
+    async def commit(self, tree: str, message: str) -> CommitId:
+        return await self._do(self._history.commit, tree, message)
+
+    async def changes(self, tree: str) -> tuple[FileChange, ...]:
+        return await self._do(self._files.changes, self._facts.base, tree)
+
+    async def release(self, keep: bool) -> None:
+        await self._do(self._release, keep)
+
+    def _release(self, keep: bool) -> None:
+        try:
+            if not keep:
+                self._worktrees.remove(self._site)
+                self._worktrees.refs.delete_branch(self._facts.branch, self._facts.base)
+        finally:
+            self._lock.release()

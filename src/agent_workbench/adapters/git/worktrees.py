@@ -1,0 +1,129 @@
+"""Makes the worktree of a task, finds it again, rebuilds it when its folder is gone, and takes it away."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from agent_workbench.adapters.git.deposit import Deposit
+from agent_workbench.adapters.git.discovery import Place
+from agent_workbench.adapters.git.folders import remove_tree
+from agent_workbench.adapters.git.links import make_links, wanted_links
+from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.refs import Refs
+from agent_workbench.adapters.git.sites import Note, Site
+from agent_workbench.adapters.git.trees import Trees
+from agent_workbench.adapters.git.writing import WriteSet
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.ids import CommitId
+from agent_workbench.core.workspace import WorkspaceFacts, WorkspaceRequest
+from agent_workbench.host.atomic import storage_error
+
+
+class Worktrees:
+    """The worktrees of one repository. Whoever calls holds the lock of the task."""
+
+    def __init__(self, place: Place, plumbing: Plumbing) -> None:
+        self._place = place
+        self._plumbing = plumbing
+        self.trees = Trees(plumbing, place.algorithm)
+        self.refs = Refs(plumbing, self.trees.no_object)
+
+    def prepare(self, request: WorkspaceRequest, site: Site) -> WorkspaceFacts:
+        """Return the facts of a worktree that is ready: found as it was left, made anew, or rebuilt.
+
+        Raises `WorkspaceError` when the branch or the folder belongs to somebody else, `StorageError`.
+        """
+        self.refs.check_room()
+        base = self.refs.known_commit(request.base)
+        note, tip = site.note(), self.refs.branch_tip(request.branch)
+        last = self.refs.last_checkpoint(request.session)
+        ours = note is not None and (note.session, note.base) == (request.session, base)
+        self._check_owner(request, site, note if not ours else None, taken=tip not in {None, base} and not last)
+        links = wanted_links(request.links, self._place.root, self.trees.entries(base))
+        ready = ours and note is not None and note.ready and tip is not None and self._is_whole(site)
+        if ready:
+            WriteSet(str(site.tree), site.pending).roll_back()
+            self._write_pointer(site)
+        else:
+            self._build(request, site, tip, last or tip or base)
+        make_links(links, self._place.root, str(site.tree))
+        tree = self.trees.tree_of(tip or base)
+        rebuilt = not ready and (ours or tip is not None or last is not None)
+        return WorkspaceFacts(str(site.tree), request.branch, base, tree, links, rebuilt)
+
+    def _check_owner(self, request: WorkspaceRequest, site: Site, other: Note | None, *, taken: bool) -> None:
+        """Raise when the branch, or the folder for it, holds work that is not this session's."""
+        if other is not None and other.session != request.session and os.path.lexists(site.tree):
+            raise WorkspaceError(
+                f"{site.tree} holds the work of session {other.session}",
+                advice=f"when you no longer need it: git worktree remove --force {site.tree}",
+            )
+        if other is None and not site.private.exists() and os.path.lexists(site.tree):
+            raise WorkspaceError(f"{site.tree} is in the way", advice="move it away; the worktree has to go there")
+        if taken and (other is None or other.session != request.session) and not site.private.exists():
+            raise WorkspaceError(
+                f"the branch {request.branch} exists already and holds other work",
+                advice=f"look at it with `git log {request.branch}`; delete or rename it, or take another session",
+            )
+
+    def _is_whole(self, site: Site) -> bool:
+        return site.tree.is_dir() and not site.tree.is_symlink() and self.find_admin(site) is not None
+
+    def _build(self, request: WorkspaceRequest, site: Site, tip: CommitId | None, content: CommitId) -> None:
+        note = Note(request.session, request.task, request.branch, request.base)
+        site.write_note(note)
+        self.remove(site)
+        site.write_note(note)
+        new = () if tip else ("-b", request.branch)
+        self._plumbing.run(
+            *("worktree", "add", "--no-checkout", *new, "--", str(site.tree), request.branch if tip else request.base)
+        )
+        Deposit(self.trees, str(site.tree), site.scratch).put(self.trees.entries(content))
+        self.align_index(site, tip or request.base)
+        site.write_note(replace(note, ready=True))
+
+    def align_index(self, site: Site, commit: str) -> None:
+        """Make the worktree's own index that of a commit, so that `git status` there tells the truth."""
+        admin = self.find_admin(site)
+        if admin is not None:
+            self._plumbing.run("read-tree", commit, git_dir=str(admin), work_tree=str(site.tree))
+
+    def find_admin(self, site: Site) -> Path | None:
+        """Return git's own folder for the worktree, found by what it points to: the worktree may lie about it."""
+        pointer = os.fsencode(site.tree / ".git")
+        try:
+            for each in sorted(Path(self._place.common_dir, "worktrees").iterdir()):
+                gitdir = each / "gitdir"
+                if gitdir.is_file() and gitdir.read_bytes().rstrip(b"\n") == pointer:
+                    return each
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_error(f"the worktrees of {self._place.common_dir} cannot be read", error) from error
+        return None
+
+    def _write_pointer(self, site: Site) -> None:
+        """Make the worktree's `.git` what git made it: a command in the workspace may have put another there."""
+        admin, pointer = self.find_admin(site), site.tree / ".git"
+        right = b"gitdir: %s\n" % os.fsencode(admin or "")
+        try:
+            if pointer.is_file() and not pointer.is_symlink() and pointer.read_bytes() == right:
+                return
+            if pointer.is_dir() and not pointer.is_symlink():
+                remove_tree(str(pointer))
+            pointer.unlink(missing_ok=True)
+            pointer.write_bytes(right)
+        except OSError as error:
+            raise storage_error(f"{pointer} cannot be put right", error) from error
+
+    def remove(self, site: Site) -> None:
+        """Remove a worktree, git's folder for it, and our notes about it. Other worktrees are left alone."""
+        admin = self.find_admin(site)
+        if admin is not None and (admin / "locked").exists():
+            raise WorkspaceError(
+                f"the worktree {site.tree} is locked", advice=f"git worktree unlock {site.tree}, if nobody needs it"
+            )
+        remove_tree(str(site.tree))
+        if admin is not None:
+            remove_tree(str(admin))
+        remove_tree(str(site.private))

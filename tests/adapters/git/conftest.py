@@ -1,0 +1,55 @@
+"""A user with a name and a home of their own, a repository of theirs, and a place for worktrees."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.git.repository import Repository
+from tests.adapters.git.fingerprint import fingerprint
+from tests.adapters.git.user import User
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with an identity in it, and nothing of the machine's git configuration."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / ".gitconfig").write_text(
+        "[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
+    )
+    for name in [name for name in os.environ if name.startswith("GIT_") or name in {"EMAIL", "XDG_CONFIG_HOME"}]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    return folder
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    """A user in a repository with two files and one commit."""
+    user = User(tmp_path / "repo")
+    user.git("init", "--quiet")
+    user.write("src/app.py", "print('hello')\n")
+    user.write("README.md", "# Hello\n")
+    user.commit("Start")
+    return user
+
+
+@pytest.fixture
+def worktrees(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def repository(user: User, worktrees: Path) -> Repository:
+    return Repository(user.root, worktrees)
+
+
+@pytest.fixture
+def untouched(user: User) -> Iterator[None]:
+    """Fail unless the user's repository is at the end what it was at the beginning."""
+    before = fingerprint(user.root)
+    yield
+    assert fingerprint(user.root) == before

@@ -1,0 +1,51 @@
+"""What a user does in their repository, with the git they have."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.workspace import WorkspaceRequest
+
+SESSION = SessionId("20261120T101500-ab2cde")
+OTHER_SESSION = SessionId("20261120T111500-xy3zab")
+TASK = TaskId("T-1")
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody at work in the folder `root`."""
+
+    root: Path
+
+    def git(self, *arguments: str) -> str:
+        """Run git as the user would and return what it prints."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(["git", *arguments], cwd=self.root, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
+        return done.stdout.decode(errors="surrogateescape").removesuffix("\n")
+
+    def write(self, path: str, text: str | bytes, *, executable: bool = False) -> Path:
+        """Write a file, with its folders."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text if isinstance(text, bytes) else text.encode())
+        if executable:
+            target.chmod(0o755)
+        return target
+
+    def commit(self, message: str) -> CommitId:
+        """Commit everything and return the commit."""
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+        return self.head()
+
+    def head(self) -> CommitId:
+        return CommitId(self.git("rev-parse", "HEAD"))
+
+    def request(self, *, branch: str = "agent/T-1", session: SessionId = SESSION, **more: object) -> WorkspaceRequest:
+        """Return a request for a workspace on HEAD."""
+        links = more.get("links", ())
+        base = more.get("base") or self.head()
+        assert isinstance(links, tuple)
+        return WorkspaceRequest(session, TASK, branch, CommitId(str(base)), links)
