@@ -112,13 +112,15 @@ def _parts(file: FilePatch, lines: FileLines, places: Sequence[int]) -> list[byt
     raw = [body + b"\n" for body in lines.bodies]
     if raw and not lines.terminated:
         raw[-1] = lines.bodies[-1]
-    follows_file = not carries_cr(file)
+    style = None
+    if not carries_cr(file):
+        style = b"\r\n" if lines.ends == {b"\r\n"} else b"\n"
     parts: list[bytes] = []
     done = 0
     for hunk, at in zip(file.hunks, places, strict=True):
         end = at + len(hunk.old)
         parts += raw[done:at]
-        parts += _hunk_parts(hunk, raw[at:end], _style(raw) if follows_file else None)
+        parts += _hunk_parts(hunk, raw[at:end], style)
         done = end
     return parts + raw[done:]
 
@@ -149,8 +151,3 @@ def _end(line: bytes) -> bytes:
     if not line.endswith(b"\n"):
         return b""
     return b"\r\n" if line.endswith(b"\r\n") else b"\n"
-
-
-def _style(raw: list[bytes]) -> bytes:
-    ends = {end for line in raw if (end := _end(line))}
-    return b"\r\n" if ends == {b"\r\n"} else b"\n"

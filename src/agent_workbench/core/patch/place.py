@@ -29,6 +29,12 @@ class FileLines:
         terminated = not bodies[-1]
         return cls(bodies[:-1] if terminated else bodies, terminated)
 
+    @property
+    def ends(self) -> frozenset[bytes]:
+        """The kinds of line ends in the file; both where it is mixed, none where no line has an end."""
+        ended = self.bodies if self.terminated else self.bodies[:-1]
+        return frozenset(b"\r\n" if body.endswith(b"\r") else b"\n" for body in ended)
+
 
 @dataclass(frozen=True, slots=True)
 class _Old:
@@ -80,7 +86,8 @@ def place_hunks(file: FilePatch, lines: FileLines) -> tuple[int, ...]:
     If every hunk stands at the line its header says, that is where they are. If one does not, the numbers are wrong and
     choose nothing: then each hunk must stand in one place only behind the hunk before it. To the byte comes first; a
     missing marker for a missing last line feed, and in a diff without any carriage return those of the file, are
-    forgiven where nothing fits to the byte. Raises `PatchError` where a hunk stands nowhere or in several places.
+    forgiven where nothing fits to the byte; line numbers then choose only in a file without mixed line ends.
+    Raises `PatchError` where a hunk stands nowhere or in several places.
     """
     olds = [_old(hunk) for hunk in file.hunks]
     if any(not old.bodies for old in olds) and lines.bodies:
@@ -90,7 +97,8 @@ def place_hunks(file: FilePatch, lines: FileLines) -> tuple[int, ...]:
         )
     exact = _View(lines, forgiving=False)
     forgiving = _View(lines, forgiving=True, without_cr=not carries_cr(file))
-    places = _at_headers(olds, exact, forgiving)
+    # In a file with mixed line ends what is forgiven may stand where only the line ends tell two places apart.
+    places = _at_headers(olds, exact, exact if len(lines.ends) > 1 else forgiving)
     return places if places is not None else _by_content(file.path, olds, forgiving)
 
 
@@ -111,7 +119,7 @@ def _at_headers(olds: Sequence[_Old], exact: _View, forgiving: _View) -> tuple[i
         at = max(old.hunk.old_start - 1, 0)
         if at < start or not forgiving.holds(old, at):
             return None
-        if not exact.holds(old, at) and next(exact.places(old, start), None) is not None:
+        if not exact.holds(old, at) and next(exact.places(old, 0), None) is not None:
             return None
         places.append(at)
         start = at + len(old.bodies)

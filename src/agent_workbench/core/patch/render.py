@@ -1,7 +1,9 @@
 """Diffs as text in git's form, from file changes and from a `Patch`, and their size."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
+from agent_workbench.core.patch.align import Block, shared_blocks
 from agent_workbench.core.patch.identify import hunk_id
 from agent_workbench.core.patch.values import (
     FileChange,
@@ -72,22 +74,53 @@ def _mode(content: FileContent) -> int:
 
 
 def _hunks(path: str, before: str, after: str) -> Iterator[Hunk]:
-    from difflib import SequenceMatcher
+    old, new = _lines(before), _lines(after)
+    for group in _groups(shared_blocks(old, new), len(old), len(new)):
+        lines: list[HunkLine] = []
+        for block, following in pairwise(group):
+            lines += (HunkLine(LineKind.CONTEXT, *line) for line in old[block.old : block.old + block.size])
+            lines += (HunkLine(LineKind.REMOVED, *line) for line in old[block.old + block.size : following.old])
+            lines += (HunkLine(LineKind.ADDED, *line) for line in new[block.new + block.size : following.new])
+        lines += (HunkLine(LineKind.CONTEXT, *line) for line in old[group[-1].old : group[-1].old + group[-1].size])
+        has_old = any(line.kind is not LineKind.ADDED for line in lines)
+        has_new = any(line.kind is not LineKind.REMOVED for line in lines)
+        yield Hunk(hunk_id(path, lines), group[0].old + has_old, group[0].new + has_new, tuple(lines))
 
-    old, new = before.split("\n"), after.split("\n")
-    # The last element is what follows the last line feed: a line only if it is not empty, and then without its own.
-    lines = [[(line, True) for line in each[:-1]] + [(each[-1], False)] * bool(each[-1]) for each in (old, new)]
-    matcher = SequenceMatcher(a=lines[0], b=lines[1])
-    for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
-        each: list[HunkLine] = []
-        for tag, old_from, old_to, new_from, new_to in group:
-            kind = LineKind.CONTEXT if tag == "equal" else LineKind.REMOVED
-            each += (HunkLine(kind, *line) for line in lines[0][old_from:old_to])
-            if tag != "equal":
-                each += (HunkLine(LineKind.ADDED, *line) for line in lines[1][new_from:new_to])
-        _, old_from, _, new_from, _ = group[0]
-        has_old, has_new = group[-1][2] > old_from, group[-1][4] > new_from
-        yield Hunk(hunk_id(path, each), old_from + has_old, new_from + has_new, tuple(each))
+
+def _lines(text: str) -> list[tuple[str, bool]]:
+    *lines, last = text.split("\n")
+    # What follows the last line feed is a line only if it is not empty, and then without a line feed of its own.
+    return [(line, True) for line in lines] + [(last, False)] * bool(last)
+
+
+def _groups(blocks: list[Block], old_size: int, new_size: int) -> Iterator[list[Block]]:
+    """Yield what belongs in one hunk: blocks of context with a change between each and the next.
+
+    The outer ones are cut to the lines of context that are shown, and may be empty.
+    """
+    start, end = Block(0, 0, 0), Block(old_size, new_size, 0)
+    if not blocks or blocks[0][:2] != (0, 0):
+        blocks = [start, *blocks]
+    if blocks[-1].old + blocks[-1].size != old_size or blocks[-1].new + blocks[-1].size != new_size:
+        blocks = [*blocks, end]
+    group = [_last_of(blocks[0])]
+    for block in blocks[1:-1]:
+        if block.size > 2 * _CONTEXT_LINES:
+            yield [*group, _first_of(block)]
+            group = [_last_of(block)]
+        else:
+            group.append(block)
+    if len(blocks) > 1:
+        yield [*group, _first_of(blocks[-1])]
+
+
+def _first_of(block: Block) -> Block:
+    return block._replace(size=min(block.size, _CONTEXT_LINES))
+
+
+def _last_of(block: Block) -> Block:
+    cut = max(block.size - _CONTEXT_LINES, 0)
+    return Block(block.old + cut, block.new + cut, block.size - cut)
 
 
 def _header(file: FilePatch) -> Iterator[str]:

@@ -97,7 +97,9 @@ class _Reader:
             extended = self._extended(git)
         old = new = None
         if self.peek().startswith(_BINARY):
-            raise PatchError(f"{shown(git or '')} (line {self.at + 1} of the diff): binary changes are not taken")
+            raise PatchError(
+                f"line {self.at + 1} of the diff: binary changes are not taken: {shown(git or self.peek())}"
+            )
         if self._is_file_header(self.at):
             old, new = self.lines[self.at][4:], self.lines[self.at + 1][4:]
             self.at += 2
@@ -152,10 +154,10 @@ class _Reader:
             old -= kind in " -"
             new -= kind in " +"
             at += 1
-        if at < len(self.lines) and _kind(self.lines[at]) == "\\":
-            at += 1
-        at_end = old == 0 and new == 0 and at > self.at and not self._goes_on(at)
-        return at if at_end else None
+        if old or new or at == self.at:
+            return None
+        at += at < len(self.lines) and _kind(self.lines[at]) == "\\"
+        return None if self._goes_on(at) else at
 
     def _goes_on(self, at: int) -> bool:
         """Return whether the body of a hunk has more lines at `at`; blank lines alone are none."""
@@ -166,10 +168,11 @@ class _Reader:
         at = self.at
         old = new = 0
         while self._goes_on(at):
-            kind = _kind(self.lines[at])
-            old += kind in " -"
-            new += kind in " +"
-            at += 1
+            filled = self._next_filled(at)
+            kind = _kind(self.lines[filled])
+            old += filled - at + (kind in " -")
+            new += filled - at + (kind in " +")
+            at = filled + 1
         if not old and not new:
             return PatchError(f"{name}: the hunk {shown(header)} has no lines")
         right = f"@@ -{starts[0]},{old} +{starts[1]},{new} @@"
