@@ -1,0 +1,88 @@
+"""Taking some hunks and leaving others; how patches are written."""
+
+import pytest
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch import (
+    FileChange,
+    FileContent,
+    file_id,
+    keep_hunks,
+    parse_patch,
+    patch_stat,
+    render_changes,
+    render_patch,
+    takeable_ids,
+)
+from tests.core.patch.diffs import create, modify, small
+
+TWO = "@@ -1 +1,2 @@\n-a\n+A\n+AA\n@@ -5 +6 @@ def f():\n-e\n+E\n"
+MODE = "diff --git a/m b/m\nold mode 100644\nnew mode 100755\n"
+
+
+def test_files_without_a_taken_hunk_drop_out() -> None:
+    patch = parse_patch(modify(TWO) + small("y") + create("z"))
+    kept = keep_hunks(patch, [patch.files[0].hunks[1].id, patch.files[2].hunks[0].id])
+    assert [(file.path, len(file.hunks)) for file in kept.files] == [("x.py", 1), ("z", 1)]
+    assert keep_hunks(patch, ()).files == ()
+
+
+def test_the_second_of_two_equal_hunks_can_be_taken_alone() -> None:
+    patch = parse_patch(modify("@@ -1 +1 @@\n-a\n+b\n@@ -5 +5 @@\n-a\n+b\n"))
+    kept = keep_hunks(patch, {patch.files[0].hunks[1].id})
+    assert [hunk.old_start for hunk in kept.files[0].hunks] == [5]
+
+
+def test_a_change_without_hunks_is_taken_by_the_file_s_id() -> None:
+    patch = parse_patch(small("x") + MODE)
+    mode = file_id(patch.files[1])
+    assert takeable_ids(patch) == (patch.files[0].hunks[0].id, mode)
+    assert [file.path for file in keep_hunks(patch, [mode]).files] == ["m"]
+    assert [file.path for file in keep_hunks(patch, takeable_ids(patch)[:1]).files] == ["x"]
+
+
+def test_an_id_of_another_diff_is_refused() -> None:
+    with pytest.raises(PatchError, match="has no hunk ffff"):
+        keep_hunks(parse_patch(small("x")), ["f" * 64])
+
+
+def test_counts_and_new_numbers_are_made_anew() -> None:
+    patch = parse_patch(modify(TWO))
+    assert render_patch(patch) == f"diff --git a/x.py b/x.py\n{modify(TWO)}"
+    kept = keep_hunks(patch, {patch.files[0].hunks[1].id})
+    assert "@@ -5 +5 @@ def f():\n-e\n+E\n" in render_patch(kept)
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        MODE,
+        "diff --git a/old name b/é\nrename from old name\nrename to é\n",
+        "diff --git a/o b/n\nold mode 100755\nnew mode 100644\nrename from o\nrename to n\n"
+        "--- a/o\n+++ b/n\n@@ -3 +3 @@\n-a\n+b\n",
+        "diff --git a/x b/x\ndeleted file mode 100755\n--- a/x\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n",
+        'diff --git "a/\\"q\\"" "b/\\"q\\""\n--- "a/\\"q\\""\n+++ "b/\\"q\\""\n@@ -1 +1 @@\n-a\n+b\n',
+    ],
+)
+def test_the_canonical_form_stays_as_it_is(diff: str) -> None:
+    assert render_patch(parse_patch(diff)) == diff
+
+
+@pytest.mark.parametrize("data", [b"\0", b"\xff", b"a\n\xed\xa0\x80"])
+def test_what_is_not_text_is_one_line_that_is_refused(data: bytes) -> None:
+    before, after = FileContent(b"a\n"), FileContent(data)
+    assert render_changes([FileChange("x", before, after)]).endswith("\nBinary files a/x and b/x differ\n")
+    for change in (FileChange("x", before, after), FileChange("x", None, after), FileChange("x", after, None)):
+        diff = render_changes([change])
+        assert len(diff.splitlines()) <= 3
+        with pytest.raises(PatchError, match="binary changes are not taken"):
+            parse_patch(diff)
+
+
+def test_stat() -> None:
+    assert patch_stat(parse_patch(modify(TWO) + create("z"))) == (4, 2)
+
+
+def test_no_change_is_no_text() -> None:
+    same = FileContent(b"a\n")
+    assert render_changes([FileChange("x", same, same), FileChange("y", None, None)]) == ""
