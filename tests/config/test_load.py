@@ -120,9 +120,9 @@ FAULTY = [
     ("a: b: c\n", ".agent.yml:1:5: this is not YAML: mapping values are not allowed here"),
     ("a:\n\t- x\n", ".agent.yml:2:1: this is not YAML: found character '\\t' that cannot start any token"),
     ("python: a\npython: b\n", ".agent.yml:2:1: key 'python' stands twice, first on line 1"),
-    ("python: &a x\n", ".agent.yml:1:9: expected a value, found the anchor &a"),
-    ("python: *a\n", ".agent.yml:1:9: expected a value, found the alias *a"),
-    ("python: !!python/name:os.system\n", ".agent.yml:1:9: expected a value, found the tag tag:yaml.org,2002:python"),
+    ("python: &a x\n", ".agent.yml:1:9: expected a value, found the anchor 'a'"),
+    ("python: *a\n", ".agent.yml:1:9: expected a value, found the alias 'a'"),
+    ("python: !!python/name:os.system\n", ".agent.yml:1:9: expected a value, found the tag 'tag:yaml.org,2002:python"),
     ("python: a\n---\npython: b\n", ".agent.yml:2:1: expected one document, found a second one ('---')"),
     ("? [a]\n: b\n", ".agent.yml:1:3: expected a key, found a list or mapping in its place"),
     ("[" * 100_000, ".agent.yml:1:21: expected at most 20 levels of nesting, found more"),
@@ -180,8 +180,23 @@ def test_a_key_in_the_file_is_refused_and_not_repeated(tmp_path: Path, file: str
 
 def test_billion_laughs_are_refused(tmp_path: Path) -> None:
     lines = ["a0: &a0 [lol]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
-    with pytest.raises(ConfigError, match="found the anchor &a0"):
+    with pytest.raises(ConfigError, match="found the anchor 'a0'"):
         load(tmp_path, "\n".join(lines))
+
+
+def test_long_files_are_explained_too(tmp_path: Path) -> None:
+    long = "#\n" * 30_000 + "python: é"
+    with pytest.raises(ConfigError, match=r"^\.agent\.yml:30001:10: expected printable text, .* U\+0001$"):
+        load(tmp_path, f"{long}\x01")
+    with pytest.raises(ConfigError, match=r"^\.agent\.yml:30002:1: this is not YAML: "):
+        load(tmp_path, f"{long}\n]")
+
+
+def test_control_characters_of_a_file_reach_no_message(tmp_path: Path) -> None:
+    for file in ('"\\e[31m": 1', 'ui: {keys: {"\\e[31m": [a]}}', "python: !%1b[31m x", 'approvals: {diff: "\\e"}'):
+        with pytest.raises(ConfigError) as caught:
+            load(tmp_path, file)
+        assert str(caught.value).isprintable()
 
 
 def test_flags_override_environment_overrides_file(tmp_path: Path) -> None:

@@ -17,11 +17,15 @@ from agent_workbench.core.documents import (
     compose,
     decode_document,
     mark_at,
+    shown,
 )
 from agent_workbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
     import yaml
+
+# Beyond it a better explanation is not worth the wait: the parser in Python reads some 100 kB a second.
+EXPLAINED_CHARACTERS = 50_000
 
 
 def read_inside(root: Path, name: str) -> bytes | None:
@@ -55,12 +59,14 @@ def compose_text(text: str) -> Node | None:
 
     try:
         return compose(_events(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except yaml.YAMLError:
-        # The parser in C is fast, the one in Python says more clearly what it expected.
-        try:
-            return compose(_events(text, yaml.SafeLoader))
-        except yaml.YAMLError as error:
+    except yaml.YAMLError as error:
+        if len(text) > EXPLAINED_CHARACTERS:
             raise _fault(error, text) from error
+    # The parser in C is fast, the one in Python says more clearly what it expected.
+    try:
+        return compose(_events(text, yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise _fault(error, text) from error
 
 
 def _events(text: str, loader: "type[yaml.SafeLoader]") -> Iterator[ParserEvent]:
@@ -70,16 +76,16 @@ def _events(text: str, loader: "type[yaml.SafeLoader]") -> Iterator[ParserEvent]
     for event in yaml.parse(text, Loader=loader):
         start, end = _mark(event.start_mark), _mark(event.end_mark)
         match event:
-            case yaml.AliasEvent():
-                raise DocumentFault(start, f"expected a value, found the alias *{event.anchor}", "write the value out")
+            case yaml.AliasEvent(anchor=str(name)):
+                raise DocumentFault(start, f"expected a value, found the alias {shown(name)}", "write the value out")
             case yaml.DocumentStartEvent():
                 documents += 1
                 if documents > 1:
                     raise DocumentFault(start, "expected one document, found a second one ('---')")
-            case yaml.NodeEvent(anchor=str()):
-                raise DocumentFault(start, f"expected a value, found the anchor &{event.anchor}", "leave it out")
-            case yaml.ScalarEvent(tag=str()) | yaml.CollectionStartEvent(tag=str()):
-                raise DocumentFault(start, f"expected a value, found the tag {event.tag}", "leave it out")
+            case yaml.NodeEvent(anchor=str(name)):
+                raise DocumentFault(start, f"expected a value, found the anchor {shown(name)}", "leave it out")
+            case yaml.ScalarEvent(tag=str(name)) | yaml.CollectionStartEvent(tag=str(name)):
+                raise DocumentFault(start, f"expected a value, found the tag {shown(name)}", "leave it out")
             case yaml.ScalarEvent():
                 yield Scalar(event.value, not event.style, start, end)
             case yaml.CollectionStartEvent():
@@ -95,10 +101,9 @@ def _mark(mark: "yaml.Mark | yaml._yaml.Mark | None") -> Mark:
 def _fault(error: "yaml.YAMLError", text: str) -> DocumentFault:
     import yaml
 
-    if isinstance(error, yaml.reader.ReaderError):
+    if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
         return DocumentFault(
-            mark_at(text, error.position),
-            f"expected printable text, found the character U+{ord(text[error.position]):04X}",
+            mark_at(text, found.start()), f"expected printable text, found the character U+{ord(found[0]):04X}"
         )
     if isinstance(error, yaml.MarkedYAMLError):
         return DocumentFault(_mark(error.problem_mark), f"this is not YAML: {_said(error)}")

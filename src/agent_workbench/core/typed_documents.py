@@ -121,7 +121,7 @@ def _items(node: Node, wanted: object, path: str) -> tuple[object, ...]:
 def _pairs(node: Node, path: str) -> tuple[tuple[str, str], ...]:
     if not isinstance(node, Table):
         raise expected(node, "a mapping of text to text", path)
-    return tuple((key.text, _text(value, join(path, key.text))) for key, value in node.entries)
+    return tuple((_text(key, path), _text(value, join(path, key.text[:60]))) for key, value in node.entries)
 
 
 def _scalar(node: Scalar, wanted: object, path: str) -> object:

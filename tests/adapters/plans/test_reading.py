@@ -116,7 +116,7 @@ FAULTY = [
     (task("depends_on: [a b]"), "3:16: tasks[0].depends_on[0]: 'a b' is not a task id"),
     (task("depends_on: [T-1]"), "1:1: these tasks depend on each other in a circle: T-1"),
     (task("id: T-2"), "3:3: key 'id' stands twice, first on line 1"),
-    (task("goal: *x"), "3:9: expected a value, found the alias *x"),
+    (task("goal: *x"), "3:9: expected a value, found the alias 'x'"),
     (task("") + task(""), "4:7: task id T-1 stands twice, first on line 1"),
     ("tasks:\n  - id: T-1\n   description: x\n", "3:4: this is not YAML: "),
     (b"- id: T-1\n  description: \xe9\n", "2:16: expected UTF-8, found byte 0xe9"),
