@@ -1,12 +1,15 @@
 """What must stay as it is in a user's repository, as a value that two moments can be compared by."""
 
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Collection, Iterator
 from hashlib import sha256
 from pathlib import Path
 
+# Found once: tests put other things on the PATH.
+_GIT = shutil.which("git") or "git"
 # Where the workbench keeps what is its own.
 OURS = ("refs/heads/agent/", "refs/agent/")
 
@@ -65,7 +68,7 @@ def _describe(path: Path) -> str:
 def _refs(repo: Path) -> Iterator[tuple[str, str]]:
     # for-each-ref runs nothing that a repository configures, and writes nothing.
     out = subprocess.run(
-        ["git", "-c", "safe.directory=*", "for-each-ref", "--format=%(refname) %(objectname)"],
+        [_GIT, "-c", "safe.directory=*", "for-each-ref", "--format=%(refname) %(objectname)"],
         cwd=repo,
         env={"PATH": os.environ["PATH"], "GIT_OPTIONAL_LOCKS": "0", "HOME": "/nonexistent"},
         capture_output=True,

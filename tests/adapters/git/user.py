@@ -1,5 +1,6 @@
 """What a user does in their repository, with the git they have."""
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.workspace import WorkspaceRequest
 
+# Found once: tests put other things on the PATH.
+GIT = shutil.which("git") or "git"
 SESSION = SessionId("20261120T101500-ab2cde")
 OTHER_SESSION = SessionId("20261120T111500-xy3zab")
 TASK = TaskId("T-1")
@@ -21,7 +24,7 @@ class User:
     def git(self, *arguments: str) -> str:
         """Run git as the user would and return what it prints."""
         self.root.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(["git", *arguments], cwd=self.root, capture_output=True, check=False)
+        done = subprocess.run([GIT, *arguments], cwd=self.root, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode(errors="replace")
         return done.stdout.decode(errors="surrogateescape").removesuffix("\n")
 
