@@ -27,9 +27,6 @@ class Author(StrEnum):
     WORKBENCH = "workbench"
 
 
-# --- session: its beginning, its end, what it runs with
-
-
 @dataclass(frozen=True, slots=True)
 class SessionStarted:
     """Line 0 of every journal."""
@@ -100,9 +97,6 @@ class ApprovalChanged:
     always: bool
 
 
-# --- plan
-
-
 @dataclass(frozen=True, slots=True)
 class PlanRead:
     """The plan as it stood in its file."""
@@ -128,9 +122,6 @@ class ScratchpadChanged:
     task: TaskId
     text: str
     by: Author
-
-
-# --- step: what the model saw and said
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +222,6 @@ class ReflexionNoted:
     text: str
 
 
-# --- gate
-
-
 @dataclass(frozen=True, slots=True)
 class ActionProposed:
     """An action stands at the gate."""
@@ -268,9 +256,6 @@ class AbortAsked:
     """The user gave the task up while nothing waited at the gate."""
 
     reason: str
-
-
-# --- work: what was done
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,3 +126,9 @@ def check_plan(plan: Plan) -> tuple[str, ...]:
     if rest:
         problems.append("these tasks depend on each other in a circle: " + ", ".join(task.id for task in rest))
     return tuple(problems)
+
+
+def next_id(tasks: tuple[Task, ...]) -> TaskId:
+    """Return the next free `T-<n>`."""
+    numbers = [int(task.id[2:]) for task in tasks if task.id.startswith("T-") and task.id[2:].isdigit()]
+    return TaskId(f"T-{max(numbers, default=0) + 1}")

@@ -212,7 +212,7 @@ class Trust(Protocol):
     """What the repo would have us run or obey, and whether the user said yes to it."""
 
     async def question(self) -> tuple[str, ...]:
-        """Return what has to be trusted, a line each; nothing when it was trusted, or when there is nothing to trust."""
+        """Return what has to be trusted, a line each; nothing when it was, or when there is nothing to trust."""
 
     async def accept(self) -> None:
         """Remember that the user trusts exactly what the question showed."""

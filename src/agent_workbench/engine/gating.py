@@ -93,6 +93,16 @@ async def propose(desk: Desk, tool: Tool, arguments: Arguments, text: str) -> No
     """Put a call before the gate; raise what its draft raises."""
     draft = await tool.draft(await desk.bench(), arguments, text)
     await desk.record(ActionProposed(_proposal(desk, tool, draft)))
+    await _refuse_if_redacted(desk, draft)
+
+
+async def _refuse_if_redacted(desk: Desk, draft: Draft) -> None:
+    """Secrets never reach the journal, and only what the journal holds is carried out: such a proposal cannot be."""
+    proposal = desk.run.proposal
+    if proposal is not None and (proposal.diff, proposal.text) != (draft.diff, draft.text):
+        await decide(
+            desk, proposal, Verdict.REJECT, "policy:secrets", "it holds the value of a secret environment variable"
+        )
 
 
 async def propose_checks(desk: Desk, purpose: CheckPurpose) -> None:

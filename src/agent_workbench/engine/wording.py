@@ -68,6 +68,8 @@ def told(event: Event) -> str:
             return f"The user edited the scratchpad. It now says:\n{event.text.strip()}"
         case ScratchpadChanged(by=Author.WORKBENCH):
             return f"The task's scratchpad:\n{event.text.strip()}"
+        case ReflexionNoted():
+            return "Take the next step."
         case ActionRejected():
             return f"That step was not taken: {event.reason}"
         case ModelInterrupted(cause=InterruptCause.LENGTH):

@@ -38,6 +38,10 @@ class Repository:
     async def inspect(self) -> RepoFacts:
         return await asyncio.to_thread(self._inspect)
 
+    async def list_tracked(self) -> tuple[str, ...]:
+        """Return the paths of HEAD's regular files, sorted."""
+        return await asyncio.to_thread(self._list_tracked)
+
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
         return await asyncio.to_thread(self._free_branch, task, session)
 
@@ -70,6 +74,11 @@ class Repository:
 
     def _inspect(self) -> RepoFacts:
         return self._now().checkout.facts()
+
+    def _list_tracked(self) -> tuple[str, ...]:
+        tools = self._now()
+        entries = tools.worktrees.trees.entries(tools.checkout.head())
+        return tuple(sorted(path for path, entry in entries.items() if entry.is_regular))
 
     def _free_branch(self, task: TaskId, session: SessionId) -> str:
         tools = self._now()

@@ -1,0 +1,27 @@
+"""The port `Setup`: the files that a repo begins with."""
+
+import asyncio
+from pathlib import Path
+
+from agent_workbench.adapters.plans.detection import detect
+from agent_workbench.adapters.plans.init import init_repo, wanted_files
+
+SETTINGS = ".agent.yml"
+
+
+class RepoSetup:
+    """Sets up the repo at `root`. A repo that has its settings file is set up, whatever else it lacks."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def missing(self) -> tuple[str, ...]:
+        return await asyncio.to_thread(self._missing)
+
+    async def write(self) -> tuple[str, ...]:
+        return await asyncio.to_thread(lambda: init_repo(self._root, detect(self._root)))
+
+    def _missing(self) -> tuple[str, ...]:
+        if (self._root / SETTINGS).exists():
+            return ()
+        return tuple(name for name in wanted_files(detect(self._root)) if not (self._root / name).exists())

@@ -1,0 +1,128 @@
+"""The only place that chooses adapters and wires them; it decides nothing itself."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.place import Place
+
+if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
+    from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.adapters.journal.opening import Opening
+    from agent_workbench.adapters.plans.setup import RepoSetup
+    from agent_workbench.config.load import LoadedSettings
+    from agent_workbench.config.repo_trust import RepoTrust
+    from agent_workbench.core.ports import Model, Plans
+    from agent_workbench.core.settings import Settings
+    from agent_workbench.engine.bench import Ports
+
+Say = Callable[[str], None]
+
+
+class Site:
+    """A repository that was found, and the adapters that work in it."""
+
+    def __init__(self, place: Place, repository: "Repository", root: Path) -> None:
+        self.place = place
+        self.repository = repository
+        self.root = root
+        self._loaded: LoadedSettings | None = None
+
+    @property
+    def setup(self) -> "RepoSetup":
+        """The files the repo begins with."""
+        from agent_workbench.adapters.plans.setup import RepoSetup
+
+        return RepoSetup(self.root)
+
+    def load(self) -> "LoadedSettings":
+        """Read the settings, once: what was trusted is what counts, whatever the file becomes. Blocks."""
+        if self._loaded is None:
+            self._loaded = self._read()
+        return self._loaded
+
+    def _read(self) -> "LoadedSettings":
+        from agent_workbench.config.load import load_settings
+        from agent_workbench.config.policy import with_policy
+
+        loaded = load_settings(self.root, self.place.environ, self.place.flags)
+        return with_policy(loaded, self.place.policy, self.place.environ) if self.place.policy else loaded
+
+    async def trust(self) -> "RepoTrust":
+        """Read what the repo would run, and whether it is trusted."""
+        from agent_workbench.config.repo_trust import RepoTrust
+        from agent_workbench.config.trust_store import TrustStore
+        from agent_workbench.host.paths import state_dir
+
+        return RepoTrust(self.root, await asyncio.to_thread(self.load), TrustStore(state_dir()))
+
+    def settings(self, *, trusted: bool) -> "Settings":
+        """Return the settings that count; blocks."""
+        from agent_workbench.config.trust import untrusted_settings
+
+        loaded = self.load()
+        return loaded.settings if trusted else untrusted_settings(loaded)
+
+    @property
+    def model_log(self) -> Path:
+        """Where a model server of ours writes."""
+        from agent_workbench.host.paths import repo_key, state_dir
+
+        return state_dir() / "logs" / f"model-{repo_key(str(self.root))}.log"
+
+    def plans(self, settings: "Settings") -> "Plans":
+        """Return the plan's file."""
+        from agent_workbench.adapters.plans.plan_file import PlanFile
+        from agent_workbench.config.yaml_file import compose_text
+
+        return PlanFile(self.root, f"{settings.memory.dir}/{settings.memory.plan}", compose_text)
+
+    def sessions_dir(self, settings: "Settings") -> Path:
+        """Return where journals are kept."""
+        return self.root / settings.memory.dir / "sessions"
+
+    def open_journal(self, settings: "Settings") -> "Opening":
+        """Open the journal that `place` asks for; blocks."""
+        from agent_workbench.adapters.journal.ids import SystemIds
+        from agent_workbench.adapters.journal.opening import open_journal
+        from agent_workbench.adapters.journal.redaction import environment_redactor
+
+        place, folder = self.place, self.sessions_dir(settings)
+        redactor = environment_redactor(place.environ)
+        return open_journal(folder, SystemIds(), redactor, wanted=place.session, fresh=place.fresh)
+
+    def model(self, settings: "Settings", say: Say) -> "Model":
+        """Return the model the settings ask for; the demo's speaks from its script."""
+        from agent_workbench.adapters.llama_cpp.factory import model_from_settings
+
+        model = model_from_settings(settings.model, self.place.environ, self.model_log, say)
+        if not self.place.demo:
+            return model
+        from agent_workbench.adapters.demo.script import SCRIPTS
+        from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
+
+        return ScriptedModel(model, SCRIPTS, tokens_per_second=self.place.demo_tokens_per_second)
+
+    def ports(self, settings: "Settings", say: Say) -> "Ports":
+        """Choose an adapter for every port; blocks while they are loaded."""
+        from agent_workbench.adapters.journal.ids import SystemClock
+        from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
+        from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+        from agent_workbench.adapters.shell.environment import WorktreeEnvironments
+        from agent_workbench.adapters.shell.shell import SandboxedShell
+        from agent_workbench.adapters.skills.folders import SkillFolders
+        from agent_workbench.engine.bench import Ports
+        from agent_workbench.host.paths import cache_dir
+
+        return Ports(
+            workspaces=self.repository,
+            shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
+            retriever=CodeRetriever(cache_dir(), settings.retrieval),
+            plans=self.plans(settings),
+            memory=ScratchpadFolder(self.root, settings.memory.dir),
+            skills=SkillFolders(self.root, settings.skills),
+            model=self.model(settings, say),
+            clock=SystemClock(),
+            environment_for=WorktreeEnvironments(settings.python, str(self.root)).of,
+        )

@@ -1,0 +1,39 @@
+"""The terminal UI on a session, whatever kind of session it is."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Coroutine
+
+from agent_workbench.core.intents import Leave
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.ports import Session
+
+
+async def show(session: Session, life: Coroutine[None, None, None] | None, *, first_run: bool = False) -> None:
+    """Show `session` while `life` goes on; a hang-up or a request to end leaves cleanly. Prints the farewell."""
+    from agent_workbench.calls import system_clock
+    from agent_workbench.tui.app import WorkbenchApp
+
+    app = WorkbenchApp(session, clock=system_clock(), first_run=first_run)
+    living = asyncio.create_task(life) if life is not None else None
+    loop = asyncio.get_running_loop()
+    leaving: set[asyncio.Task[None]] = set()
+
+    def leave(reason: str) -> None:
+        task = asyncio.create_task(session.submit(Leave(reason)))
+        leaving.add(task)
+        task.add_done_callback(leaving.discard)
+
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        loop.add_signal_handler(number, leave, f"ended by {number.name}")
+    try:
+        last = await app.run_async()
+    finally:
+        if living is not None:
+            if not living.done():
+                await session.submit(Leave("the terminal went away"))
+            await living
+    if isinstance(last, SessionUpdate) and last.farewell:
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            print(last.farewell)

@@ -1,0 +1,46 @@
+"""`agent merge`: brings a finished task into the branch you are on, after asking."""
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.tui import check_terminal
+from agent_workbench.core.errors import ExitCode, WorkspaceError
+from agent_workbench.core.ids import task_id
+from agent_workbench.core.place import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "merge", "bring a finished task's commit into the branch you are on", execute)
+    verb.add_argument("task", help="the task's id, such as T-1")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Show what would be merged, ask, and merge."""
+    check_terminal("agent merge", "merging asks a person; `git merge agent/T-1` does it by hand")
+    from agent_workbench.calls import find_site
+
+    async def act() -> int:
+        repo = (await find_site(Place(Path.cwd(), os.environ, {}))).repository
+        commit = await repo.task_commit(task_id(options.task))
+        if commit is None:
+            raise WorkspaceError(f"{options.task} has no commit that is not merged yet")
+        facts = await repo.inspect()
+        if obstacles := await repo.merge_obstacles(commit):
+            raise WorkspaceError(f"{options.task} cannot be merged: {'; '.join(obstacles)}")
+        answer = await asyncio.to_thread(input, f"merge {commit[:10]} ({options.task}) into {facts.branch}? [y/N] ")
+        if answer.strip().lower() not in ("y", "yes"):
+            print("nothing was merged")
+            return ExitCode.PARKED
+        outcome = await repo.merge(commit, f"Merge {options.task} into {facts.branch}")
+        print(f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})")
+        return ExitCode.DONE
+
+    return asyncio.run(act())

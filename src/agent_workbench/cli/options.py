@@ -1,0 +1,30 @@
+"""Flags that several verbs share."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
+
+Execute = Callable[[argparse.Namespace], int]
+
+
+def add_verb(verbs: "Verbs", name: str, summary: str, execute: Execute) -> argparse.ArgumentParser:
+    """Add a verb with its one-line summary and what it does; return its parser for flags of its own."""
+    verb = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    verb.set_defaults(execute=execute)
+    return verb
+
+
+def add_model_flags(verb: argparse.ArgumentParser) -> None:
+    """Add the flags that say which model thinks."""
+    which = verb.add_mutually_exclusive_group()
+    which.add_argument("--model", metavar="GGUF", help="serve this model file")
+    which.add_argument("--model-url", metavar="URL", help="use the server at this address")
+
+
+def overrides(options: argparse.Namespace) -> Mapping[str, str]:
+    """Return the settings that flags say, by their dotted key."""
+    said = {"model.path": getattr(options, "model", None), "model.url": getattr(options, "model_url", None)}
+    return {key: value for key, value in said.items() if value}

@@ -1,0 +1,118 @@
+"""`agent plan`: see, check and extend the plan."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.core.errors import ExitCode, PlanError
+from agent_workbench.core.ids import task_id
+from agent_workbench.core.place import Place
+from agent_workbench.core.plan import Plan, Task, check_plan, next_id
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb with its own verbs."""
+    verb = add_verb(verbs, "plan", "show, check or extend the plan", show)
+    below = verb.add_subparsers(title="verbs", metavar="VERB")
+    add_verb(below, "show", "print the tasks and how they stand", show)
+    add_verb(below, "check", "say what is wrong with the plan, if anything", check)
+    adding = add_verb(below, "add", "append a task", add_task)
+    adding.add_argument("description")
+    adding.add_argument("--goal", default="", help="how one sees that it is done")
+    adding.add_argument("--accept", action="append", default=[], metavar="COMMAND", help="a command that must pass")
+    adding.add_argument("--after", action="append", default=[], metavar="ID", help="a task it depends on")
+    new = add_verb(below, "new", "ask the model for tasks that reach a goal", new_tasks)
+    new.add_argument("goal")
+    new.add_argument("--yes", action="store_true", help="write them without asking")
+    add_model_flags(new)
+
+
+def show(_: argparse.Namespace) -> int:
+    """Print the plan."""
+    plan = _read()
+    if plan.goal:
+        print(plan.goal)
+    for task in plan.tasks:
+        _print(task, plan)
+    if not plan.tasks:
+        print('the plan has no tasks; `agent plan add "…"` appends one')
+    return ExitCode.DONE
+
+
+def check(_: argparse.Namespace) -> int:
+    """Read the plan strictly and say that it holds; a fault is an error with file and line."""
+    plan = _read()
+    if problems := check_plan(plan):
+        raise PlanError("; ".join(problems))
+    print(f"the plan holds: {len(plan.tasks)} tasks")
+    return ExitCode.DONE
+
+
+def add_task(options: argparse.Namespace) -> int:
+    """Append a task."""
+    plan = _read()
+    after = tuple(task_id(each) for each in options.after)
+    task = Task(
+        next_id(plan.tasks), options.description, options.goal, accept_tests=tuple(options.accept), depends_on=after
+    )
+    _append((task,), plan)
+    _print(task, plan)
+    return ExitCode.DONE
+
+
+def new_tasks(options: argparse.Namespace) -> int:
+    """Ask the model, show its tasks, and append them when the user says so."""
+    from agent_workbench.calls import planned_tasks
+
+    plan = _read()
+    place = Place(Path.cwd(), os.environ, overrides(options))
+    tasks = asyncio.run(planned_tasks(place, options.goal, plan))
+    for task in tasks:
+        _print(task, plan)
+    if not options.yes and not _agreed("append these to the plan? [y/N] "):
+        print("nothing was written")
+        return ExitCode.PARKED
+    _append(tasks, plan)
+    return ExitCode.DONE
+
+
+def _agreed(question: str) -> bool:
+    return sys.stdin.isatty() and input(question).strip().lower() in ("y", "yes")
+
+
+def _read() -> Plan:
+    from agent_workbench.calls import repo_plans
+
+    async def read() -> Plan:
+        plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
+        return await plans.read()
+
+    return asyncio.run(read())
+
+
+def _append(tasks: tuple[Task, ...], plan: Plan) -> None:
+    from agent_workbench.calls import repo_plans
+
+    if problems := check_plan(Plan((*plan.tasks, *tasks))):
+        raise PlanError("; ".join(problems))
+
+    async def append() -> None:
+        plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
+        await plans.add(tasks)
+
+    asyncio.run(append())
+
+
+def _print(task: Task, plan: Plan) -> None:
+    waiting = plan.waits_for(task)
+    after = f"  (after {', '.join(waiting)})" if waiting else ""
+    print(f"{task.id:<6} {task.status:<12} {task.description}{after}")
+    for command in task.accept_tests:
+        print(f"{'':<20}✓ {command}")

@@ -1,0 +1,34 @@
+"""A policy file for unattended runs: approvals, limits and tools, and nothing else."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_workbench.config.layers import Layer, file_layer
+from agent_workbench.config.load import LoadedSettings, combine
+from agent_workbench.config.yaml_file import read_node
+from agent_workbench.core.documents import DocumentFault
+from agent_workbench.core.errors import ConfigError
+
+ALLOWED = ("approvals.", "limits.", "tools_allowed", "sandbox.")
+
+
+def load_policy(path: Path) -> Layer:
+    """Return what the policy at `path` says, as a layer over the settings; raise `ConfigError` with file and line."""
+    try:
+        layer = file_layer(read_node(path.read_bytes()), path.name)
+    except DocumentFault as fault:
+        raise ConfigError(fault.in_file(str(path)), advice=fault.advice) from fault
+    except OSError as error:
+        raise ConfigError(f"the policy {path} cannot be read: {error.strerror}", advice="name another file") from error
+    for key, said in layer.items():
+        if not key.startswith(ALLOWED):
+            raise ConfigError(
+                f"{said.origin}: {key} does not belong in a policy", advice=f"a policy may set {', '.join(ALLOWED)}"
+            )
+    return layer
+
+
+def with_policy(loaded: LoadedSettings, policy: Path, environ: Mapping[str, str]) -> LoadedSettings:
+    """Return the settings with the policy over file and environment, and under the flags. Blocks."""
+    lowest, environment, flags = loaded.others
+    return combine(loaded.file, (lowest, environment, {**load_policy(policy), **flags}), environ.get("HOME", ""))

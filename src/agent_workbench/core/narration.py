@@ -1,0 +1,116 @@
+"""Each event in one line for a person who reads a log; events that say nothing to them have no line."""
+
+from agent_workbench.core.checks import CheckPurpose, all_passed
+from agent_workbench.core.events import (
+    AbortAsked,
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionResult,
+    CodeRetrieved,
+    Event,
+    ModelAnswered,
+    ModelInterrupted,
+    ModelObserved,
+    ReflexionNoted,
+    SessionLeft,
+    SessionResumed,
+    SessionStarted,
+    TaskCommitted,
+    TaskFinished,
+    TaskMerged,
+    TaskRolledBack,
+    TaskStarted,
+    TestsFinished,
+    TroubleMet,
+)
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import GateKind
+
+LINE_CHARS = 200
+PURPOSES = {
+    CheckPurpose.BASELINE: "baseline",
+    CheckPurpose.AFTER_DIFF: "checks after the diff",
+    CheckPurpose.ASKED: "checks the model asked for",
+    CheckPurpose.FINAL: "final checks",
+}
+
+
+def narrate(event: Event) -> str:
+    """Return one line of plain text about `event`, empty where there is nothing to say."""
+    line = " ".join(_said(event).split())
+    safe = "".join(each if each.isprintable() else "�" for each in line)
+    return safe if len(safe) <= LINE_CHARS else safe[: LINE_CHARS - 1] + "…"
+
+
+def _said(event: Event) -> str:
+    match event:
+        case SessionStarted():
+            return f"session {event.session} at {event.base[:10]}"
+        case SessionResumed():
+            return "session taken up again"
+        case SessionLeft():
+            return f"session left: {event.reason}"
+        case ModelObserved():
+            scripted = " (its answers are scripted)" if event.facts.scripted else ""
+            return f"model {event.facts.model}, {event.facts.context_tokens} tokens of context{scripted}"
+        case TroubleMet():
+            return f"trouble ({event.source}): {event.what} - {event.advice}"
+        case TaskStarted():
+            return f"{event.task} started on {event.workspace.branch}: {event.definition.description}"
+        case CodeRetrieved():
+            return f"{len(event.chunks)} pieces of code found"
+        case ModelAnswered():
+            return f"step {event.step}: {event.text.removeprefix('Thought:')}"
+        case ModelInterrupted():
+            return f"step {event.step}: the answer broke off ({event.cause}) {event.what}"
+        case ActionRejected():
+            return f"step {event.step} was not taken: {event.reason}"
+        case ReflexionNoted():
+            return f"reflexion: {event.text}"
+        case _:
+            return _said_of_work(event)
+
+
+def _said_of_work(event: Event) -> str:
+    match event:
+        case ActionProposed():
+            return "" if event.proposal.kind is GateKind.READ else f"waits: {describe(event.proposal)}"
+        case ActionDecided():
+            reason = f": {event.reason}" if event.reason else ""
+            return "" if event.by == "policy:read=auto" else f"{event.verdict} by {event.by}{reason}"
+        case AbortAsked():
+            return event.reason
+        case ActionFinished(result=ActionResult.REFUSED | ActionResult.UNKNOWN):
+            return f"{event.result}: {event.observation}"
+        case TestsFinished():
+            failed = [result.command for result in event.results if not result.passed]
+            verdict = "passed" if all_passed(event.results) else f"FAILED: {', '.join(failed)}"
+            return f"{PURPOSES[event.purpose]} {verdict}"
+        case TaskCommitted():
+            return f"committed {event.commit[:10]} on {event.branch}"
+        case TaskMerged():
+            return f"merged into {event.outcome.into} ({event.outcome.how})"
+        case TaskRolledBack():
+            return f"rolled back: {event.reason}"
+        case TaskFinished():
+            return f"{event.task} {event.status}: {event.reason}"
+        case _:
+            return ""
+
+
+def describe(proposal: Proposal) -> str:
+    """Return what a proposal is about in a few words."""
+    match proposal.kind:
+        case GateKind.DIFF:
+            return f"diff of {', '.join(proposal.paths)}"
+        case GateKind.CHECK:
+            about = PURPOSES[proposal.purpose] if proposal.purpose else "checks"
+            return f"{about}: {'; '.join(proposal.commands)}"
+        case GateKind.COMMAND:
+            return f"command {proposal.text}"
+        case GateKind.COMMIT | GateKind.MERGE:
+            return f"{proposal.kind}: {proposal.text.splitlines()[0] if proposal.text else ''}"
+        case GateKind.READ:
+            return f"{proposal.tool} {proposal.text}"

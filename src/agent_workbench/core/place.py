@@ -1,0 +1,22 @@
+"""Where and with what the workbench was started."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and with what a verb was started; `flags` are settings by dotted key, `session` what names one.
+
+    The demo's answers are slowed down to `demo_tokens_per_second` (0: not), so that a person can read along.
+    """
+
+    folder: Path
+    environ: Mapping[str, str]
+    flags: Mapping[str, str]
+    session: str = ""
+    fresh: bool = False
+    policy: Path | None = None
+    demo: bool = False
+    demo_tokens_per_second: float = 0.0
