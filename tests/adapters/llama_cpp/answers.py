@@ -1,7 +1,6 @@
 """Asks a model and sorts what came."""
 
 import contextlib
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, PromptProgress, Role, TextDelta
@@ -48,9 +47,7 @@ def ask(
 async def collect(model: Model, request: ModelRequest) -> Collected:
     """Read a whole answer."""
     collected = Collected()
-    stream = model.answer(request)
-    assert isinstance(stream, AsyncGenerator)
-    async with contextlib.aclosing(stream) as items:
+    async with contextlib.aclosing(model.answer(request)) as items:
         async for item in items:
             collected.last_is_end = False
             match item:

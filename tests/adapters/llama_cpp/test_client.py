@@ -2,21 +2,17 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
-from agent_workbench.adapters.llama_cpp.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.gbnf import sentence_grammar
-from agent_workbench.adapters.llama_cpp.tiny import Template, write_tiny_gguf
 from agent_workbench.core.errors import ModelRefused
-from agent_workbench.core.model import Message, ModelRequest, Role, StopCause
+from agent_workbench.core.model import Message, ModelRequest, Role
 from tests.adapters.llama_cpp.answers import ask, collect
-from tests.adapters.llama_cpp.contract import ENDLESS, SENTENCE
+from tests.adapters.llama_cpp.contract import ENDLESS
 from tests.llama_fixtures import LlamaServer
 
 
@@ -93,12 +89,13 @@ async def test_a_wrong_key(llama_server: LlamaServer) -> None:
     await model.close()
 
 
-@pytest.mark.parametrize("template", ["think", "hybrid"])
-async def test_thinking_templates_answer_all_the_same(tmp_path: Path, template: Template) -> None:
-    path = tmp_path / f"{template}.gguf"
-    await asyncio.to_thread(write_tiny_gguf, path, template=template)
-    model = EmbeddedModel(EmbeddedServer(path, log=tmp_path / "log", environ=os.environ, context_tokens=8192))
-    for number in range(8):
-        got = await collect(model, ask(f"{number}?", grammar=sentence_grammar(SENTENCE), answer_tokens=1500))
-        assert (got.text, got.end.stop) == (SENTENCE, StopCause.END)
+async def test_a_proxy_is_not_asked_for_a_server_on_this_machine(
+    llama_server: LlamaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    model = llama_server.model()
+    assert (await model.observe()).model == "tiny.gguf"
     await model.close()

@@ -1,6 +1,7 @@
 """The scripted model: a real server that streams, counts and caches, held by a grammar to what was written before."""
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
@@ -38,15 +39,11 @@ class ScriptedModel:
             request = dataclasses.replace(
                 request, grammar=sentence_grammar(text), answer_tokens=max(request.answer_tokens, tokens)
             )
-        stream = self._inner.answer(request)
-        try:
-            async for item in stream:
+        async with contextlib.aclosing(self._inner.answer(request)) as items:
+            async for item in items:
                 yield item
                 if self._pause_seconds and isinstance(item, TextDelta):
                     await asyncio.sleep(self._pause_seconds)
-        finally:
-            if isinstance(stream, AsyncGenerator):
-                await stream.aclose()
 
     async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
         return await self._inner.count_tokens(texts)
