@@ -118,7 +118,7 @@ class Site:
         return Ports(
             workspaces=self.repository,
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
-            retriever=CodeRetriever(cache_dir(), settings.retrieval),
+            retriever=CodeRetriever(settings.retrieval, cache_dir()),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills),

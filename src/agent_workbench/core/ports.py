@@ -167,6 +167,12 @@ class Shell(Protocol):
 class Retriever(Protocol):
     """Finds code. What it searches is the workspace's files as they are at the time of the search."""
 
+    def prepare(self, workspace: Workspace) -> object:
+        """Begin to index in the background, so that the first search need not."""
+
+    async def close(self) -> None:
+        """Stop what runs in the background."""
+
     async def search(self, workspace: Workspace, query: str, limit: int) -> tuple[Chunk, ...]:
         """Return the best chunks, best first."""
 

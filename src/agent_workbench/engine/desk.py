@@ -44,6 +44,7 @@ class Desk:
         """Open a workspace in place of the one that is open."""
         await self.release_workspace()
         self._workspace = await self.ports.workspaces.open(request)
+        self.ports.retriever.prepare(self._workspace)
         return self._workspace
 
     async def workspace(self) -> Workspace:
@@ -62,6 +63,16 @@ class Desk:
         if self._workspace is not None:
             workspace, self._workspace = self._workspace, None
             await workspace.release(keep=self.settings.workspace.keep)
+
+    async def close(self) -> None:
+        """Let go of workspace, index and model; each is tried whatever became of the one before."""
+        try:
+            await self.release_workspace()
+        finally:
+            try:
+                await self.ports.retriever.close()
+            finally:
+                await self.ports.model.close()
 
     async def bench(self) -> Bench:
         """Return the bench as it is now."""

@@ -30,9 +30,10 @@ async def run_headless(desk: Desk, recorder: Recorder, tasks: tuple[TaskId, ...]
         try:
             await desk.record(SessionLeft("ended"))
         finally:
-            await desk.release_workspace()
-            await desk.ports.model.close()
-            await recorder.close()
+            try:
+                await desk.close()
+            finally:
+                await recorder.close()
 
 
 async def _run(desk: Desk, tasks: tuple[TaskId, ...] | None) -> Ending:

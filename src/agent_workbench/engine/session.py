@@ -224,7 +224,8 @@ class LiveSession:
         except WorkbenchError as error:
             farewell = f"{farewell}\n{spoken(error)}"
         finally:
-            await desk.release_workspace()
-            await desk.ports.model.close()
-            await self._recorder.close()
-            desk.board.end(farewell)
+            try:
+                await desk.close()
+            finally:
+                await self._recorder.close()
+                desk.board.end(farewell)
