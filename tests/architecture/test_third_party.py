@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters.skills": {"yaml"},
     "host": {"platformdirs"},
     "ranking": {"numpy", "rank_bm25"},
-    "config": {"pydantic", "pydantic_settings", "yaml"},
+    "config": {"yaml"},
     "tui": {"rich", "textual"},
     "cli": set(),
     "bootstrap": set(),
