@@ -88,6 +88,22 @@ async def test_a_death_between_requests_is_not_noticed_by_the_next(
     assert server.pid != first
 
 
+async def test_who_waits_for_the_end_learns_why(server: EmbeddedServer) -> None:
+    assert "does not run" in str(await server.ended())
+    await server.start()
+    waiting = asyncio.create_task(server.ended())
+    done, _ = await asyncio.wait({waiting}, timeout=0.1)
+    assert not done
+    os.kill(server.pid, signal.SIGKILL)
+    async with asyncio.timeout(10):
+        assert "SIGKILL" in str(await waiting)
+    await server.start()
+    waiting = asyncio.create_task(server.ended())
+    await asyncio.sleep(0)
+    await server.stop()
+    assert "was stopped" in str(await waiting)
+
+
 async def test_closing_ends_the_server(server: EmbeddedServer, model: EmbeddedModel) -> None:
     await model.observe()
     pid = server.pid

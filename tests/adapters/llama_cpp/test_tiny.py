@@ -1,4 +1,5 @@
 import hashlib
+import os
 import time
 from pathlib import Path
 
@@ -50,6 +51,15 @@ def test_extra_tokens_change_no_number_and_no_merge_leads_to_them() -> None:
 def test_a_place_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be written"):
         write_tiny_gguf(tmp_path / "none" / "tiny.gguf")
+
+
+def test_takes_the_place_of_a_file_without_touching_it(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    write_tiny_gguf(path)
+    with path.open("rb") as held:
+        write_tiny_gguf(path, seed=2)
+        assert os.fstat(held.fileno()).st_nlink == 0
+    assert [found.name for found in tmp_path.iterdir()] == ["tiny.gguf"]
 
 
 @pytest.mark.parametrize("text", ["", "a", " the"])

@@ -92,21 +92,22 @@ class EmbeddedServer:
         if self._reading:
             await self._reading
 
-    async def ended(self) -> ModelUnavailable:
-        """Wait until the server ends, and return why it did."""
-        if self._reading is not None:
-            await asyncio.wait({self._reading})
-        return await self.death() or ModelUnavailable("the model server was stopped", advice="start it again")
-
     async def death(self) -> ModelUnavailable | None:
         """Return why the server ended if it did or does within two seconds, None if it runs on."""
-        if self._process is None or self._reading is None:
+        if self._reading is None:
             return None
         await asyncio.wait({self._reading}, timeout=_ENDED_SECONDS)
-        if not self._reading.done():
-            return None
-        returncode = await self._process.wait()
-        return server_ended(returncode, self._log.last_lines(_LAST_LINES), self._log.path)
+        return await self.ended() if self._reading.done() else None
+
+    async def ended(self) -> ModelUnavailable:
+        """Wait until the server ends, and return why it did."""
+        process, reading = self._process, self._reading
+        if process is None or reading is None:
+            return ModelUnavailable("the model server does not run", advice="start it")
+        await asyncio.wait({reading})
+        if process is not self._process:
+            return ModelUnavailable("the model server was stopped", advice="start it again")
+        return server_ended(await process.wait(), self._log.last_lines(_LAST_LINES), self._log.path)
 
     def _command(self, key: str) -> ServerCommand:
         model = self._model.expanduser().absolute()

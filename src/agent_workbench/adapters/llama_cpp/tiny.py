@@ -1,6 +1,7 @@
 """Writes a tiny llama model with random weights: it says nothing sensible, but a real server serves it in no time."""
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -69,7 +70,9 @@ def write_tiny_gguf(
     from gguf import GGUFWriter
 
     vocabulary = make_vocabulary(extra_tokens)
-    writer = GGUFWriter(path, "llama")
+    # A server may be reading the file that this one takes the place of.
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    writer = GGUFWriter(part, "llama")
     _describe(writer, context_tokens)
     _add_tokens(writer, vocabulary, _TEMPLATES[template])
     for name, tensor in _weights(vocabulary, seed).items():
@@ -78,10 +81,13 @@ def write_tiny_gguf(
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
+        writer.close()
+        part.replace(path)
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error
     finally:
         writer.close()
+        part.unlink(missing_ok=True)
     return vocabulary.extra
 
 
