@@ -1,0 +1,57 @@
+"""Which files of a workspace are indexed, and whether they changed."""
+
+import stat
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from hashlib import sha1
+from pathlib import Path
+
+from agent_workbench.core.patch.globs import matches_glob
+
+MAX_FILE_BYTES = 400_000
+# All files together; what comes after is left out.
+MAX_TOTAL_BYTES = 200_000_000
+# A file that changed so shortly before it was looked at may change again without its times showing it.
+_CLOCK_TICK_NS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the disk says of a file: equal stamps mean equal content, unless `fresh`."""
+
+    modified_ns: int
+    changed_ns: int
+    size: int
+    inode: int
+    fresh: bool = False
+
+
+def stamp_files(root: str, paths: Sequence[str], exclude: Collection[str], now_ns: int) -> dict[str, Stamp]:
+    """Return a stamp for each regular file that is to be indexed; `now_ns` is the time since the epoch. Blocks."""
+    stamps: dict[str, Stamp] = {}
+    total = 0
+    for path in paths:
+        if any(matches_glob(path, pattern) for pattern in exclude):
+            continue
+        try:
+            found = Path(root, path).stat(follow_symlinks=False)
+        except (OSError, ValueError):
+            continue
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
+            continue
+        total += found.st_size
+        if total > MAX_TOTAL_BYTES:
+            break
+        fresh = max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _CLOCK_TICK_NS
+        stamps[path] = Stamp(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, fresh)
+    return stamps
+
+
+def blob_id(data: bytes) -> str:
+    """Return the name git gives to this content."""
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def is_text(data: bytes) -> bool:
+    """Return whether the content can be indexed."""
+    return len(data) <= MAX_FILE_BYTES and b"\0" not in data

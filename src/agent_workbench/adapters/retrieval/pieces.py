@@ -1,0 +1,52 @@
+"""A piece of a file: which lines, what it defines, and the words it is found by."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Lines `first_line` to `last_line` (from 1, inclusive).
+
+    `body`, `names` and `comments` count the words of all its text, of the definitions it holds or is part of, and of
+    its comments and docstrings.
+    """
+
+    first_line: int
+    last_line: int
+    symbol: str
+    body: Mapping[str, int]
+    names: Mapping[str, int]
+    comments: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A named thing in rows `first` to `last` (from 0, inclusive; its comments and decorators too) of a file.
+
+    `signature` is the row in which it is named. `inside` are the definitions it holds, in order.
+    """
+
+    name: str
+    first: int
+    last: int
+    signature: int
+    inside: tuple["Definition", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment or docstring and the row it begins in."""
+
+    row: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a parser sees in a file: its definitions, nested and in order, and its comments."""
+
+    definitions: tuple[Definition, ...] = ()
+    comments: tuple[Comment, ...] = ()

@@ -1,0 +1,175 @@
+"""The port `Retriever`: code found by words, names and places, in the files as they are now."""
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from agent_workbench.adapters.retrieval.cache import PieceCache
+from agent_workbench.adapters.retrieval.files import blob_id
+from agent_workbench.adapters.retrieval.index import Found
+from agent_workbench.adapters.retrieval.indexing import Changes, Indexing, Parser
+from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.ports import Workspace
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.settings import RetrievalSettings
+
+# So much is read before a thread takes it over: little enough to be stopped soon.
+_BATCH_FILES = 32
+_BATCH_BYTES = 256 * 1024
+_MOST_WORKSPACES = 4
+# Files may change between the search and the reading of what it found.
+_TRIES = 3
+# A piece is longer than this only where a line of it is.
+_LONGEST_PIECE = 4
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexProgress:
+    """How far the newest indexing is, in files that had to be read; equal when it is done."""
+
+    done: int = 0
+    total: int = 0
+
+
+class CodeRetriever:
+    """`core.ports.Retriever`; pieces are cached under `cache_dir`, for all workspaces together.
+
+    One search or indexing runs at a time, in a thread; cancelling it stops the thread before the next file.
+    """
+
+    def __init__(self, settings: RetrievalSettings, cache_dir: Path) -> None:
+        self._settings = settings
+        self._parser = Parser(PieceCache(cache_dir), settings.max_chunk_tokens)
+        self._indexings: OrderedDict[str, Indexing] = OrderedDict()
+        self._one_at_a_time = asyncio.Lock()
+        self._preparing: set[asyncio.Task[None]] = set()
+        self._progress = IndexProgress()
+
+    @property
+    def progress(self) -> IndexProgress:
+        """How far the newest indexing is."""
+        return self._progress
+
+    @property
+    def parsed_files(self) -> int:
+        """How many files were cut into pieces so far because no cache knew their content."""
+        return self._parser.parsed
+
+    def prepare(self, workspace: Workspace) -> "asyncio.Task[None]":
+        """Begin to index in the background; what fails there fails again, and is told, at the next search."""
+        task = asyncio.create_task(self._prepare(workspace))
+        self._preparing.add(task)
+        task.add_done_callback(self._preparing.discard)
+        return task
+
+    async def close(self) -> None:
+        """Stop what runs in the background."""
+        for task in tuple(self._preparing):
+            task.cancel()
+        await asyncio.gather(*self._preparing, return_exceptions=True)
+
+    async def search(self, workspace: Workspace, query: str, limit: int) -> tuple[Chunk, ...]:
+        chunks: list[Chunk | None] = []
+        async with self._one_at_a_time:
+            for _ in range(_TRIES):
+                indexing = await self._up_to_date(workspace)
+                found = await _in_thread(partial(indexing.search, query, limit))
+                chunks = [await _chunk(workspace, each, self._settings.max_chunk_tokens) for each in found]
+                if None not in chunks:
+                    break
+        return tuple(chunk for chunk in chunks if chunk is not None)
+
+    async def _prepare(self, workspace: Workspace) -> None:
+        try:
+            async with self._one_at_a_time:
+                await self._up_to_date(workspace)
+        except WorkbenchError:
+            self._progress = IndexProgress()
+
+    async def _up_to_date(self, workspace: Workspace) -> Indexing:
+        """Return the workspace's index after reading what changed since it was last asked."""
+        root = workspace.facts.path
+        indexing = self._indexings.setdefault(root, Indexing(root))
+        self._indexings.move_to_end(root)
+        while len(self._indexings) > _MOST_WORKSPACES:
+            self._indexings.popitem(last=False)
+        paths = await workspace.list_files()
+        changes = await _in_thread(partial(indexing.changes, paths, self._settings.exclude))
+        parsed_before = self._parser.parsed
+        self._progress = IndexProgress(0, len(changes.paths))
+        for batch in _batches(changes):
+            files = {path: await _content(workspace, path) for path in batch}
+            stop = threading.Event()
+            await _in_thread(partial(indexing.take, files, changes.stamps, self._parser, stop), stop)
+            self._progress = IndexProgress(self._progress.done + len(batch), len(changes.paths))
+        if self._parser.parsed > parsed_before:
+            await _in_thread(self._parser.shrink_cache)
+        return indexing
+
+
+async def _in_thread(work: Callable[[], _Result], stop: threading.Event | None = None) -> _Result:
+    """Do `work` in a thread; when cancelled, set `stop` and wait until the thread has heard it."""
+    running = asyncio.create_task(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        if stop is not None:
+            stop.set()
+        await asyncio.wait({running})
+        if not running.cancelled():
+            running.exception()
+        raise
+
+
+def _batches(changes: Changes) -> Iterator[Sequence[str]]:
+    """Yield the changed paths in groups that are neither many nor large."""
+    batch: list[str] = []
+    size = 0
+    for path in changes.paths:
+        batch.append(path)
+        size += changes.stamps[path].size
+        if len(batch) == _BATCH_FILES or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+async def _content(workspace: Workspace, path: str) -> bytes | None:
+    """Return what is in a file, None when it is gone, a link, or may not be read."""
+    try:
+        content = await workspace.read(path)
+    except WorkbenchError:
+        return None
+    return None if content is None else content.data
+
+
+async def _chunk(workspace: Workspace, found: Found, max_tokens: int) -> Chunk | None:
+    """Return the piece with its text, None when its file has changed since."""
+    data = await _content(workspace, found.path)
+    if data is None or blob_id(data) != found.blob:
+        return None
+    lines = data.decode("utf-8", "replace").split("\n")[found.first_line - 1 : found.last_line]
+    text = _bounded("\n".join(lines), max_tokens * CHARS_PER_TOKEN * _LONGEST_PIECE)
+    return Chunk(
+        found.path,
+        found.first_line,
+        found.last_line,
+        text,
+        found.score,
+        found.symbol,
+        found.why,
+        -(-len(text) // CHARS_PER_TOKEN),
+    )
+
+
+def _bounded(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} … {len(text) - limit} characters cut …"
