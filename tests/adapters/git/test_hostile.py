@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
+from agent_workbench.core.ids import TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.hostile import make_hostile
-from tests.adapters.git.user import SESSION, TASK, User
+from tests.adapters.git.user import SESSION, TASK, User, commit_task
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def canaries(user: User, tmp_path: Path) -> Path:
     user.write("data.odd", "odd\n")
     user.write("data.crlf", "one\r\ntwo\r\n")
     user.write("data.ident", "$Id$\n")
+    user.write("lines.txt", "".join(f"line {number}\n" for number in range(1, 31)))
     inner = User(user.root / "vendor/inner")
     inner.git("init", "--quiet")
     inner.write("x.py", "x\n")
@@ -101,19 +103,19 @@ async def test_a_whole_task_runs_nothing(
 
 
 async def test_merging_runs_nothing(user: User, canaries: Path, repository: Repository) -> None:
-    workspace = await repository.open(user.request())
-    tree = await workspace.write([FileChange("src/new.txt", None, FileContent(b"new\n"))], workspace.facts.tree)
-    commit = await workspace.commit(tree, "Add new")
-    await workspace.release(keep=False)
-    # The user's branch goes on, so that there is something to merge; plumbing, or the traps would spring.
-    empty = user.git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "Mine")
-    user.git("-c", "core.hooksPath=/dev/null", "update-ref", "HEAD", empty)
-    assert traces(canaries) == set()
+    lines = (user.root / "lines.txt").read_text()
+    base = user.head()
+    theirs = {"lines.txt": lines.replace("line 1\n", "line one\n"), "new.txt": "new\n"}
+    commit = await commit_task(repository, user.request(), theirs)
+    ours = {"lines.txt": lines.replace("line 30\n", "line thirty\n")}
+    other = await commit_task(repository, user.request(task=TaskId("T-2"), base=base), ours)
+    assert (await repository.merge(other, "Merge T-2")).how == "fast-forward"
     assert await repository.merge_obstacles(commit) == ()
-    outcome = await repository.merge(commit, "Merge T-1")
-    assert outcome.how == "merge"
+    assert (await repository.merge(commit, "Merge T-1")).how == "merge"
     # Line endings are the user's to choose: git turns them by itself, without a program.
-    assert (user.root / "src/new.txt").read_bytes() == b"new\r\n"
+    assert (user.root / "new.txt").read_bytes() == b"new\r\n"
+    merged = lines.replace("line 1\n", "line one\n").replace("line 30\n", "line thirty\n")
+    assert (user.root / "lines.txt").read_text() == merged
     assert (user.root / "README.md").read_bytes() == b"# Changed by the user\n"
     assert traces(canaries) == set()
 

@@ -2,10 +2,13 @@
 
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.workspace import WorkspaceRequest
 
 # Found once: tests put other things on the PATH.
@@ -46,9 +49,29 @@ class User:
     def head(self) -> CommitId:
         return CommitId(self.git("rev-parse", "HEAD"))
 
-    def request(self, *, branch: str = "agent/T-1", session: SessionId = SESSION, **more: object) -> WorkspaceRequest:
-        """Return a request for a workspace on HEAD."""
-        links = more.get("links", ())
-        base = more.get("base") or self.head()
-        assert isinstance(links, tuple)
-        return WorkspaceRequest(session, TASK, branch, CommitId(str(base)), links)
+    def request(
+        self,
+        *,
+        task: TaskId = TASK,
+        branch: str = "",
+        session: SessionId = SESSION,
+        base: str = "",
+        links: tuple[str, ...] = (),
+    ) -> WorkspaceRequest:
+        """Return a request for a workspace, by default on HEAD and the task's first branch."""
+        return WorkspaceRequest(
+            session, task, branch or f"agent/{task}", CommitId(base) if base else self.head(), links
+        )
+
+
+async def commit_task(repository: Repository, request: WorkspaceRequest, files: Mapping[str, str | None]) -> CommitId:
+    """Do a whole task that makes these files what is given (None: removes them), and let its workspace go."""
+    workspace = await repository.open(request)
+    changes = [
+        FileChange(path, await workspace.read(path), None if text is None else FileContent(text.encode()))
+        for path, text in files.items()
+    ]
+    tree = await workspace.write(changes, workspace.facts.tree)
+    commit = await workspace.commit(tree, f"[Agent] Complete {request.task}")
+    await workspace.release(keep=False)
+    return commit

@@ -1,0 +1,248 @@
+"""Whose branch and whose folder: opening, opening again, rebuilding, refusing."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.git.repository import Repository
+from agent_workbench.core.errors import LockedError, WorkspaceError
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.patch.values import FileChange, FileContent
+from tests.adapters.git.user import OTHER_SESSION, SESSION, TASK, User, commit_task
+
+NEW = FileChange("new", None, FileContent(b"new"))
+
+
+@pytest.mark.usefixtures("untouched")
+async def test_a_task_is_worked_on_by_one_session(user: User, repository: Repository, worktrees: Path) -> None:
+    workspace = await repository.open(user.request())
+    with pytest.raises(LockedError, match=f"T-1 is being worked on by session {SESSION}, pid ") as error:
+        await Repository(user.root, worktrees).open(user.request(session=OTHER_SESSION, branch="agent/T-1-xy3zab"))
+    assert SESSION in error.value.holder
+    await workspace.release(keep=True)
+    other = await repository.open(user.request(session=OTHER_SESSION, branch="agent/T-1-xy3zab"))
+    await other.release(keep=False)
+
+
+@pytest.mark.usefixtures("untouched")
+async def test_the_lock_is_given_back_when_opening_fails(user: User, repository: Repository) -> None:
+    with pytest.raises(WorkspaceError, match="is not a commit"):
+        await repository.open(user.request(base="0" * 40))
+    await repository.open(user.request())
+
+
+@pytest.mark.usefixtures("untouched")
+async def test_opening_again_finds_everything_as_it_was(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    tree = await workspace.write([NEW], workspace.facts.tree)
+    point = await workspace.checkpoint(SESSION, 3, "x")
+    Path(workspace.facts.path, "unsaved").write_text("x")
+    await workspace.release(keep=True)
+    again = await repository.open(user.request())
+    assert not again.facts.rebuilt
+    assert await again.list_files() == ("README.md", "new", "src/app.py", "unsaved")
+    assert [change.path for change in await again.strays(tree)] == ["unsaved"]
+    following = await again.checkpoint(SESSION, 5, "y")
+    assert user.git("rev-parse", f"{following.commit}^") == point.commit
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("lost", ["tree", "state"])
+async def test_a_worktree_that_is_gone_is_rebuilt(
+    lost: str, user: User, repository: Repository, worktrees: Path
+) -> None:
+    workspace = await repository.open(user.request())
+    await workspace.write([NEW], workspace.facts.tree)
+    await workspace.checkpoint(SESSION, 3, "x")
+    await workspace.release(keep=True)
+    shutil.rmtree(workspace.facts.path if lost == "tree" else worktrees)
+    again = await repository.open(user.request())
+    assert again.facts.rebuilt
+    assert await again.read("new") == NEW.after
+    status = User(Path(again.facts.path)).git("status", "--porcelain")
+    assert status == "?? new"
+
+
+@pytest.mark.usefixtures("untouched")
+async def test_a_worktree_without_a_checkpoint_is_rebuilt_from_its_branch(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    await workspace.commit(await workspace.write([NEW], workspace.facts.tree), "Add new")
+    await workspace.release(keep=True)
+    shutil.rmtree(workspace.facts.path)
+    again = await repository.open(user.request())
+    assert again.facts.rebuilt
+    assert await again.strays(again.facts.tree) == ()
+    assert await again.read("new") == NEW.after
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("what", ["file", "folder", "link", "nothing"])
+async def test_a_replaced_git_file_changes_nothing(
+    what: str, user: User, repository: Repository, tmp_path: Path
+) -> None:
+    workspace = await repository.open(user.request())
+    evil = User(tmp_path / "evil")
+    evil.git("init", "--quiet")
+    pointer = Path(workspace.facts.path) / ".git"
+    pointer.unlink()
+    match what:
+        case "file":
+            pointer.write_text(f"gitdir: {evil.root}/.git\n")
+        case "folder":
+            shutil.copytree(evil.root / ".git", pointer)
+        case "link":
+            pointer.symlink_to(evil.root / ".git")
+    tree = await workspace.write([NEW], workspace.facts.tree)
+    assert await workspace.strays(tree) == ()
+    point = await workspace.checkpoint(SESSION, 1, "x")
+    await workspace.restore(point.commit)
+    commit = await workspace.commit(tree, "Add new")
+    assert user.git("ls-tree", "--name-only", commit).split() == ["README.md", "new", "src"]
+    await workspace.release(keep=True)
+    again = await repository.open(user.request())
+    assert User(Path(again.facts.path)).git("rev-parse", "HEAD") == commit
+    await again.release(keep=False)
+    assert evil.git("for-each-ref") == ""
+
+
+async def test_a_branch_named_agent(user: User, repository: Repository) -> None:
+    user.git("branch", "agent")
+    for act in (repository.free_branch(TASK, SESSION), repository.open(user.request())):
+        with pytest.raises(WorkspaceError, match="a branch named agent") as error:
+            await act
+        assert "git branch -m agent" in error.value.advice
+
+
+async def test_the_first_branch_is_plain_and_later_ones_are_not(user: User, repository: Repository) -> None:
+    assert await repository.free_branch(TASK, SESSION) == "agent/T-1"
+    workspace = await repository.open(user.request())
+    assert await repository.free_branch(TASK, OTHER_SESSION) == "agent/T-1-xy3zab"
+    assert await repository.free_branch(TaskId("T-2"), OTHER_SESSION) == "agent/T-2"
+    await workspace.release(keep=False)
+    assert await repository.free_branch(TASK, OTHER_SESSION) == "agent/T-1"
+    user.git("branch", "agent/T-1/fork")
+    assert await repository.free_branch(TASK, OTHER_SESSION) == "agent/T-1-xy3zab"
+
+
+async def test_somebody_elses_branch_is_not_taken(user: User, repository: Repository) -> None:
+    base = user.head()
+    user.write("theirs", "x")
+    user.git("branch", "agent/T-1", user.commit("Theirs"))
+    with pytest.raises(WorkspaceError, match="exists already and holds other work"):
+        await repository.open(user.request(base=base))
+
+
+async def test_another_sessions_folder_is_not_taken(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    await workspace.release(keep=True)
+    assert await repository.free_branch(TASK, OTHER_SESSION) == "agent/T-1-xy3zab"
+    with pytest.raises(WorkspaceError, match=f"holds the work of session {SESSION}"):
+        await repository.open(user.request(session=OTHER_SESSION))
+
+
+async def test_a_commit_does_not_replace_one_of_somebody_else(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    tree = await workspace.write([NEW], workspace.facts.tree)
+    theirs = User(Path(workspace.facts.path))
+    theirs.git("commit", "--quiet", "--allow-empty", "--message", "By hand")
+    by_hand = theirs.head()
+    with pytest.raises(WorkspaceError, match="was moved by somebody else"):
+        await workspace.commit(tree, "Add new")
+    assert user.git("rev-parse", "agent/T-1") == by_hand
+
+
+async def test_a_commit_made_again_replaces_ours(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    tree = await workspace.write([NEW], workspace.facts.tree)
+    await workspace.commit(tree, "Add new")
+    second = await workspace.commit(tree, "Add new, said better")
+    assert user.git("rev-parse", "agent/T-1", f"{second}^") == f"{second}\n{workspace.facts.base}"
+
+
+async def test_without_an_identity_the_workbench_signs(user: User, repository: Repository, home: Path) -> None:
+    (home / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
+    commit = await commit_task(repository, user.request(), {"new": "x"})
+    assert user.git("show", "-s", "--format=%an <%ae>", commit) == "Agent Workbench <agent@localhost>"
+
+
+async def test_the_newest_unmerged_commit_of_a_task(user: User, repository: Repository) -> None:
+    assert await repository.task_commit(TASK) is None
+    idle = await repository.open(user.request(task=TaskId("T-2")))
+    await idle.release(keep=True)
+    assert await repository.task_commit(TaskId("T-2")) is None
+    first = await commit_task(repository, user.request(), {"new": "1"})
+    assert await repository.task_commit(TASK) == first
+    later = user.request(session=OTHER_SESSION, branch="agent/T-1-xy3zab", base=first)
+    dependent = await repository.open(later)
+    assert await repository.task_commit(TASK) == first
+    await dependent.release(keep=False)
+    user.git("branch", "agent/T-1-other", first)
+    user.git("branch", "agent/T-11", first)
+    assert await repository.task_commit(TaskId("T-11")) == first
+    await repository.merge(first, "Merge")
+    assert await repository.task_commit(TASK) is None
+
+
+async def test_a_task_on_another_tasks_commit_has_none_of_its_own(user: User, repository: Repository) -> None:
+    first = await commit_task(repository, user.request(), {"new": "1"})
+    workspace = await repository.open(user.request(task=TaskId("T-2"), base=first))
+    assert await repository.task_commit(TaskId("T-2")) is None
+    assert await workspace.read("new") == FileContent(b"1")
+
+
+async def test_what_is_linked_is_never_taken_for_content(user: User, repository: Repository) -> None:
+    user.write(".gitignore", ".venv/\nnode_modules/\n")
+    user.commit("Ignore")
+    user.write(".venv/bin/python", "x")
+    user.write("web/node_modules/x/index.js", "x")
+    workspace = await repository.open(user.request(links=(".venv", "web/node_modules", "missing", "src")))
+    assert workspace.facts.linked == (".venv", "web/node_modules")
+    assert (Path(workspace.facts.path) / ".venv/bin/python").read_text() == "x"
+    assert await workspace.list_files() == (".gitignore", "README.md", "src/app.py")
+    assert await workspace.strays(workspace.facts.tree) == ()
+    point = await workspace.checkpoint(SESSION, 1, "x")
+    assert point.tree == workspace.facts.tree
+    await workspace.restore(workspace.facts.base)
+    assert (Path(workspace.facts.path) / ".venv").is_symlink()
+    for path in (".venv", ".venv/bin/python"):
+        with pytest.raises(WorkspaceError):
+            await workspace.read(path)
+        with pytest.raises(WorkspaceError):
+            await workspace.put_back(workspace.facts.tree, [path])
+        with pytest.raises(WorkspaceError):
+            await workspace.write([FileChange(path, None, FileContent(b"y"))], workspace.facts.tree)
+    await workspace.release(keep=False)
+    assert (user.root / ".venv/bin/python").read_text() == "x"
+
+
+@pytest.mark.parametrize("name", ["../other", "/etc", ".git/hooks", "a/../../b"])
+async def test_a_link_out_of_the_repository_is_refused(name: str, user: User, repository: Repository) -> None:
+    with pytest.raises(WorkspaceError):
+        await repository.open(user.request(links=(name,)))
+
+
+async def test_a_snapshot_holds_what_the_user_did_not_commit(user: User, repository: Repository) -> None:
+    assert await repository.snapshot_checkout(SESSION) == user.head()
+    user.git("config", "core.autocrlf", "input")
+    user.write("src/app.py", "changed\r\n")
+    user.write("new folder/ünïcode\n", "x", executable=True)
+    user.write("staged", "1")
+    user.git("add", "staged")
+    user.write("staged", "2")
+    (user.root / "link").symlink_to("//odd/../target")
+    (user.root / "README.md").unlink()
+    commit = await repository.snapshot_checkout(SESSION)
+    assert user.git("rev-parse", f"{commit}^", f"refs/agent/{SESSION}/base") == f"{user.head()}\n{commit}"
+    listed = [line.partition("\t") for line in user.git("ls-tree", "-r", "-z", commit).split("\0") if line]
+    assert [(head.split()[0], path) for head, _, path in listed] == [
+        ("120000", "link"),
+        ("100755", "new folder/ünïcode\n"),
+        ("100644", "src/app.py"),
+        ("100644", "staged"),
+    ]
+    assert user.git("cat-file", "blob", f"{commit}:staged") == "2"
+    assert user.git("cat-file", "blob", f"{commit}:src/app.py") == "changed"
+    assert user.git("cat-file", "blob", f"{commit}:link") == "//odd/../target"
+    workspace = await repository.open(user.request(base=commit))
+    assert await workspace.read("staged") == FileContent(b"2")
