@@ -15,7 +15,7 @@ _CONTROLS = {
     **{code: f"‹{code:02X}›" for code in range(0x80, 0xA0)},
     **{code: f"‹{code:04X}›" for code in _HIDDEN if code not in _JOINERS},
 }
-_DROPPED = {**dict.fromkeys(_CONTROLS), 0x09: " ", 0x0A: " "}
+_DROPPED = dict.fromkeys((*_CONTROLS, 0x09, 0x0A))
 # Half of a pair cannot be written to a terminal at all; tag characters hide a second text in a first.
 _UNWRITABLE = re.compile("[\ud800-\udfff\U000e0000-\U000e007f]")
 

@@ -1,0 +1,30 @@
+"""The parts of a model's answer as far as it has come: what it thinks, what it wants to do, and with what."""
+
+import re
+from dataclasses import dataclass
+
+ACTION_LINE = re.compile(r"^Action:[ \t]*(\S*)[ \t]*$", re.MULTILINE)
+WRITE_DIFF = "write_diff"
+REFLEXION = "Reflexion:"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerParts:
+    """An answer taken apart; `action` is empty until there is one, `body` is what follows it."""
+
+    thought: str
+    action: str = ""
+    body: str = ""
+    reflects: bool = False
+
+
+def take_apart(text: str) -> AnswerParts:
+    """Return the parts of an answer, which may be unfinished or have no shape at all."""
+    lead = text.lstrip()
+    if lead.startswith(REFLEXION):
+        return AnswerParts(lead.removeprefix(REFLEXION).strip(), reflects=True)
+    found = ACTION_LINE.search(text)
+    if found is None:
+        return AnswerParts(lead.removeprefix("Thought:").strip())
+    thought = text[: found.start()].strip().removeprefix("Thought:").strip()
+    return AnswerParts(thought, found[1], text[found.end() :].removeprefix("\n"))

@@ -1,0 +1,147 @@
+"""The diff pane: what waits at the gate in full, what runs, what the model is writing, or what was applied last."""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.events import ActionProposed, PatchApplied, ProposalReplaced
+from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
+from agent_workbench.core.views.tones import Block, Tone
+
+WHY_CHECKED = {
+    CheckPurpose.BASELINE: "to know what passes before anything is changed",
+    CheckPurpose.AFTER_DIFF: "to see what the diff did",
+    CheckPurpose.ASKED: "the model asked for it",
+    CheckPurpose.FINAL: "the last look before the commit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DiffView:
+    """What the pane shows: notes above, then a diff. `key` names what it is; `proposal` is empty when nothing waits.
+
+    `grows`: text is added at its end while it is shown.
+    """
+
+    title: str
+    key: str
+    notes: tuple[Block, ...] = ()
+    diff: str = ""
+    proposal: str = ""
+    grows: bool = False
+    empty: str = ""
+
+
+def view_diff(update: SessionUpdate) -> DiffView:
+    """Return what the diff pane shows."""
+    run = update.state.run
+    waiting = run.waiting if run is not None else None
+    if waiting is not None:
+        return _waiting(waiting)
+    if update.live.running is not None:
+        return _running(update)
+    streaming = update.live.streaming
+    if streaming is not None:
+        parts = take_apart(streaming.text)
+        if parts.action == WRITE_DIFF:
+            return DiffView("Diff · being written", "streaming", diff=parts.body, grows=True, empty="…")
+    return _past(update.state)
+
+
+def proposal_key(proposal: Proposal) -> str:
+    """Return what tells this content of a proposal from every other."""
+    return f"{proposal.id}:{shown_sha(proposal)}"
+
+
+def _waiting(proposal: Proposal) -> DiffView:
+    key = proposal_key(proposal)
+    match proposal.kind:
+        case GateKind.DIFF:
+            about = "Changed by the command" if proposal.tool == KEEP_CHANGES else "Diff"
+            edited = " · edited" if proposal.edited else ""
+            return DiffView(f"{about}{edited} · waits", key, _special(proposal), proposal.diff, key)
+        case GateKind.COMMIT:
+            message = Block(inert(proposal.text.strip()), Tone.STRONG)
+            return DiffView("Commit · waits", key, (message, *_special(proposal)), proposal.diff, key)
+        case GateKind.MERGE:
+            return DiffView("Merge · waits", key, _merge_notes(proposal), proposal.diff, key)
+        case GateKind.CHECK:
+            return DiffView("Checks · wait", key, _check_notes(proposal), proposal.diff, key)
+        case GateKind.COMMAND | GateKind.READ:
+            return _asked(proposal, key)
+    assert_never(proposal.kind)
+
+
+def _asked(proposal: Proposal, key: str) -> DiffView:
+    what = "Command" if proposal.kind is GateKind.COMMAND else proposal.tool.replace("_", " ").capitalize()
+    asked = Block(inert(proposal.text.strip()), Tone.STRONG)
+    return DiffView(f"{what} · waits", key, (asked, *_special(proposal)), proposal.diff, key)
+
+
+def _special(proposal: Proposal) -> tuple[Block, ...]:
+    if not proposal.special:
+        return ()
+    paths = ", ".join(inert_line(path, 200) for path in proposal.special)
+    return (Block(f"Look twice: {paths}", Tone.WARN, "!", Tone.WARN),)
+
+
+def _merge_notes(proposal: Proposal) -> tuple[Block, ...]:
+    said = Block(inert(proposal.text.strip()), Tone.STRONG)
+    files = Block("\n".join(inert_line(path) for path in proposal.paths), Tone.PLAIN, space_before=True)
+    if not proposal.special:
+        clear = Block("Nothing stands in the way. This changes your branch and your files.", Tone.GOOD)
+        return (said, Block("It brings", Tone.DIM, space_before=True), files, clear)
+    obstacles = Block("\n".join(inert_line(each) for each in proposal.special), Tone.WARN, "!", Tone.WARN)
+    return (said, Block("It cannot be merged now:", Tone.BAD, space_before=True), obstacles, files)
+
+
+def _check_notes(proposal: Proposal) -> tuple[Block, ...]:
+    why = WHY_CHECKED[proposal.purpose] if proposal.purpose is not None else WHY_CHECKED[CheckPurpose.ASKED]
+    commands = "\n".join(f"$ {inert_line(command, 2000)}" for command in proposal.commands)
+    return (
+        Block(f"These run in the workspace, {why}:", Tone.DIM),
+        Block(commands or inert(proposal.text), Tone.STRONG, space_before=True),
+    )
+
+
+def _running(update: SessionUpdate) -> DiffView:
+    running = update.live.running
+    if running is None:
+        return _past(update.state)
+    line = Block(f"$ {inert_line(running.line, 2000)}", Tone.STRONG)
+    tail = Block(inert(running.tail.rstrip("\n"), limit_chars=200_000), space_before=True)
+    return DiffView(f"Output · {running.seconds:.0f} s", f"running:{running.line}", (line, tail), grows=True)
+
+
+def _past(state: SessionState) -> DiffView:
+    for run in filter(None, (state.run, *reversed(state.past))):
+        proposal = _last_diff(run)
+        if proposal is not None:
+            word = "being applied" if run is state.run and run.proposal is proposal else "applied last"
+            return DiffView(f"Diff · {word}", f"past:{proposal_key(proposal)}", diff=proposal.diff)
+    return DiffView("Diff", "nothing", empty="a diff stands here while the model writes it and while it waits for you")
+
+
+def _last_diff(run: TaskRun) -> Proposal | None:
+    """Return the newest diff that was let through."""
+    now = run.proposal
+    if now is not None and now.kind is GateKind.DIFF and run.stage in (ProposalStage.APPROVED, ProposalStage.RUNNING):
+        return now
+    applied = ""
+    for recorded in reversed(run.history):
+        event = recorded.event
+        match event:
+            case PatchApplied() if not applied:
+                applied = event.proposal_id
+            case ActionProposed() if applied and event.proposal.id == applied:
+                return event.proposal
+            case ProposalReplaced() if applied and event.proposal.id == applied:
+                return event.proposal
+            case _:
+                continue
+    return None

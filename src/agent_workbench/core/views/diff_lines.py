@@ -1,0 +1,105 @@
+"""A unified diff as lines to look at, numbered; also one that is unfinished, or is none at all."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent_workbench.core.inert import inert
+from agent_workbench.core.views.tones import Tone
+
+HUNK = re.compile(r"^@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+(.*)$")
+HEADS = ("diff --git ", "index ", "old mode", "new mode", "deleted file", "new file", "similarity ", "rename ", "copy ")
+LIMIT_LINES = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line: its text without the first character for those of a hunk, its numbers (0: none), and what it is."""
+
+    text: str
+    tone: Tone
+    old: int = 0
+    new: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DiffStat:
+    """How many lines come and go."""
+
+    added: int
+    removed: int
+
+    def __str__(self) -> str:
+        return f"+{self.added} −{self.removed}"
+
+
+def diff_stat(diff: str) -> DiffStat:
+    """Return how many lines a diff adds and removes."""
+    lines = tuple(diff_lines(diff))
+    return DiffStat(sum(each.tone is Tone.ADDED for each in lines), sum(each.tone is Tone.REMOVED for each in lines))
+
+
+def diff_lines(diff: str) -> Iterator[DiffLine]:
+    """Yield the lines of `diff` as they are to be shown; carriage returns are seen, no line is left out."""
+    if not diff:
+        return
+    raw = diff.removesuffix("\n").split("\n")
+    reader = _Reader()
+    for line in raw[:LIMIT_LINES]:
+        yield reader.read(line)
+    if len(raw) > LIMIT_LINES:
+        yield DiffLine(f"… {len(raw) - LIMIT_LINES:,} lines more are not shown", Tone.WARN)
+
+
+class _Reader:
+    """Knows how many lines of the current hunk are still to come, so that `--- a` in a hunk is no header."""
+
+    def __init__(self) -> None:
+        self._old = self._new = 0
+        self._old_left = self._new_left = 0
+
+    def read(self, line: str) -> DiffLine:
+        if self._old_left > 0 or self._new_left > 0:
+            return self._in_hunk(line)
+        found = HUNK.match(line)
+        if found is not None:
+            old, old_count, new, new_count, _ = found.groups()
+            self._old, self._new = int(old[:9]), int(new[:9])
+            self._old_left = int((old_count or "1")[:9])
+            self._new_left = int((new_count or "1")[:9])
+            return DiffLine(_shown(line), Tone.HUNK)
+        if line.startswith(("--- ", "+++ ")):
+            return DiffLine(_shown(line), Tone.FILE)
+        if line.startswith(HEADS):
+            return DiffLine(_shown(line), Tone.DIM)
+        return DiffLine(_shown(line), _loose_tone(line))
+
+    def _in_hunk(self, line: str) -> DiffLine:
+        first, rest = line[:1], _shown(line[1:])
+        old, new = self._old, self._new
+        match first:
+            case "+":
+                self._new, self._new_left = new + 1, self._new_left - 1
+                return DiffLine(rest, Tone.ADDED, 0, new)
+            case "-":
+                self._old, self._old_left = old + 1, self._old_left - 1
+                return DiffLine(rest, Tone.REMOVED, old, 0)
+            case "\\":
+                return DiffLine(_shown(line), Tone.DIM)
+            case " " | "":
+                self._old, self._old_left = old + 1, self._old_left - 1
+                self._new, self._new_left = new + 1, self._new_left - 1
+                return DiffLine(rest, Tone.PLAIN, old, new)
+            case _:
+                self._old_left = self._new_left = 0
+                return self.read(line)
+
+
+def _loose_tone(line: str) -> Tone:
+    if line.startswith("+"):
+        return Tone.ADDED
+    return Tone.REMOVED if line.startswith("-") else Tone.DIM
+
+
+def _shown(line: str) -> str:
+    return inert(line, keep_returns=True)

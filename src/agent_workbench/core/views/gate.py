@@ -1,0 +1,143 @@
+"""The gate bar: what waits, what is being done, what went wrong, or what can be started."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.live import Live, SessionUpdate
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, shown_sha
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.check_blocks import PURPOSES
+from agent_workbench.core.views.diff import proposal_key
+from agent_workbench.core.views.diff_lines import diff_stat
+
+
+class GateMode(StrEnum):
+    """What the bar is about."""
+
+    STARTING = "starting"
+    WAITING = "waiting"
+    BUSY = "busy"
+    TROUBLE = "trouble"
+    IDLE = "idle"
+
+
+class GateAct(StrEnum):
+    """What a key at the gate does."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    EDIT = "edit"
+    SKIP = "skip"
+    ALWAYS = "always"
+    ABORT = "abort"
+    RETRY = "retry"
+    START = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The proposal at the gate: what a decision has to name, and what an edit starts from."""
+
+    proposal: Proposal
+    key: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """The bar: `word` (what kind of thing), `text` (which one), `more` (figures or advice), and what can be done."""
+
+    mode: GateMode
+    word: str
+    text: str = ""
+    more: str = ""
+    acts: tuple[GateAct, ...] = ()
+    waiting: Waiting | None = None
+    task: TaskId | None = None
+
+
+EDITABLE = frozenset({GateKind.DIFF, GateKind.COMMAND, GateKind.COMMIT})
+SKIPPABLE = frozenset({GateKind.CHECK, GateKind.COMMAND, GateKind.MERGE})
+
+
+def view_gate(update: SessionUpdate) -> GateView:
+    """Return what the gate bar shows."""
+    state, live = update.state, update.live
+    run = state.run
+    if state.trouble is not None:
+        acts = (GateAct.RETRY, *((GateAct.ABORT,) if state.unfinished else ()))
+        what, advice = inert_line(state.trouble.what), inert(state.trouble.advice, limit_chars=400)
+        return GateView(GateMode.TROUBLE, "trouble", what, inert_line(advice), acts if live.decidable else ())
+    if run is not None and run.waiting is not None:
+        return _waiting(run.waiting, live)
+    if live.activity or state.unfinished:
+        acts = (GateAct.ABORT,) if state.unfinished and live.decidable else ()
+        return GateView(GateMode.BUSY, inert_line(live.activity) or "working", _progress(live), "", acts)
+    return _idle(state)
+
+
+def _waiting(proposal: Proposal, live: Live) -> GateView:
+    word, text, more = _described(proposal)
+    waiting = Waiting(proposal, proposal_key(proposal), shown_sha(proposal))
+    return GateView(GateMode.WAITING, word, text, more, acts_for(proposal) if live.decidable else (), waiting)
+
+
+def acts_for(proposal: Proposal) -> tuple[GateAct, ...]:
+    """Return what can be done about a proposal, in the order of the keys' hints."""
+    return (
+        GateAct.APPROVE,
+        GateAct.REJECT,
+        *((GateAct.EDIT,) if proposal.kind in EDITABLE and proposal.tool != KEEP_CHANGES else ()),
+        *((GateAct.SKIP,) if proposal.kind in SKIPPABLE else ()),
+        *((GateAct.ALWAYS,) if proposal.kind is not GateKind.MERGE else ()),
+        GateAct.ABORT,
+    )
+
+
+def _described(proposal: Proposal) -> tuple[str, str, str]:
+    paths = inert_line(" ".join(proposal.paths), 300)
+    match proposal.kind:
+        case GateKind.DIFF:
+            word = "keep what the command changed" if proposal.tool == KEEP_CHANGES else "diff"
+            return word, paths, str(diff_stat(proposal.diff))
+        case GateKind.CHECK:
+            about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
+            return "checks", inert_line("; ".join(proposal.commands) or proposal.text), about
+        case GateKind.COMMAND:
+            return "command", inert_line(proposal.text), ""
+        case GateKind.COMMIT:
+            return "commit", inert_line(proposal.text.strip().split("\n")[0]), str(diff_stat(proposal.diff))
+        case GateKind.MERGE:
+            more = "something is in the way" if proposal.special else ""
+            return "merge", inert_line(proposal.text.strip().split("\n")[0]), more
+        case GateKind.READ:
+            return proposal.tool.replace("_", " "), inert_line(proposal.text), ""
+
+
+def _progress(live: Live) -> str:
+    if live.running is not None:
+        return f"{live.running.seconds:.0f} s"
+    streaming = live.streaming
+    if streaming is None:
+        return ""
+    if not streaming.text and streaming.prompt_total:
+        return f"reading the prompt, {streaming.prompt_processed:,} of {streaming.prompt_total:,} tokens"
+    return f"{streaming.tokens:,} tokens, {streaming.seconds:.0f} s" if streaming.text else ""
+
+
+def _idle(state: SessionState) -> GateView:
+    if not state.plan_path:
+        return GateView(GateMode.STARTING, "starting", "the plan is read, the model is made ready")
+    next_task = state.plan.next_task()
+    if next_task is not None:
+        text = inert_line(f"{next_task.id}  {next_task.description}")
+        return GateView(GateMode.IDLE, "nothing runs", f"next is {text}", "", (GateAct.START,), task=next_task.id)
+    if not state.plan.tasks:
+        return GateView(GateMode.IDLE, "the plan is empty", 'leave with q, then: agent plan new "goal"')
+    if all(task.status is TaskStatus.DONE for task in state.plan.tasks):
+        return GateView(GateMode.IDLE, "all tasks are done", "q leaves; `agent replay` shows how it went")
+    return GateView(GateMode.IDLE, "no task can start", "each is over, blocked, or for a person; Enter on one tries it")

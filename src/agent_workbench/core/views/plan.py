@@ -1,0 +1,114 @@
+"""The plan pane: tasks with where they stand, and all that is known of each."""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
+from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.tones import Block, Entry, Tone
+
+GLYPHS = {
+    TaskStatus.PENDING: ("○", "pending", Tone.DIM),
+    TaskStatus.IN_PROGRESS: ("●", "in progress", Tone.ACCENT),
+    TaskStatus.BLOCKED: ("⊘", "blocked", Tone.WARN),
+    TaskStatus.DONE: ("✓", "done", Tone.GOOD),
+    TaskStatus.FAILED: ("✗", "failed", Tone.BAD),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task: a short form for the list, and a long one. `mergeable`: its commit is not in the user's branch."""
+
+    id: TaskId
+    short: Entry
+    long: Entry
+    running: bool
+    mergeable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """The list, its title, and what to say when it is empty."""
+
+    title: str
+    rows: tuple[TaskRow, ...]
+    empty: str
+    busy: bool
+
+    def row_of(self, task: str) -> TaskRow | None:
+        """Return the row of a task, None when the plan does not have it."""
+        return next((row for row in self.rows if row.id == task), None)
+
+
+def view_plan(state: SessionState) -> PlanView:
+    """Return what the plan pane shows."""
+    done = sum(task.status is TaskStatus.DONE for task in state.plan.tasks)
+    count = f" · {done} of {len(state.plan.tasks)} done" if state.plan.tasks else ""
+    return PlanView(
+        title=f"Plan{count}",
+        rows=tuple(_row(state, task) for task in state.plan.tasks),
+        empty=_empty(state),
+        busy=state.unfinished,
+    )
+
+
+def _empty(state: SessionState) -> str:
+    if not state.plan_path:
+        return "reading the plan …"
+    return f'{inert_line(state.plan_path)} has no task yet. `agent plan new "goal"` writes one with you.'
+
+
+def _row(state: SessionState, task: Task) -> TaskRow:
+    run = state.run_of(task.id)
+    mergeable = run is not None and run.commit is not None and run.merged is None
+    glyph, word, tone = GLYPHS[task.status]
+    if run is not None and run.merged is not None:
+        word = f"merged into {inert_line(run.merged.into, 40)}"
+    elif mergeable:
+        word += ", not merged"
+    head = Block(inert_line(f"{task.id}  {task.description}"), Tone.STRONG, glyph, tone)
+    under = Block("  ".join((word, *_remarks(state.plan, task))), tone)
+    return TaskRow(
+        id=task.id,
+        short=Entry(task.id, (head, under)),
+        long=Entry(task.id, (head, under, *_details(task))),
+        running=state.run is not None and state.run.task == task.id and state.unfinished,
+        mergeable=mergeable,
+    )
+
+
+def _remarks(plan: Plan, task: Task) -> tuple[str, ...]:
+    waits = plan.waits_for(task)
+    return (
+        *((f"waits for {', '.join(waits)}",) if waits else ()),
+        *(("for a person",) if task.owner is Owner.HUMAN else ()),
+        *((f"{task.subtask} of {inert_line(task.parent_issue, 40)}",) if task.subtask else ()),
+    )
+
+
+def _details(task: Task) -> tuple[Block, ...]:
+    limits = task.constraints
+    budget = (
+        f"{task.budget.tokens:,} tokens" if task.budget.tokens else "",
+        f"{task.budget.minutes:g} minutes" if task.budget.minutes else "",
+        f"{limits.max_files_changed} files" if limits.max_files_changed else "",
+        f"{limits.max_diff_bytes:,} bytes of diff" if limits.max_diff_bytes else "",
+    )
+    wide_open = task.scope.allowed_write_globs == ("**",)
+    told = (
+        ("Goal", task.goal),
+        ("Approach", task.suggested_approach),
+        ("Must pass", "\n".join(task.accept_tests)),
+        ("At most", ", ".join(filter(None, budget))),
+        ("May write", "" if wide_open else "  ".join(task.scope.allowed_write_globs)),
+        ("Skills", ", ".join(task.applicable_skills)),
+        ("From", task.source),
+    )
+    return tuple(
+        block
+        for label, text in told
+        if text.strip()
+        for block in (Block(label, Tone.DIM, space_before=True), Block(inert(text.strip(), limit_chars=4000)))
+    )

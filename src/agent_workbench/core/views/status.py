@@ -1,0 +1,102 @@
+"""The status line: figures of the moment, each with how much it matters when there is little room."""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.ids import session_suffix
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.views.tones import Tone
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One piece of the line; those with the highest `rank` are dropped first."""
+
+    text: str
+    rank: int
+    tone: Tone = Tone.DIM
+
+
+@dataclass(frozen=True, slots=True)
+class StatusView:
+    """The line, from left to right."""
+
+    figures: tuple[Figure, ...]
+
+
+def view_status(update: SessionUpdate) -> StatusView:
+    """Return what the status line shows."""
+    state = update.state
+    return StatusView((*_model(state), *_context(state), *_speed(state), *_task(state), *_session(state)))
+
+
+def _model(state: SessionState) -> tuple[Figure, ...]:
+    if state.model is None:
+        return (Figure("no model yet", 1),)
+    name = Figure(inert_line(state.model.model.rsplit("/", 1)[-1], 28), 1, Tone.PLAIN)
+    return (Figure("scripted demo", 0, Tone.WARN), name) if state.model.scripted else (name,)
+
+
+def _context(state: SessionState) -> tuple[Figure, ...]:
+    if state.prompt is None:
+        return ()
+    used = state.prompt.tokens or state.figures.prompt_tokens
+    size = state.model.context_tokens if state.model is not None else 0
+    if not used:
+        return ()
+    if not size:
+        return (Figure(f"context {_short(used)}", 2),)
+    share = used / size
+    tone = Tone.BAD if share > 0.9 else Tone.WARN if share > 0.75 else Tone.DIM
+    return (Figure(f"context {_short(used)} of {_short(size)}", 2, tone),)
+
+
+def _speed(state: SessionState) -> tuple[Figure, ...]:
+    figures = state.figures
+    found = []
+    if figures.tokens_per_second:
+        found.append(Figure(f"{figures.tokens_per_second:.0f} tokens/s", 6))
+    if figures.prompt_tokens:
+        found.append(Figure(f"{round(100 * figures.cached_tokens / figures.prompt_tokens)}% cached", 8))
+    return tuple(found)
+
+
+def _task(state: SessionState) -> tuple[Figure, ...]:
+    run = state.run
+    if run is None:
+        return ()
+    limit = state.config.limits.max_tool_calls_per_task if state.config is not None else 0
+    calls = f"call {run.tool_calls} of {limit}" if limit else f"step {run.step}"
+    budget = _budget(run)
+    return (
+        Figure(run.task, 3, Tone.PLAIN),
+        Figure(inert_line(run.workspace.branch, 40), 5),
+        Figure(f"step {run.step} · {calls}" if limit else calls, 4),
+        *((Figure(budget, 7),) if budget else ()),
+    )
+
+
+def _budget(run: TaskRun) -> str:
+    budget = run.definition.budget
+    left = []
+    if budget.tokens:
+        left.append(f"{_short(max(0, budget.tokens - run.tokens))} tokens")
+    if budget.minutes:
+        left.append(f"{max(0.0, budget.minutes - run.working_seconds / 60):.0f} min")
+    return f"{', '.join(left)} left" if left else ""
+
+
+def _session(state: SessionState) -> tuple[Figure, ...]:
+    found = []
+    if state.config is not None and not state.config.sandbox.holds:
+        found.append(Figure("no sandbox", 0, Tone.BAD))
+    if state.always:
+        found.append(Figure(f"always: {', '.join(state.always)}", 2, Tone.WARN))
+    if state.session:
+        found.append(Figure(session_suffix(state.session) if "-" in state.session else state.session, 9))
+    return tuple(found)
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens}" if tokens < 1000 else f"{tokens / 1000:.1f}k"

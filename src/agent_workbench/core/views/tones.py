@@ -1,0 +1,47 @@
+"""The vocabulary of what is shown: what a piece of text is (its tone), blocks of it, and entries of a list."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Tone(StrEnum):
+    """What a piece of text is; a theme decides how it looks."""
+
+    PLAIN = "plain"
+    DIM = "dim"
+    STRONG = "strong"
+    TITLE = "title"
+    ACCENT = "accent"
+    GOOD = "good"
+    BAD = "bad"
+    WARN = "warn"
+    ADDED = "added"
+    REMOVED = "removed"
+    HUNK = "hunk"
+    FILE = "file"
+    NUMBER = "number"
+    KEY = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some lines of one tone, with a word beside the first of them. `fold_lines` (0: all) are shown when not expanded.
+
+    The text is inert already. `rule` draws a line to the right of the text.
+    """
+
+    text: str
+    tone: Tone = Tone.PLAIN
+    label: str = ""
+    label_tone: Tone = Tone.DIM
+    fold_lines: int = 0
+    rule: bool = False
+    space_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing of a list that can be selected and, when something is folded, expanded."""
+
+    key: str
+    blocks: tuple[Block, ...]
