@@ -32,7 +32,7 @@ async def test_an_address_wins_over_a_file(tiny_model_path: Path, llama_server: 
 
 async def test_the_environment_names_an_address() -> None:
     async with FaultyServer().chat(stream(delta("hi"), END)) as server:
-        model = _model(ModelSettings(path="unused.gguf"), LLAMA_SERVER_URL=server.url)
+        model = _model(ModelSettings(), LLAMA_SERVER_URL=server.url)
         assert (await collect(model, ask())).text == "hi"
         await model.close()
     assert "authorization" not in server.requests[0].headers
@@ -54,6 +54,11 @@ async def test_a_file_is_served(tiny_model_path: Path, tmp_path: Path) -> None:
     await model.close()
     assert facts.context_tokens == 1024
     assert (tmp_path / "server.log").exists()
+
+
+def test_a_file_that_was_named_wins_over_the_environment() -> None:
+    model = _model(ModelSettings(path="mine.gguf"), LLAMA_SERVER_URL="http://127.0.0.1:1")
+    assert isinstance(model, EmbeddedModel)
 
 
 async def test_the_environment_names_a_server(tiny_model_path: Path) -> None:

@@ -18,13 +18,14 @@ SERVER_VARIABLE = "LLAMA_SERVER"
 def model_from_settings(
     settings: ModelSettings, environ: Mapping[str, str], log_path: Path, on_status: OnStatus
 ) -> Model:
-    """Return the model at `url`, or at `LLAMA_SERVER_URL`, or one that serves `path` itself.
+    """Return the model at `url`, or one that serves `path` itself, or with neither set the one at `LLAMA_SERVER_URL`.
 
     `log_path` is where a server of ours writes, `on_status` gets a line on what is waited for. Nothing is started and
     nobody asked before the first request; with no model configured that one raises `ModelUnavailable`. Raises
     `ConfigError` for an address or a key that cannot be used.
     """
-    url = settings.url or environ.get(URL_VARIABLE, "")
+    # A file that was named, in the settings or by a flag, was meant; the variable may be there for other programs.
+    url = settings.url or ("" if settings.path else environ.get(URL_VARIABLE, ""))
     if url:
         key = environ.get(settings.api_key_env, "") if settings.api_key_env else ""
         return LlamaCppModel(url, api_key=key.strip(), model_name=settings.name, on_status=on_status)
