@@ -171,8 +171,11 @@ async def _stream(file: IO[bytes]) -> asyncio.StreamReader:
 
 
 async def _started(said: asyncio.StreamReader, argv: Sequence[str]) -> int:
-    async with asyncio.timeout(_START_SECONDS):
-        word, _, number = (await said.readline()).decode().strip().partition(" ")
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            word, _, number = (await said.readline()).decode().strip().partition(" ")
+    except TimeoutError as error:
+        raise ShellError(f"{argv[0]} did not start within {_START_SECONDS:g} s") from error
     if word == "started":
         return int(number)
     why = os.strerror(int(number)) if word == "failed" else "its minder did not start"

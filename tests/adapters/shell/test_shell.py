@@ -160,3 +160,9 @@ async def test_the_sandbox_is_looked_for_once(confined: Bench) -> None:
 async def test_our_own_python_runs_in_the_sandbox(confined: Bench) -> None:
     outcome = await confined.run(f"{sys.executable} -c 'import pytest; print(pytest.__name__)'")
     assert outcome.output == "pytest\n"
+
+
+@pytest.mark.parametrize("line", ["echo a\0b", "echo " + "x" * 3_000_000, "echo \ud800"])
+async def test_a_line_that_no_program_can_be_given_is_an_error(line: str, bench: Bench) -> None:
+    with pytest.raises(ShellError, match="could not be started"):
+        await bench.run(line)
