@@ -1,0 +1,39 @@
+from enum import StrEnum
+
+from agent_workbench.config.schema import leaves
+from tests.docs.tables import table_rows
+
+NAMES = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    tuple[str, ...]: "list of text",
+    tuple[tuple[str, str], ...]: "text to text",
+}
+
+
+def _type(wanted: object) -> str:
+    if isinstance(wanted, type) and issubclass(wanted, StrEnum):
+        *most, last = (f"`{each}`" for each in wanted)
+        return f"{', '.join(most)} or {last}"
+    return next(name for known, name in NAMES.items() if known == wanted)
+
+
+def _default(wanted: object, value: object) -> str:
+    if isinstance(value, tuple):
+        opening, closing = "{}" if _type(wanted) == "text to text" else "[]"
+        return f"`{opening}{', '.join(value)}{closing}`"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, float):
+        return f"`{value:g}`"
+    return f"`{value}`" if value != "" else ""
+
+
+def test_the_table_lists_every_key_with_its_type_and_default() -> None:
+    rows = table_rows("docs/settings.md", "key")
+    assert [row[:3] for row in rows] == [
+        [f"`{key}`", _type(leaf.wanted), _default(leaf.wanted, leaf.default)] for key, leaf in leaves().items()
+    ]
+    assert [row[0] for row in rows if not row[3]] == []
