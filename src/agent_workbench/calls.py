@@ -202,13 +202,16 @@ async def embedded_server(place: Place, say: Say) -> "EmbeddedServer":
 
 async def examine_place(place: Place) -> "tuple[Finding, ...]":
     """Return what works at `place` and what does not."""
-    from agent_workbench.engine.doctor import examine
+    from agent_workbench.engine.doctor import examine, examine_settings
 
     site, settings = await trusted_site(place)
+    untrusted = await (await site.trust()).question()
     ports = await asyncio.to_thread(site.ports, settings, _say_nothing)
     try:
-        return await examine(ports, settings, str(site.model_log))
+        about_settings = examine_settings(site.load().origins, untrusted)
+        return (*about_settings, *await examine(ports, settings, str(site.model_log)))
     finally:
+        await ports.retriever.close()
         await ports.model.close()
 
 

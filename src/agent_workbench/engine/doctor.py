@@ -1,0 +1,138 @@
+"""What works here and what does not: each part asked for real, each finding with what to do."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+
+from agent_workbench.core.errors import ModelError, WorkbenchError
+from agent_workbench.core.findings import Finding, Health
+from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Role, TextDelta
+from agent_workbench.core.patch import matches_glob
+from agent_workbench.core.plan import check_plan
+from agent_workbench.core.settings import Settings
+from agent_workbench.engine.bench import Ports
+
+SMALL_CONTEXT_TOKENS = 8_192
+GRAMMAR_SENTENCE = "yes"
+
+
+async def examine(ports: Ports, settings: Settings, model_log: str) -> tuple[Finding, ...]:
+    """Ask every part; an error of one part is its finding and stops nothing else."""
+    findings = [
+        *await _guarded("repository", lambda: _repository(ports)),
+        *await _guarded("plan", lambda: _plan(ports)),
+        *await _guarded("tests", lambda: _tests(ports, settings)),
+        *await _guarded("sandbox", lambda: _sandbox(ports)),
+        *await _guarded("model", lambda: _model(ports, settings, model_log)),
+    ]
+    return tuple(findings)
+
+
+def examine_settings(origins: Mapping[str, str], untrusted: Sequence[str]) -> tuple[Finding, ...]:
+    """Tell which settings are in force and who said them; `untrusted` is what the user was not asked about yet."""
+    said = [f"{key} ({origin})" for key, origin in origins.items() if origin != "default"]
+    findings = [Finding("settings", Health.GOOD, ", ".join(said) or "all as they come")]
+    if untrusted:
+        advice = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
+        findings.append(Finding("trust", Health.WARNING, f"{len(untrusted)} settings are not trusted", advice))
+    return tuple(findings)
+
+
+async def _guarded(part: str, look: Callable[[], Awaitable[Sequence[Finding]]]) -> Sequence[Finding]:
+    try:
+        return await look()
+    except WorkbenchError as error:
+        return [Finding(part, Health.BAD, str(error), error.advice)]
+
+
+async def _repository(ports: Ports) -> Sequence[Finding]:
+    facts = await ports.workspaces.inspect()
+    where = f"on {facts.branch}" if facts.branch else "detached HEAD"
+    findings = [Finding("repository", Health.GOOD, f"{facts.root} {where} at {facts.head[:10]}")]
+    if changed := len(facts.dirty_paths) + len(facts.untracked_paths):
+        seen = f"{changed} files are changed and not committed"
+        findings.append(Finding("checkout", Health.WARNING, seen, "tasks start from HEAD; commit what they need"))
+    if facts.submodules:
+        seen = f"submodules: {', '.join(facts.submodules)}"
+        findings.append(Finding("submodules", Health.WARNING, seen, "they are empty in a task's workspace"))
+    return findings
+
+
+async def _plan(ports: Ports) -> Sequence[Finding]:
+    plan = await ports.plans.read()
+    if problems := check_plan(plan):
+        return [Finding("plan", Health.BAD, "; ".join(problems), f"edit {ports.plans.path}")]
+    return [Finding("plan", Health.GOOD, f"{len(plan.tasks)} tasks in {ports.plans.path}")]
+
+
+async def _tests(ports: Ports, settings: Settings) -> Sequence[Finding]:
+    facts = await ports.workspaces.inspect()
+    environment = await ports.environment_for(facts.root)
+    python = environment.get("PATH", "").split(":", 1)[0]
+    findings = [Finding("tests", Health.GOOD, f"programs come first from {python}")]
+    if not settings.test_command:
+        advice = "set test_command in .agent.yml, or give each task accept_tests"
+        findings.append(Finding("test_command", Health.WARNING, "no test command is set", advice))
+    compiled = [path for path in facts.untracked_paths if matches_glob(path, "**/*.so")]
+    if compiled:
+        seen = f"compiled extensions are not in git: {compiled[0]}"
+        findings.append(Finding("extensions", Health.WARNING, seen, "link them with workspace.link"))
+    return findings
+
+
+async def _sandbox(ports: Ports) -> Sequence[Finding]:
+    facts = await ports.shell.observe()
+    if facts.holds:
+        network = "network open" if facts.network else "no network"
+        return [Finding("sandbox", Health.GOOD, f"{facts.kind} holds, {network}")]
+    return [Finding("sandbox", Health.WARNING, "commands are not confined", facts.why)]
+
+
+async def _model(ports: Ports, settings: Settings, model_log: str) -> Sequence[Finding]:
+    try:
+        async with asyncio.timeout(settings.model.answer_seconds):
+            facts = await ports.model.observe()
+            findings = [Finding("model", Health.GOOD, f"{facts.model} at {facts.endpoint} {facts.build}".strip())]
+            findings.append(_context(facts.context_tokens))
+            findings.append(await _grammar(ports, takes_grammar=facts.takes_grammar))
+            return findings
+    except TimeoutError:
+        seen = f"no answer within {settings.model.answer_seconds:g} s"
+        return [Finding("model", Health.BAD, seen, f"the server's log: {model_log}")]
+    except ModelError as error:
+        log = f"; the server's log: {model_log}" if settings.model.path else ""
+        return [Finding("model", Health.BAD, str(error), f"{error.advice}{log}")]
+
+
+def _context(tokens: int) -> Finding:
+    if not tokens:
+        return Finding(
+            "context", Health.WARNING, "the server does not say how large its context is", "it is not checked"
+        )
+    if tokens < SMALL_CONTEXT_TOKENS:
+        advice = f"{SMALL_CONTEXT_TOKENS} or more is comfortable: model.context_tokens, or fewer slots on your server"
+        return Finding("context", Health.WARNING, f"{tokens} tokens for one conversation", advice)
+    return Finding("context", Health.GOOD, f"{tokens} tokens for one conversation")
+
+
+async def _grammar(ports: Ports, *, takes_grammar: bool) -> Finding:
+    if not takes_grammar:
+        advice = "answers are checked all the same; llama.cpp's server takes grammars"
+        return Finding("grammar", Health.WARNING, "this endpoint takes no grammar", advice)
+    request = ModelRequest(
+        (Message(Role.USER, "Say yes."),), grammar=f'root ::= "{GRAMMAR_SENTENCE}"\n', answer_tokens=16
+    )
+    said = ""
+    async with aclosing(ports.model.answer(request)) as items:
+        async for item in items:
+            match item:
+                case TextDelta():
+                    said += item.text
+                case AnswerEnd():
+                    break
+                case _:
+                    pass
+    if said == GRAMMAR_SENTENCE:
+        return Finding("grammar", Health.GOOD, "the server keeps to a grammar")
+    advice = "answers are checked all the same; a newer llama.cpp keeps to grammars"
+    return Finding("grammar", Health.WARNING, f"the server answered {said[:40]!r} against its grammar", advice)
