@@ -119,7 +119,7 @@ async def test_a_busy_server_is_asked_again_and_it_is_said() -> None:
 
 async def test_a_server_that_stays_busy_is_given_up() -> None:
     with pytest.raises(ModelUnavailable, match=r"no time .*429.*slow down"):
-        await _answer(BUSY, seconds=1.0)
+        await _answer(BUSY, seconds=1.5)
 
 
 async def test_nobody_waits_longer_than_there_is_time() -> None:
@@ -159,7 +159,7 @@ async def test_loading_is_waited_for_visibly() -> None:
 
 async def test_loading_for_ever_is_given_up() -> None:
     async with FaultyServer().on("/health", LOADING) as server:
-        model = LlamaCppModel(server.url, ready_seconds=0.5)
+        model = LlamaCppModel(server.url, ready_seconds=1.5)
         with pytest.raises(ModelUnavailable, match="Loading model"):
             await model.observe()
         await model.close()
