@@ -1,0 +1,31 @@
+"""A machine for each test; a model for all of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.machine import Machine
+from tests.llama_fixtures import LlamaServer, llama_server, tiny_model_path
+
+__all__ = ["llama_server", "tiny_model_path"]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """A machine on which no model is configured."""
+    return Machine(tmp_path / "machine")
+
+
+@pytest.fixture
+def served(tmp_path: Path, llama_server: LlamaServer) -> Machine:
+    """A machine on which a real llama.cpp server runs and is configured, with its key."""
+    return Machine(tmp_path / "machine", server_environ(llama_server))
+
+
+def server_environ(server: LlamaServer) -> dict[str, str]:
+    """Return the variables that make the workbench use a server that runs."""
+    return {
+        "AGENT_MODEL__URL": server.url,
+        "AGENT_MODEL__API_KEY_ENV": "TINY_API_KEY",
+        "TINY_API_KEY": server.api_key,
+    }

@@ -1,0 +1,104 @@
+"""Runs `agent` as a user would, with a model that says what a file tells it, and halts where it is told to.
+
+`launcher.py PLAN ARGUMENT...`, where PLAN is a JSON file: `scripts` as `ScriptedModel` takes them (none: the model is
+left as it is), `halt` the name of a point at which the run stays, `mark` the file that is written when it is there.
+Points: an event's class, such as `ActionDecided` or `ActionDecided#3` for the third (recorded, and nothing after it),
+`token` (within an answer), `commit` (the branch has moved, the journal does not know).
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from agent_workbench.adapters.git.workspace import GitWorkspace
+from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
+from agent_workbench.bootstrap import Say, Site
+from agent_workbench.cli.main import execute
+from agent_workbench.core.events import Event, Recorded
+from agent_workbench.core.ids import CommitId
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, TextDelta
+from agent_workbench.core.ports import Model
+from agent_workbench.core.settings import Settings
+from agent_workbench.engine.recorder import Recorder
+
+TOKENS_BEFORE_HALT = 5
+
+
+@dataclass
+class Halt:
+    """A point at which the run stays for ever, and the file that says that it is there."""
+
+    point: str
+    mark: Path
+    passed: int = 0
+
+    async def at(self, name: str) -> None:
+        """Stay, if this is the point."""
+        wanted, _, number = self.point.partition("#")
+        if name != wanted:
+            return
+        self.passed += 1
+        if self.passed == int(number or 1):
+            self.mark.write_text(name)
+            await asyncio.Event().wait()
+
+
+class HaltingModel:
+    """Passes everything on to `inner`, and halts within an answer."""
+
+    def __init__(self, inner: Model, halt: Halt) -> None:
+        self._inner = inner
+        self._halt = halt
+
+    async def observe(self) -> ModelFacts:
+        return await self._inner.observe()
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        count = 0
+        async for item in self._inner.answer(request):
+            yield item
+            count += isinstance(item, TextDelta)
+            if count == TOKENS_BEFORE_HALT:
+                await self._halt.at("token")
+
+    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+        return await self._inner.count_tokens(texts)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def main(plan_path: str, *arguments: str) -> int:
+    """Run the command line as the plan says and return its exit code."""
+    plan = json.loads(Path(plan_path).read_text())
+    halt = Halt(plan["halt"], Path(plan["mark"]))
+    plain_model, plain_record, plain_commit = Site.model, Recorder.record, GitWorkspace.commit
+
+    def model(site: Site, settings: Settings, say: Say) -> Model:
+        inner = plain_model(site, settings, say)
+        return HaltingModel(ScriptedModel(inner, plan["scripts"]) if plan["scripts"] else inner, halt)
+
+    async def record(recorder: Recorder, event: Event) -> Recorded:
+        recorded = await plain_record(recorder, event)
+        await halt.at(type(event).__name__)
+        return recorded
+
+    async def commit(workspace: GitWorkspace, tree: str, message: str) -> CommitId:
+        made = await plain_commit(workspace, tree, message)
+        await halt.at("commit")
+        return made
+
+    with (
+        patch.object(Site, "model", model),
+        patch.object(Recorder, "record", record),
+        patch.object(GitWorkspace, "commit", commit),
+    ):
+        return execute(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,211 @@
+"""A user's machine: a home of its own, a clean environment, and the real command in real processes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+CHECKOUT = Path(__file__).parents[2]
+WAIT_SECONDS = 60.0
+# Safety promise G8: nothing of ours lives longer than this after us.
+SURVIVAL_SECONDS = 1.0
+GIT_CONFIG = "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What `--json` printed, a value for each line; fails where a line is none."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """Return the bodies of the printed events of a kind."""
+        return [event["body"] for event in self.events if event["kind"] == kind]
+
+    @property
+    def said(self) -> str:
+        return self.out + self.err
+
+
+@dataclass
+class Running:
+    """A command that runs; what it prints goes to files, so that no pipe fills up."""
+
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
+    mark: Path
+    family: set[psutil.Process] = field(default_factory=set)
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait until something holds; fail when the command ends before."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            assert self.process.poll() is None, f"it ended before {what}: {self.out.read_text()}{self.err.read_text()}"
+            assert time.monotonic() < deadline, f"never: {what}"
+            time.sleep(0.01)  # polled: another process sets no event here
+
+    def until_halted(self) -> None:
+        """Wait until the launcher stands at its halt."""
+        self.until(self.mark.exists, "the halt")
+
+    def send(self, number: int) -> Done:
+        """Send a signal and return how the command ended; its family is remembered for `survivors`."""
+        self.family = {*psutil.Process(self.process.pid).children(recursive=True)}
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> Done:
+        """Return how the command ended."""
+        code = self.process.wait(WAIT_SECONDS)
+        return Done(code, self.out.read_text(), self.err.read_text())
+
+    def survivors(self) -> list[psutil.Process]:
+        """Return which of the processes below the command still live after the second they have."""
+        deadline = time.monotonic() + SURVIVAL_SECONDS
+        while (left := [each for each in self.family if _lives(each)]) and time.monotonic() < deadline:
+            time.sleep(0.01)  # polled: processes that are not our children set no event here
+        return left
+
+
+class Machine:
+    """Somebody's home in `folder`; `environ` is what is set there besides the usual."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.state = folder / "state" / "agent-workbench"
+        self.home.mkdir(parents=True)
+        (self.home / ".gitconfig").write_text(GIT_CONFIG)
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "LANG": "C.UTF-8",
+            **(environ or {}),
+        }
+        self._started = 0
+
+    def agent(self, *arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -> Done:
+        """Run `agent` to its end."""
+        # Warnings are shown, so that a test that looks at standard error sees what was not closed.
+        command = [sys.executable, "-W", "default", "-m", "agent_workbench", *arguments]
+        return self.run(command, cwd, environ)
+
+    def run(self, command: Sequence[str], cwd: Path, environ: Mapping[str, str] | None = None) -> Done:
+        """Run any command to its end, with standard input empty."""
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env={**self.environ, **(environ or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def start(
+        self,
+        *arguments: str,
+        cwd: Path,
+        scripts: Mapping[str, Sequence[str]] | None = None,
+        halt: str = "",
+        environ: Mapping[str, str] | None = None,
+    ) -> Running:
+        """Start `agent` with a model that says `scripts`, and stays at `halt`."""
+        self._started += 1
+        folder = self.folder / f"run-{self._started}"
+        folder.mkdir()
+        plan = folder / "plan.json"
+        mark = folder / "halted"
+        plan.write_text(json.dumps({"scripts": scripts or {}, "halt": halt, "mark": str(mark)}))
+        with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+            process = subprocess.Popen(
+                [sys.executable, str(LAUNCHER), str(plan), *arguments],
+                cwd=cwd,
+                env={**self.environ, **(environ or {}), "PYTHONPATH": str(CHECKOUT)},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+        return Running(process, folder / "out", folder / "err", mark)
+
+    def scripted(
+        self,
+        scripts: Mapping[str, Sequence[str]],
+        *arguments: str,
+        cwd: Path,
+        environ: Mapping[str, str] | None = None,
+    ) -> Done:
+        """Run `agent` to its end with a model that says `scripts`."""
+        return self.start(*arguments, cwd=cwd, scripts=scripts, environ=environ).wait()
+
+    def git(self, repo: Path, *arguments: str) -> str:
+        """Run git as the user would and return what it prints."""
+        done = self.run(["git", *arguments], repo)
+        assert done.code == 0, done.err
+        return done.out.removesuffix("\n")
+
+    def new_repo(self, name: str, files: Mapping[str, str]) -> Path:
+        """Make a repository with one commit of these files."""
+        repo = self.folder / name
+        repo.mkdir()
+        write_files(repo, files)
+        self.git(repo, "init", "--quiet")
+        self.git(repo, "add", "--all")
+        self.git(repo, "commit", "--quiet", "--allow-empty", "--message", "first")
+        return repo
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files with their folders."""
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+def settings_text(**more: str) -> str:
+    """Return an `.agent.yml` whose tests run with this interpreter."""
+    return "".join(f"{key}: {value}\n" for key, value in {"python": sys.executable, **more}.items())
+
+
+def journal_lines(repo: Path, session: str = "") -> list[dict[str, Any]]:
+    """Return the lines of a session's journal, of the only one when none is named."""
+    path = journal_path(repo, session)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def journal_path(repo: Path, session: str = "") -> Path:
+    """Return where a session's journal is."""
+    (path,) = (repo / "memory/sessions").glob(f"{session or '*'}/journal.jsonl")
+    return path
+
+
+def bodies(lines: Iterable[Mapping[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """Return the bodies of one kind."""
+    return [line["body"] for line in lines if line["kind"] == kind]
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,150 @@
+"""The demo without a terminal, end to end, and what its journal proves afterwards."""
+
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.git.fingerprint import fingerprint
+from tests.e2e.machine import Done, Machine, bodies, journal_lines, journal_path
+
+pytestmark = pytest.mark.xdist_group("demo")
+
+TRAILER = re.compile(r"^Agent-Journal: (\S+):(\d+):([0-9a-f]{64})$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A demo that has run once, for all tests here; none may change it."""
+
+    machine: Machine
+    repo: Path
+    done: Done
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    machine = Machine(tmp_path_factory.mktemp("demo") / "machine")
+    repo = machine.folder / "shop"
+    return Demo(machine, repo, machine.agent("demo", "--headless", "--json", "--folder", str(repo), cwd=machine.home))
+
+
+def test_it_ends_well_and_says_nothing_but_how(demo: Demo) -> None:
+    assert demo.done.code == 0, demo.done.err
+    assert demo.done.err == "T-2 done: committed\n"
+
+
+def test_every_line_it_printed_is_an_event_that_stands_in_the_journal(demo: Demo) -> None:
+    printed = demo.done.events
+    lines = journal_lines(demo.repo)
+    assert [(event["seq"], event["time"], event["kind"]) for event in printed] == [
+        (line["seq"], line["time"], line["kind"]) for line in lines
+    ]
+    assert {event["session"] for event in printed} == {lines[0]["body"]["session"]}
+
+
+def test_a_wrong_diff_then_a_reflexion_then_the_right_one(demo: Demo) -> None:
+    kinds = ("patch_applied", "tests_finished", "reflexion_noted", "task_committed")
+    told = []
+    for event in demo.done.events:
+        if event["kind"] == "tests_finished":
+            passed = all(result["exit_code"] == 0 for result in event["body"]["results"])
+            told.append(f"{event['body']['purpose']} {'passed' if passed else 'failed'}")
+        elif event["kind"] in kinds:
+            told.append(event["kind"])
+    assert told == [
+        *("baseline failed", "patch_applied", "after_diff failed", "reflexion_noted"),
+        *("patch_applied", "after_diff passed", "task_committed"),
+        *("baseline failed", "patch_applied", "after_diff passed", "task_committed"),
+    ]
+
+
+def test_two_commits_stand_on_two_branches_the_second_on_the_first(demo: Demo) -> None:
+    git = demo.machine.git
+    assert git(demo.repo, "rev-parse", "agent/T-2~1") == git(demo.repo, "rev-parse", "agent/T-1")
+    assert git(demo.repo, "rev-parse", "agent/T-1~1") == git(demo.repo, "rev-parse", "main")
+    assert "line.cents * line.quantity" in git(demo.repo, "show", "agent/T-1:shop/cart.py")
+    assert git(demo.repo, "diff", "--name-only", "agent/T-1", "agent/T-2").split() == [
+        "shop/cart.py",
+        "tests/test_discount.py",
+    ]
+
+
+def test_each_commit_names_the_line_of_the_journal_that_let_it_through(demo: Demo) -> None:
+    lines = journal_lines(demo.repo)
+    for task in ("T-1", "T-2"):
+        message = demo.machine.git(demo.repo, "log", "-1", "--format=%B", f"agent/{task}")
+        (named,) = TRAILER.findall(message)
+        line = lines[int(named[1])]
+        assert (line["hash"], line["kind"]) == (named[2], "action_decided")
+        assert line["body"]["verdict"] == "approve"
+        assert lines[0]["body"]["session"] == named[0]
+        assert message.startswith(f"[Agent] Complete {task}: ")
+
+
+def test_the_checkout_is_as_it_was_written(demo: Demo) -> None:
+    git = demo.machine.git
+    assert git(demo.repo, "status", "--porcelain").split() == ["M", "memory/plans/PLAN.yaml"]
+    assert git(demo.repo, "rev-parse", "--abbrev-ref", "HEAD") == "main"
+    before = demo.machine.folder / "before"
+    git(demo.repo, "clone", "--quiet", "--no-hardlinks", "--branch", "main", ".", str(before))
+    assert _files(demo.repo) == _files(before)
+
+
+def test_the_plan_keeps_its_comments_and_says_what_is_done(demo: Demo) -> None:
+    plan = (demo.repo / "memory/plans/PLAN.yaml").read_text()
+    assert plan.count("status: done") == 2
+    assert "# The plan of the demo. Edit it by hand as you like: comments and order are kept." in plan
+    assert "# not merged yet? then T-2 starts from its commit" in plan
+
+
+def test_sessions_are_listed_shown_and_green(demo: Demo) -> None:
+    session = journal_lines(demo.repo)[0]["body"]["session"]
+    listed = demo.machine.agent("sessions", "list", cwd=demo.repo)
+    assert (listed.code, listed.err) == (0, "")
+    assert listed.out.startswith(session)
+    assert "T-1, T-2  done" in listed.out
+    shown = demo.machine.agent("sessions", "show", session[-6:], cwd=demo.repo)
+    assert (shown.code, shown.err) == (0, "")
+    assert "reflexion: I added the quantity to the price" in shown.out
+    assert "its answers are scripted" in shown.out
+    verified = demo.machine.agent("sessions", "verify", cwd=demo.repo)
+    assert (verified.code, verified.err) == (0, "")
+    assert verified.out.startswith("green")
+    assert journal_lines(demo.repo)[-1]["hash"] in verified.out
+
+
+def test_it_says_that_its_answers_are_scripted(demo: Demo) -> None:
+    (observed,) = bodies(journal_lines(demo.repo), "model_observed")
+    assert observed["facts"]["scripted"] is True
+
+
+@pytest.mark.parametrize("where", [0.2, 0.5, 0.9])
+def test_one_changed_byte_is_red_and_its_line_is_named(demo: Demo, tmp_path: Path, where: float) -> None:
+    repo = tmp_path / "shop"
+    shutil.copytree(demo.repo, repo, symlinks=True)
+    path = journal_path(repo)
+    data = bytearray(path.read_bytes())
+    place = int(len(data) * where)
+    data[place] = ord("x") if data[place] != ord("x") else ord("y")
+    path.write_bytes(data)
+    number = data[:place].count(b"\n") + 1
+    verified = demo.machine.agent("sessions", "verify", cwd=repo)
+    assert verified.code == 6
+    assert verified.out == ""
+    assert verified.err.startswith("RED")
+    assert f"line {number}" in verified.err
+
+
+def test_a_reader_that_stops_reading_is_no_error(demo: Demo) -> None:
+    command = f"set -o pipefail; {sys.executable} -m agent_workbench sessions show | head -1"
+    done = demo.machine.run(["bash", "-c", command], demo.repo)
+    assert (done.code, done.err) == (0, "")
+
+
+def _files(repo: Path) -> dict[str, str]:
+    found = fingerprint(repo, besides=["memory"])
+    return {name: what for name, what in found.items() if name.startswith("file ")}
