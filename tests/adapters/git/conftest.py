@@ -8,17 +8,13 @@ import pytest
 
 from agent_workbench.adapters.git.repository import Repository
 from tests.adapters.git.fingerprint import fingerprint
-from tests.adapters.git.user import User
+from tests.adapters.git.user import User, make_home, make_repo
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with an identity in it, and nothing of the machine's git configuration."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    (folder / ".gitconfig").write_text(
-        "[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
-    )
+    folder = make_home(tmp_path / "home")
     for name in [name for name in os.environ if name.startswith("GIT_") or name in {"EMAIL", "XDG_CONFIG_HOME"}]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(folder))
@@ -29,12 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def user(tmp_path: Path) -> User:
     """A user in a repository with two files and one commit."""
-    user = User(tmp_path / "repo")
-    user.git("init", "--quiet")
-    user.write("src/app.py", "print('hello')\n")
-    user.write("README.md", "# Hello\n")
-    user.commit("Start")
-    return user
+    return make_repo(tmp_path / "repo")
 
 
 @pytest.fixture

@@ -64,6 +64,25 @@ class User:
         )
 
 
+def make_home(folder: Path) -> Path:
+    """Make a home whose owner has told git a name."""
+    folder.mkdir()
+    (folder / ".gitconfig").write_text(
+        "[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
+    )
+    return folder
+
+
+def make_repo(folder: Path) -> User:
+    """Make a repository with two files and one commit."""
+    user = User(folder)
+    user.git("init", "--quiet")
+    user.write("src/app.py", "print('hello')\n")
+    user.write("README.md", "# Hello\n")
+    user.commit("Start")
+    return user
+
+
 async def commit_task(repository: Repository, request: WorkspaceRequest, files: Mapping[str, str | None]) -> CommitId:
     """Do a whole task that makes these files what is given (None: removes them), and let its workspace go."""
     workspace = await repository.open(request)

@@ -41,9 +41,11 @@ class WorktreeFiles:
                 for change in changes
             }
             tree = self._trees.build(parent_tree, updates, self._site.scratch)
-            writing.apply()
-        finally:
+        except BaseException:
             writing.finish()
+            raise
+        writing.apply()
+        writing.finish()
         self._content.track({path: entry for path, entry in updates.items() if entry is not None})
         return tree
 

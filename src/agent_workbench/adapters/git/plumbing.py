@@ -102,6 +102,8 @@ class GitProgram:
                     strip_newline_in_stdout=False,
                     # A Ctrl-C meant for us must not end git in the middle of something.
                     start_new_session=True,
+                    # Python has SIGXFSZ ignored: so git sees an error, and takes its lock files away.
+                    restore_signals=False,
                 )
             except (OSError, GitError) as error:
                 raise RepoError(f"git could not be started ({self.path}): {error}", advice=_INSTALL) from error

@@ -133,23 +133,36 @@ class WriteSet:
             os.fsync(at.folder)
 
     def roll_back(self) -> None:
-        """Undo what was moved into place, if anything was left under way; then nothing is any more."""
+        """Undo what was moved into place, if anything was left under way; then nothing is any more.
+
+        Raises `StorageError` when that fails too: the old files are kept then, and a later call tries again.
+        """
         moves, missing = self._planned()
+        failed: list[OSError] = []
         for move in reversed(moves):
-            with suppress(FileNotFoundError), reach(self._root, move.path, made=[] if move.existed else None) as at:
-                self._undo(move, at)
+            try:
+                self._undo(move)
+            except OSError as error:
+                failed.append(error)
         remove_empty(self._root, missing)
+        if failed:
+            raise storage_error(f"files could not be put back; they are kept in {self._folder}", failed[0])
         self.finish()
 
-    def _undo(self, move: _Move, at: Reach) -> None:
+    def _undo(self, move: _Move) -> None:
         new, old = self._folder / f"new-{move.number}", self._folder / f"old-{move.number}"
-        if move.existed:
-            if old.exists():
+        if move.existed and old.exists():
+            with reach(self._root, move.path, made=[]) as at:
                 os.rename(old, at.name, dst_dir_fd=at.folder)
-        elif move.stays and new.exists():
-            there = os.stat(at.name, dir_fd=at.folder, follow_symlinks=False)
-            if os.path.samestat(there, new.stat()):
-                os.unlink(at.name, dir_fd=at.folder)
+        elif not move.existed and move.stays and new.exists():
+            # What cannot be found was not put there.
+            with suppress(OSError, WorkspaceError), reach(self._root, move.path) as at:
+                self._remove_if_ours(at, new)
+
+    def _remove_if_ours(self, at: Reach, new: Path) -> None:
+        there = os.stat(at.name, dir_fd=at.folder, follow_symlinks=False)
+        if os.path.samestat(there, new.stat()):
+            os.unlink(at.name, dir_fd=at.folder)
 
     def finish(self) -> None:
         """Forget what was under way: it stands."""

@@ -1,0 +1,141 @@
+"""What the fault tests do to git in a process of its own: `python -m tests.faults.git_scenes <scene> <folder>`."""
+
+import asyncio
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.git.repository import Repository
+from agent_workbench.adapters.git.workspace import GitWorkspace
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.ids import CommitId
+from agent_workbench.core.patch.values import FileChange, FileContent
+from tests.adapters.git.user import SESSION, User
+
+HELLO = FileContent(b"print('hello')\n")
+CHANGES = (
+    FileChange("src/app.py", HELLO, FileContent(b"print('bye')\n", executable=True)),
+    FileChange("README.md", FileContent(b"# Hello\n"), None),
+    FileChange("deep/er/new", None, FileContent(b"new")),
+    FileChange("src/other", None, FileContent(b"other")),
+)
+LIMIT_BYTES = 60_000
+LARGE = FileContent(os.urandom(2 * LIMIT_BYTES))
+
+# What leaves a trace outside the process: before each of these it may be killed.
+_EFFECTS = {
+    *("os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.remove", "os.truncate", "subprocess.Popen"),
+}
+
+
+def die_at(number: int) -> None:
+    """Have this process killed before its effect of that number, counted from 1."""
+    seen = 0
+
+    def count(event: str, _: tuple[object, ...]) -> None:
+        nonlocal seen
+        if event in _EFFECTS:
+            seen += 1
+            if seen == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+
+
+async def whole_task(folder: Path) -> None:
+    """Do a task from beginning to end."""
+    user = User(folder / "repo")
+    workspace = await Repository(user.root, folder / "state").open(user.request(base=base_of(folder)))
+    tree = await workspace.write(CHANGES, workspace.facts.tree)
+    await workspace.checkpoint(SESSION, 1, "step 1")
+    await workspace.commit(tree, "Done")
+    await workspace.release(keep=True)
+
+
+def base_of(folder: Path) -> str:
+    """Return the commit the tasks start from, as the test noted it."""
+    return (folder / "base").read_text()
+
+
+async def _opened(folder: Path) -> GitWorkspace:
+    user = User(folder / "repo")
+    return await Repository(user.root, folder / "state").open(user.request(base=base_of(folder)))
+
+
+async def _write(folder: Path) -> None:
+    workspace = await _opened(folder)
+    _limit_file_size()
+    for position in range(len(CHANGES) + 1):
+        changes = [*CHANGES[:position], FileChange("large", None, LARGE), *CHANGES[position:]]
+        await _expect_storage_error(workspace.write(changes, workspace.facts.tree))
+        assert await workspace.strays(workspace.facts.tree) == ()
+    await workspace.write(CHANGES, workspace.facts.tree)
+
+
+async def _checkpoint(folder: Path) -> None:
+    workspace = await _opened(folder)
+    (Path(workspace.facts.path) / "large").write_bytes(LARGE.data)
+    _limit_file_size()
+    await _expect_storage_error(workspace.checkpoint(SESSION, 1, "x"))
+    (Path(workspace.facts.path) / "large").unlink()
+    await workspace.checkpoint(SESSION, 2, "x")
+
+
+async def _restore(folder: Path) -> None:
+    workspace = await _opened(folder)
+    (Path(workspace.facts.path) / "large").write_bytes(LARGE.data)
+    point = await workspace.checkpoint(SESSION, 1, "x")
+    await workspace.restore(workspace.facts.base)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    _limit_file_size()
+    await _expect_storage_error(workspace.restore(point.commit))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    await workspace.restore(point.commit)
+    assert await workspace.read("large") == LARGE
+
+
+async def _merge(folder: Path) -> None:
+    repository = Repository(folder / "repo", folder / "state")
+    commit = CommitId((folder / "commit").read_text())
+    _limit_file_size()
+    await _expect_storage_error(repository.merge(commit, "Merge"))
+
+
+async def _read_only(folder: Path) -> None:
+    workspace = await _opened(folder)
+    (Path(workspace.facts.path) / "src").chmod(0o555)
+    await _expect_storage_error(workspace.write(tuple(reversed(CHANGES)), workspace.facts.tree))
+    assert await workspace.strays(workspace.facts.tree) == ()
+    await _expect_storage_error(workspace.write(CHANGES, workspace.facts.tree))
+    assert await workspace.strays(workspace.facts.tree) == ()
+    (Path(workspace.facts.path) / "src").chmod(0o755)
+    await workspace.write(CHANGES, workspace.facts.tree)
+
+
+def _limit_file_size() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, hard))
+
+
+async def _expect_storage_error(act: object) -> None:
+    assert asyncio.iscoroutine(act)
+    with pytest.raises(StorageError):
+        await act
+
+
+SCENES = {
+    "write": _write,
+    "checkpoint": _checkpoint,
+    "restore": _restore,
+    "merge": _merge,
+    "read_only": _read_only,
+    "task": whole_task,
+}
+
+
+if __name__ == "__main__":
+    asyncio.run(SCENES[sys.argv[1]](Path(sys.argv[2])))

@@ -1,0 +1,98 @@
+"""A disk that takes no more, at every write: all is as it was, the error says so, and later it goes on."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.git.repository import Repository
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.patch.values import FileChange, FileContent
+from tests.adapters.git.fingerprint import fingerprint
+from tests.adapters.git.user import User, make_home, make_repo
+from tests.faults.git_scenes import CHANGES, LARGE
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(make_home(tmp_path / "home")))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    user = make_repo(tmp_path / "repo")
+    (tmp_path / "base").write_text(user.head())
+    return user
+
+
+def play(scene: str, folder: Path, *before: str) -> None:
+    command = [*before, sys.executable, "-m", "tests.faults.git_scenes", scene, str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("scene", ["write", "checkpoint", "restore"])
+def test_files_may_not_grow(scene: str, user: User, tmp_path: Path) -> None:
+    before = fingerprint(user.root)
+    play(scene, tmp_path)
+    assert fingerprint(user.root) == before
+
+
+async def test_a_merge_that_does_not_fit(user: User, tmp_path: Path) -> None:
+    repository = Repository(user.root, tmp_path / "state")
+    workspace = await repository.open(user.request())
+    changes = [*CHANGES, FileChange("zz large", None, LARGE)]
+    commit = await workspace.commit(await workspace.write(changes, workspace.facts.tree), "Done")
+    await workspace.release(keep=False)
+    (tmp_path / "commit").write_text(commit)
+    user.write("untracked", "mine")
+    before = fingerprint(user.root)
+    play("merge", tmp_path)
+    assert fingerprint(user.root) == before
+    await repository.merge(commit, "Merge")
+    assert user.git("status", "--porcelain") == "?? untracked"
+    assert (user.root / "zz large").read_bytes() == LARGE.data
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0 and shutil.which("setpriv") is None,
+    reason="machine lacks: setpriv, to be root without its powers",
+)
+def test_a_folder_may_not_be_written(user: User, tmp_path: Path) -> None:
+    powers = "-dac_override,-dac_read_search,-fowner"
+    before = ("setpriv", f"--bounding-set={powers}", f"--inh-caps={powers}") if os.geteuid() == 0 else ()
+    play("read_only", tmp_path, *before)
+
+
+@pytest.mark.parametrize("position", range(len(CHANGES) + 1))
+async def test_the_nth_move_fails(position: int, user: User, tmp_path: Path) -> None:
+    workspace = await Repository(user.root, tmp_path / "state").open(user.request())
+    (Path(workspace.facts.path) / "src/empty").mkdir()
+    # The name is found to be too long only when the file is moved into place: its folder is not there before.
+    impossible = FileChange("made/for/" + "x" * 300, None, FileContent(b"x"))
+    changes = [*CHANGES[:position], impossible, *CHANGES[position:]]
+    before = fingerprint(Path(workspace.facts.path))
+    with pytest.raises(StorageError, match="nothing was changed"):
+        await workspace.write(changes, workspace.facts.tree)
+    after = fingerprint(Path(workspace.facts.path))
+    assert {name: what for name, what in after.items() if name.startswith("file ")} == {
+        name: what for name, what in before.items() if name.startswith("file ")
+    }
+    await workspace.write(CHANGES, workspace.facts.tree)
+
+
+async def test_a_branch_that_cannot_be_moved_is_not_half_merged(user: User, tmp_path: Path) -> None:
+    repository = Repository(user.root, tmp_path / "state")
+    workspace = await repository.open(user.request())
+    commit = await workspace.commit(await workspace.write(CHANGES, workspace.facts.tree), "Done")
+    (user.root / ".git/refs/heads/main.lock").touch()
+    before = fingerprint(user.root)
+    with pytest.raises(Exception, match=r"main\.lock"):
+        await repository.merge(commit, "Merge")
+    assert user.git("status", "--porcelain") == ""
+    after = fingerprint(user.root)
+    assert {name for name in before if before[name] != after.get(name)} <= {"git index"}
