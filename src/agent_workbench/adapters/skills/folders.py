@@ -1,0 +1,130 @@
+"""The port `Skills`: folders with a `SKILL.md`, in the repo, in the user's home and in the package."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_workbench.adapters.skills.bundled import bundled_skills
+from agent_workbench.adapters.skills.front_matter import SkillHead, is_skill_name, read_skill
+from agent_workbench.core.errors import ConfigError, StorageError
+from agent_workbench.core.events import SkillText
+from agent_workbench.core.settings import SkillSettings
+from agent_workbench.host.inside import read_inside
+
+FILE = "SKILL.md"
+_MAX_BYTES = 256 * 1024
+_CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSummary:
+    """A skill that is there, the folder it is read from, and what is wrong with it (empty: nothing)."""
+
+    head: SkillHead
+    folder: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A folder of skills under `root`; the repo's may not lead out of it, the user's links may lead anywhere."""
+
+    root: Path
+    inside: str = "."
+    of_repo: bool = False
+
+    def read(self, name: str) -> tuple[SkillHead, str]:
+        """Return head and body of a skill; raise `ConfigError`."""
+        shown = self.root / self.inside / name / FILE
+        root, file = (self.root, f"{self.inside}/{name}/{FILE}") if self.of_repo else (shown.parent.resolve(), FILE)
+        try:
+            data = read_inside(root, file, _MAX_BYTES)
+        except StorageError as error:
+            raise ConfigError(f"{shown}: {error}", advice=error.advice) from error
+        if data is None:
+            raise ConfigError(f"{shown} is gone")
+        try:
+            return read_skill(data.decode(), str(shown), name)
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise ConfigError(f"{shown}:{line}: not UTF-8 (byte {error.start})") from error
+
+
+class SkillFolders:
+    """Skills of `settings.dirs` under `root` (none for a repo that is not trusted), of the user, and of the package.
+
+    Of several with one name the first counts. `user_dir` is a folder of skills, as is `bundled`, by default the
+    package's own. All texts of one call together take at most `settings.max_tokens` (four characters each).
+    """
+
+    def __init__(
+        self, root: Path, settings: SkillSettings, user_dir: Path | None = None, bundled: Path | None = None
+    ) -> None:
+        self._root = root
+        self._settings = settings
+        self._user_dir = user_dir
+        self._bundled = bundled
+
+    async def list(self) -> tuple[SkillSummary, ...]:
+        """Return what there is, sorted by name; a skill that cannot be read is there with its problem."""
+        return await asyncio.to_thread(self._list)
+
+    async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
+        return await asyncio.to_thread(self._load, tuple(dict.fromkeys(names)))
+
+    def _list(self) -> tuple[SkillSummary, ...]:
+        return tuple(_summary(name, source) for name, source in sorted(self._known().items(), key=lambda each: each[0]))
+
+    def _load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
+        known = self._known() if names else {}
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise ConfigError(
+                f"there is no skill {', '.join(map(repr, unknown))}",
+                advice=f"there are: {', '.join(sorted(known)) or 'none'}",
+            )
+        return tuple(self._bounded([(name, known[name].read(name)[1]) for name in names]))
+
+    def _bounded(self, bodies: Sequence[tuple[str, str]]) -> Iterator[SkillText]:
+        left = self._settings.max_tokens * _CHARS_PER_TOKEN
+        for name, body in bodies:
+            yield SkillText(name, _clip(body, left, self._settings.max_tokens))
+            left = max(0, left - len(body))
+
+    def _known(self) -> dict[str, _Source]:
+        known: dict[str, _Source] = {}
+        for source in self._sources():
+            for name in _names_in(source.root / source.inside):
+                known.setdefault(name, source)
+        return known
+
+    def _sources(self) -> Iterator[_Source]:
+        yield from (_Source(self._root, folder, of_repo=True) for folder in self._settings.dirs)
+        yield from (_Source(each) for each in (self._user_dir, self._bundled or bundled_skills()) if each is not None)
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir() if is_skill_name(path.name) and (path / FILE).is_file()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise ConfigError(f"skills in {folder} cannot be listed: {error.strerror}") from error
+
+
+def _summary(name: str, source: _Source) -> SkillSummary:
+    folder = str(source.root / source.inside / name)
+    try:
+        return SkillSummary(source.read(name)[0], folder)
+    except ConfigError as error:
+        return SkillSummary(SkillHead(name, ""), folder, str(error))
+
+
+def _clip(body: str, limit: int, max_tokens: int) -> str:
+    """Return the whole lines of `body` that fit in `limit` characters, with a line that tells of the rest."""
+    if len(body) <= limit:
+        return body
+    kept = body[: limit + 1].rpartition("\n")[0]
+    cut = f"[cut: {len(body) - len(kept)} of {len(body)} characters; skills.max_tokens is {max_tokens} for all skills]"
+    return f"{kept}\n{cut}" if kept else cut
