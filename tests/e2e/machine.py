@@ -98,6 +98,8 @@ class Machine:
             "XDG_STATE_HOME": str(folder / "state"),
             "XDG_CACHE_HOME": str(folder / "cache"),
             "LANG": "C.UTF-8",
+            # So that a repository need not say it, and has nothing that must be trusted first.
+            "AGENT_PYTHON": sys.executable,
             **(environ or {}),
         }
         self._started = 0
@@ -180,11 +182,6 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
-
-
-def settings_text(**more: str) -> str:
-    """Return an `.agent.yml` whose tests run with this interpreter."""
-    return "".join(f"{key}: {value}\n" for key, value in {"python": sys.executable, **more}.items())
 
 
 def journal_lines(repo: Path, session: str = "") -> list[dict[str, Any]]:
