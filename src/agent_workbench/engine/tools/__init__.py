@@ -1,16 +1,20 @@
 """The tools: every module here that holds a `TOOL` is one."""
 
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import MappingProxyType
 
 from agent_workbench.engine.tools.tool import Tool
 
 
-def all_tools() -> dict[str, Tool]:
-    """Return every tool by name, the workbench's own included."""
+@cache
+def all_tools() -> Mapping[str, Tool]:
+    """Return every tool by name, the workbench's own included. The first call blocks while their modules are read."""
     names = sorted(found.name for found in iter_modules(__path__) if found.name != "tool")
     tools: list[Tool] = [import_module(f"{__name__}.{name}").TOOL for name in names]
-    return {tool.name: tool for tool in tools}
+    return MappingProxyType({tool.name: tool for tool in tools})
 
 
 def open_tools(allowed: tuple[str, ...]) -> dict[str, Tool]:

@@ -1,0 +1,226 @@
+"""A stage for the engine: a real repo, worktree, journal and scratchpad, a model that says what it is told to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent_workbench.adapters.git.repository import Repository
+from agent_workbench.adapters.journal.reader import read_journal
+from agent_workbench.adapters.journal.redaction import Redactor
+from agent_workbench.adapters.journal.writer import JournalWriter
+from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
+from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionStarted
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.plan import Plan, Task
+from agent_workbench.core.ports import Model, Retriever
+from agent_workbench.core.settings import Approval, Approvals, Settings
+from agent_workbench.core.state import SessionState
+from agent_workbench.engine.beginning import begin
+from agent_workbench.engine.bench import Ports
+from agent_workbench.engine.board import Board
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.recorder import Recorder
+from tests.adapters.git.user import User
+from tests.fakes.ports import GivenChunks, GivenSkills, HeldPlan, PlainShell, Saying, SayingModel, TickingClock
+
+SESSION = SessionId("20260102T030405-abc234")
+T1 = TaskId("T-1")
+ANSWER = "answer.txt"
+ACCEPT = "grep -q right answer.txt"
+OPEN = Approvals(
+    diff=Approval.AUTO, check=Approval.AUTO, command=Approval.AUTO, commit=Approval.AUTO, merge=Approval.AUTO
+)
+
+
+def task(name: str = "T-1", *, accept: tuple[str, ...] = (ACCEPT,)) -> Task:
+    """Return a task whose check wants the word `right` in `answer.txt`."""
+    return Task(TaskId(name), f"Make the answer right ({name})", accept_tests=accept)
+
+
+def call(tool: str, arguments: str = "{}", thought: str = "so it is") -> str:
+    """Return a step as a model writes it."""
+    return f"Thought: {thought}\nAction: {tool}\n{arguments}"
+
+
+def diff(before: str, after: str, path: str = ANSWER) -> str:
+    """Return a diff that changes the first line of a file of one line."""
+    return f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{before}\n+{after}\n"
+
+
+def change(before: str, after: str, path: str = ANSWER) -> str:
+    """Return the step that makes this change."""
+    return call("write_diff", diff(before, after, path))
+
+
+FINISH = call("finish", '{"summary": "the answer is right"}')
+
+
+def reflexion(text: str = "I was wrong") -> str:
+    """Return a reflexion as a model writes it."""
+    return f"Reflexion: {text}"
+
+
+@dataclass
+class Stage:
+    """Everything of one session; `reopened` gives the same place to the next process."""
+
+    user: User
+    sessions: Path
+    ports: Ports
+    model: SayingModel
+    shell: PlainShell
+    plan: HeldPlan
+    settings: Settings
+    headless: bool
+    board: Board
+    recorder: Recorder
+    desk: Desk
+
+    @property
+    def state(self) -> SessionState:
+        return self.recorder.state
+
+    @property
+    def events(self) -> list[Event]:
+        """What the journal on the disk holds."""
+        return [each.event for each in self.journal()]
+
+    def journal(self) -> tuple[Recorded, ...]:
+        """Read the journal back."""
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(read_journal, self.sessions / SESSION).result().events
+
+    def read_back(self) -> SessionState:
+        """Fold the journal on the disk."""
+        return fold_all(self.journal())
+
+    def git(self, *arguments: str) -> str:
+        return self.user.git(*arguments)
+
+
+def a_user(folder: Path) -> User:
+    """Return a user in a repository whose answer is wrong."""
+    user = User(folder)
+    user.git("init", "--quiet")
+    user.write(ANSWER, "wrong\n")
+    user.write("README.md", "# Hello\n")
+    user.commit("Start")
+    return user
+
+
+@asynccontextmanager
+async def a_stage(
+    folder: Path,
+    sayings: Iterable[Saying] = (),
+    *,
+    tasks: tuple[Task, ...] = (),
+    settings: Settings | None = None,
+    approvals: Approvals | None = None,
+    headless: bool = False,
+    holds: bool = True,
+    secrets: Mapping[str, str] | None = None,
+    retriever: Retriever | None = None,
+    skills: Mapping[str, str] | None = None,
+    model: Model | None = None,
+) -> AsyncIterator[Stage]:
+    """Open a session over a new repo in `folder`; it is closed again unless something else did."""
+    user = a_user(folder / "repo")
+    wanted = settings or Settings()
+    wanted = replace(wanted, approvals=approvals or wanted.approvals)
+    saying = SayingModel(sayings)
+    shell, plan = PlainShell(holds=holds), HeldPlan(Plan(tasks or (task(),)))
+
+    async def environment_for(_: str) -> Mapping[str, str]:
+        return {}
+
+    ports = Ports(
+        workspaces=Repository(user.root, folder / "state"),
+        shell=shell,
+        retriever=retriever or GivenChunks(),
+        plans=plan,
+        memory=ScratchpadFolder(user.root),
+        skills=GivenSkills(skills or {}),
+        model=model or saying,
+        clock=TickingClock(),
+        environment_for=environment_for,
+    )
+    redactor = Redactor(secrets or {})
+    writer = await asyncio.to_thread(JournalWriter.open_new, folder / "sessions" / SESSION, redactor)
+    stage = await _opened(
+        user, folder / "sessions", ports, saying, shell, plan, wanted, headless, writer, SessionState()
+    )
+    try:
+        yield stage
+    finally:
+        await stage.desk.close()
+        await stage.recorder.close()
+
+
+@asynccontextmanager
+async def reopened(stage: Stage, sayings: Iterable[Saying] = ()) -> AsyncIterator[Stage]:
+    """Open the session again as the next process would, from its journal; the first one must have let go."""
+    opened = await asyncio.to_thread(JournalWriter.open_existing, stage.sessions / SESSION, Redactor({}))
+    model = SayingModel(sayings)
+    ports = replace(stage.ports, model=model, retriever=GivenChunks())
+    again = await _opened(
+        stage.user,
+        stage.sessions,
+        ports,
+        model,
+        stage.shell,
+        stage.plan,
+        stage.settings,
+        stage.headless,
+        opened.writer,
+        fold_all(opened.events),
+    )
+    try:
+        yield again
+    finally:
+        await again.desk.close()
+        await again.recorder.close()
+
+
+async def _opened(  # noqa: PLR0917 - one caller for each way in
+    user: User,
+    sessions: Path,
+    ports: Ports,
+    model: SayingModel,
+    shell: PlainShell,
+    plan: HeldPlan,
+    settings: Settings,
+    headless: bool,
+    writer: JournalWriter,
+    state: SessionState,
+) -> Stage:
+    board = Board(state)
+    recorder = Recorder(writer, ports.clock, state, lambda _, after: board.show_state(after))
+    config = SessionConfigured(
+        approvals=settings.approvals,
+        limits=settings.limits,
+        tools=settings.tools_allowed,
+        test_command=settings.test_command,
+        lint_command=settings.lint_command,
+        answer_tokens=settings.model.answer_tokens,
+        answer_seconds=settings.model.answer_seconds,
+        sandbox=await shell.observe(),
+        headless=headless,
+    )
+    await begin(recorder, SessionStarted(SESSION, str(user.root), user.head(), "0"), config, 0)
+    desk = Desk(ports, settings, recorder, board)
+    return Stage(user, sessions, ports, model, shell, plan, settings, headless, board, recorder, desk)
+
+
+def kinds(events: Iterable[Event]) -> list[str]:
+    """Return the names of the events' classes."""
+    return [type(event).__name__ for event in events]
+
+
+def only(events: Iterable[Event], wanted: Callable[[Event], bool]) -> Event:
+    """Return the one event of which `wanted` is true."""
+    (found,) = [event for event in events if wanted(event)]
+    return found

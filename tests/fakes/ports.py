@@ -1,0 +1,213 @@
+"""Ports of the engine that are told what to do: a model that says given texts, a shell without confinement, a clock."""
+
+import asyncio
+import os
+import signal
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from agent_workbench.core.errors import ConfigError, ModelError
+from agent_workbench.core.events import SkillText
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.model import (
+    AnswerEnd,
+    AnswerFigures,
+    AnswerItem,
+    ModelFacts,
+    ModelRequest,
+    PromptProgress,
+    StopCause,
+    TextDelta,
+)
+from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.ports import Command, OnOutput, Workspace
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
+
+FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An answer that ends at the token limit."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Hang:
+    """An answer that says this much and then nothing more."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Break:
+    """An answer that says this much and then has no end."""
+
+    text: str
+
+
+Saying = str | Cut | Hang | Break | ModelError
+
+
+class SayingModel:
+    """`core.ports.Model` that says one saying after the other; errors are raised. What was asked is in `requests`."""
+
+    def __init__(self, sayings: Iterable[Saying] = (), facts: ModelFacts = FACTS) -> None:
+        self.sayings = deque(sayings)
+        self.facts: ModelFacts | ModelError = facts
+        self.requests: list[ModelRequest] = []
+        self.streams_ended = 0
+        self.closed = False
+
+    async def observe(self) -> ModelFacts:
+        if isinstance(self.facts, ModelError):
+            raise self.facts
+        return self.facts
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        self.requests.append(request)
+        assert self.sayings, f"nothing left to say to: {request.messages[-1].text[:2000]}"
+        saying = self.sayings.popleft()
+        if isinstance(saying, ModelError):
+            raise saying
+        text = saying if isinstance(saying, str) else saying.text
+        tokens = sum(words(message.text) for message in request.messages)
+        try:
+            yield PromptProgress(tokens, tokens)
+            for start in range(0, len(text), 40):
+                yield TextDelta(text[start : start + 40])
+            if isinstance(saying, Break):
+                return
+            if isinstance(saying, Hang):
+                await asyncio.Event().wait()
+            stop = StopCause.LENGTH if isinstance(saying, Cut) else StopCause.END
+            yield AnswerEnd(stop, AnswerFigures(tokens, 0, words(text), 0.25, 0.5))
+        finally:
+            self.streams_ended += 1
+
+    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+        return tuple(map(words, texts))
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def words(text: str) -> int:
+    """Return the number of words, which the fake model takes for tokens."""
+    return len(text.split())
+
+
+class PlainShell:
+    """`core.ports.Shell` that runs commands for real and confines nothing, whatever `holds` says."""
+
+    def __init__(self, *, holds: bool = False) -> None:
+        self.holds = holds
+        self.lines: list[str] = []
+
+    async def observe(self) -> SandboxFacts:
+        return SandboxFacts(
+            "bwrap" if self.holds else "none", self.holds, network=False, why="nothing is confined here"
+        )
+
+    async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
+        self.lines.append(command.line)
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            command.line,
+            cwd=command.folder,
+            env={"PATH": os.environ["PATH"], **command.environment},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        said: list[str] = []
+        try:
+            async with asyncio.timeout(command.timeout_seconds):
+                assert process.stdout is not None
+                while piece := (await process.stdout.read(4096)).decode(errors="replace"):
+                    said.append(piece)
+                    on_output(piece)
+                return CommandOutcome(await process.wait(), "".join(said), 0.1)
+        except TimeoutError:
+            return CommandOutcome(None, "".join(said), command.timeout_seconds, reason="timed out")
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+class TickingClock:
+    """`core.ports.Clock`: each look at it is a second later."""
+
+    def __init__(self) -> None:
+        self._seconds = 0
+
+    def now(self) -> str:
+        self._seconds += 1
+        minutes, seconds = divmod(self._seconds, 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"2026-01-02T{hours:02}:{minutes:02}:{seconds:02}.000000Z"
+
+    def monotonic_seconds(self) -> float:
+        self._seconds += 1
+        return float(self._seconds)
+
+
+@dataclass
+class GivenChunks:
+    """`core.ports.Retriever` that finds what it was given; what it was asked is in `queries`."""
+
+    chunks: tuple[Chunk, ...] = ()
+    queries: list[str] = field(default_factory=list)
+    closed: bool = False
+
+    def prepare(self, workspace: Workspace) -> object:
+        return workspace
+
+    async def search(self, workspace: Workspace, query: str, limit: int) -> tuple[Chunk, ...]:
+        self.queries.append(query)
+        return self.chunks[:limit]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class GivenSkills:
+    """`core.ports.Skills` over texts by name."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
+        if unknown := [name for name in names if name not in self._texts]:
+            raise ConfigError(f"there is no skill {unknown[0]!r}")
+        return tuple(SkillText(name, self._texts[name]) for name in names)
+
+
+class HeldPlan:
+    """`core.ports.Plans` that holds its plan in memory."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.statuses: list[tuple[TaskId, TaskStatus]] = []
+
+    @property
+    def path(self) -> str:
+        return "memory/plans/PLAN.yaml"
+
+    async def read(self) -> Plan:
+        return self.plan
+
+    async def set_status(self, task: TaskId, status: TaskStatus) -> None:
+        self.plan.task(task)
+        self.statuses.append((task, status))
+        self.plan = self.plan.with_status(task, status)
+
+    async def add(self, tasks: Sequence[Task]) -> None:
+        self.plan = Plan((*self.plan.tasks, *tasks), self.plan.goal)
