@@ -73,8 +73,7 @@ class _Cutter:
                 continue
             if start > row:
                 yield _Span(row, start - 1, symbol, signature)
-            name = f"{symbol}.{each.name}".strip(".")
-            yield from self._lay_one(each, start, name)
+            yield from self._lay_one(each, start, ".".join(part for part in (symbol, each.name) if part))
             row = each.last + 1
         if row <= last:
             yield _Span(row, last, symbol, signature)
@@ -107,8 +106,9 @@ class _Cutter:
             return last
         if fits <= first:
             return first
-        half = first + (fits - first) // 2
-        return min(range(fits, half, -1), key=self._pause_after, default=fits)
+        # Not so early that a part says nothing by itself.
+        earliest = first + (fits - first) // 3
+        return min(range(fits, earliest, -1), key=self._pause_after, default=fits)
 
     def _pause_after(self, row: int) -> tuple[bool, int]:
         """Return a key that is small where the text may well be divided: before blank lines, and at little indent."""
