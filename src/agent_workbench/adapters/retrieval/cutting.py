@@ -68,21 +68,17 @@ class _Cutter:
         """Yield spans that together are the rows `first` to `last`, in order."""
         row = first
         for each in definitions:
-            start = max(each.first, row)
-            if each.last - start + 1 < _WORTH_A_PIECE:
+            start, end = max(each.first, row), min(each.last, last)
+            if end - start + 1 < _WORTH_A_PIECE:
                 continue
             if start > row:
                 yield _Span(row, start - 1, symbol, signature)
-            yield from self._lay_one(each, start, ".".join(part for part in (symbol, each.name) if part))
-            row = each.last + 1
+            name = ".".join(part for part in (symbol, each.name) if part)
+            inside = each.inside if self._size(start, end) > self._max_chars else ()
+            yield from self._lay(inside, start, end, name, each.signature)
+            row = end + 1
         if row <= last:
             yield _Span(row, last, symbol, signature)
-
-    def _lay_one(self, definition: Definition, start: int, name: str) -> Iterator[_Span]:
-        if self._size(start, definition.last) <= self._max_chars:
-            yield _Span(start, definition.last, name, definition.signature)
-        else:
-            yield from self._lay(definition.inside, start, definition.last, name, definition.signature)
 
     def _parts(self, span: _Span) -> Iterator[_Span]:
         """Yield the span without blank lines at its ends, in parts that are small enough; nothing if it has no word."""
