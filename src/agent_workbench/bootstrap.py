@@ -79,8 +79,17 @@ class Site:
         return PlanFile(self.root, f"{settings.memory.dir}/{settings.memory.plan}", compose_text)
 
     def sessions_dir(self, settings: "Settings") -> Path:
-        """Return where journals are kept."""
-        return self.root / settings.memory.dir / "sessions"
+        """Return where journals are kept; raise `StorageError` where that is not in the repo. Blocks."""
+        from agent_workbench.host.inside import resolve_inside
+
+        return resolve_inside(self.root, f"{settings.memory.dir}/sessions")
+
+    def takes_up(self, settings: "Settings") -> bool:
+        """Return whether a session would be taken up rather than begun; blocks."""
+        from agent_workbench.adapters.journal.opening import session_to_take_up
+
+        place, folder = self.place, self.sessions_dir(settings)
+        return session_to_take_up(folder, wanted=place.session, fresh=place.fresh) is not None
 
     def open_journal(self, settings: "Settings") -> "Opening":
         """Open the journal that `place` asks for; blocks."""

@@ -117,9 +117,19 @@ async def run_unattended(place: Place, tasks: "tuple[TaskId, ...] | None", on_re
     trust = await site.trust()
     if await trust.question():
         raise TrustError(f"what {site.root} would run is not trusted", advice=UNTRUSTED)
+    await _check_begin(site, tasks or ())
     board = Board(SessionState())
     desk, recorder = await open_desk(site, board, trusted=True, headless=True, on_recorded=on_recorded)
     return await run_headless(desk, recorder, tasks)
+
+
+async def _check_begin(site: Site, tasks: "tuple[TaskId, ...]") -> None:
+    """Raise `PlanError`, `UsageError` for what cannot be begun, so that no empty session is left of it."""
+    from agent_workbench.engine.starting import check_startable
+
+    settings = await asyncio.to_thread(lambda: site.settings(trusted=True))
+    if not await asyncio.to_thread(site.takes_up, settings):
+        check_startable(await site.plans(settings).read(), tasks)
 
 
 async def trusted_site(place: Place) -> "tuple[Site, Settings]":
@@ -135,7 +145,7 @@ async def session_folder(place: Place) -> Path:
     from agent_workbench.adapters.journal.sessions import find_session
 
     site, settings = await trusted_site(place)
-    return await asyncio.to_thread(find_session, site.sessions_dir(settings), place.session)
+    return await asyncio.to_thread(lambda: find_session(site.sessions_dir(settings), place.session))
 
 
 async def recorded_events(place: Place) -> "tuple[Recorded, ...]":
@@ -164,7 +174,7 @@ async def session_summaries(place: Place) -> "tuple[SessionSummary, ...]":
     from agent_workbench.adapters.journal.sessions import list_sessions
 
     site, settings = await trusted_site(place)
-    return await asyncio.to_thread(list_sessions, site.sessions_dir(settings))
+    return await asyncio.to_thread(lambda: list_sessions(site.sessions_dir(settings)))
 
 
 async def repo_plans(place: Place) -> "Plans":

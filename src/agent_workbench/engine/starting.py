@@ -10,7 +10,7 @@ from agent_workbench.core.events import (
     TaskStatusChanged,
 )
 from agent_workbench.core.ids import CommitId, TaskId
-from agent_workbench.core.plan import Owner, Task, TaskStatus
+from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.bounding import clip
 from agent_workbench.engine.checking import check_list
@@ -28,10 +28,16 @@ async def read_plan(desk: Desk) -> None:
         await desk.record(PlanRead(desk.ports.plans.path, plan, Author.WORKBENCH if first else Author.USER))
 
 
+def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:
+    """Raise `PlanError` when the first of these tasks cannot be started now, or another is not in the plan at all."""
+    for number, task in enumerate(tasks):
+        _choose(plan, task) if number == 0 else plan.task(task)
+
+
 async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
     await read_plan(desk)
-    task = _chosen(desk, wanted)
+    task = _choose(desk.state.plan, wanted)
     base = await _base(desk, task)
     workspaces = desk.ports.workspaces
     branch = await workspaces.free_branch(task.id, desk.state.session)
@@ -66,8 +72,7 @@ def _query(desk: Desk) -> str:
     return "\n".join(part for part in (task.description, task.goal, task.suggested_approach, *outputs) if part)
 
 
-def _chosen(desk: Desk, wanted: TaskId | None) -> Task:
-    plan = desk.state.plan
+def _choose(plan: Plan, wanted: TaskId | None) -> Task:
     task = plan.task(wanted) if wanted else plan.next_task()
     if task is None:
         raise PlanError("no task of the plan is ready", advice="agent plan show tells how they stand")

@@ -27,12 +27,19 @@ def open_journal(sessions_dir: Path, ids: Ids, redactor: Redactor, *, wanted: st
 
     Blocks. Raises `UsageError` for a name that fits none or several, `LockedError`, `JournalError`, `StorageError`.
     """
-    directory = find_session(sessions_dir, wanted) if wanted else None if fresh else _unfinished(sessions_dir)
+    directory = session_to_take_up(sessions_dir, wanted=wanted, fresh=fresh)
     if directory is not None:
         opened = JournalWriter.open_existing(directory, redactor)
         return Opening(SessionId(directory.name), opened.writer, opened.events, opened.torn_bytes)
     session = ids.session()
     return Opening(session, JournalWriter.open_new(sessions_dir / session, redactor))
+
+
+def session_to_take_up(sessions_dir: Path, *, wanted: str, fresh: bool) -> Path | None:
+    """Return the folder of the session that `open_journal` would go on with, None where it would begin a new one."""
+    if wanted:
+        return find_session(sessions_dir, wanted)
+    return None if fresh else _unfinished(sessions_dir)
 
 
 def _unfinished(sessions_dir: Path) -> Path | None:
