@@ -1,0 +1,1 @@
+"""What the workbench costs, measured: `python -m bench`, or `make bench`."""

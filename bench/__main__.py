@@ -1,0 +1,70 @@
+"""`python -m bench [NAME ...] [--quick] [--json]`: medians and ratios; nothing is asserted, machines differ."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+
+from bench import code_search, first_paint, journal, patches, prompt, start_up
+from bench.figures import Figure
+
+Measure = Callable[[], list[Figure]]
+
+BENCHES: dict[str, Measure] = {
+    "start-up": start_up.measure,
+    "first-paint": first_paint.measure,
+    "journal": journal.measure,
+    "prompt": prompt.measure,
+    "patches": patches.measure,
+    "search": code_search.measure,
+}
+# The same at sizes that take a few seconds in all; good for seeing that they work, and for little else.
+QUICK: dict[str, Measure] = {
+    "start-up": lambda: start_up.measure(rounds=1),
+    "first-paint": lambda: first_paint.measure(rounds=1),
+    "journal": lambda: journal.measure(appended=20, read=100, rounds=1),
+    "prompt": lambda: prompt.measure(steps=4),
+    "patches": lambda: patches.measure(lines=100, hunks=5, files=3, rounds=1),
+    "search": lambda: code_search.measure(package="unidiff"),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run what was named (all when nothing was) and print it; a bench that fails is told and makes the exit code 1."""
+    options = _parser().parse_args(arguments)
+    benches = QUICK if options.quick else BENCHES
+    report: dict[str, list[Figure]] = {}
+    failed = False
+    if not options.json:
+        print(f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} cores, load {_load():.1f}")
+    for name in options.names or benches:
+        try:
+            report[name] = benches[name]()
+        except Exception as error:
+            failed = True
+            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+            continue
+        if not options.json:
+            print("\n".join([f"\n{name}", *(figure.line() for figure in report[name])]), flush=True)
+    if options.json:
+        print(json.dumps({name: [asdict(figure) for figure in figures] for name, figures in report.items()}, indent=2))
+    return int(failed)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench", description="Measure what the workbench costs.")
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[*BENCHES, []], help=", ".join(BENCHES))
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    return parser
+
+
+def _load() -> float:
+    return os.getloadavg()[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,66 @@
+"""How long until `agent tui` shows its first screen, beside a Textual app that shows one word."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.figures import Figure, milliseconds, ratio
+from bench.terminal import Painting, paint
+
+EMPTY_APP = """
+from textual.app import App
+from textual.widgets import Static
+
+class Empty(App):
+    def compose(self):
+        yield Static("ready")
+
+Empty().run()
+"""
+EMPTY = (sys.executable, "-c", EMPTY_APP)
+WORKBENCH = (sys.executable, "-m", "agent_workbench", "tui")
+EMPTY_MARKER = "ready"
+# A title of the first screen; the panes stand before the repo is looked at.
+MARKER = "plan"
+
+
+def measure(rounds: int = 7) -> list[Figure]:
+    """Paint both in turns in a repository that is set up and trusted: `rounds` times, after one that is not counted."""
+    with tempfile.TemporaryDirectory(prefix="bench-paint-") as folder:
+        environment = prepare(Path(folder))
+        empty: list[Painting] = []
+        ours: list[Painting] = []
+        for number in range(rounds + 1):
+            for command, marker, found in ((EMPTY, EMPTY_MARKER, empty), (WORKBENCH, MARKER, ours)):
+                painting = paint(command, marker, f"{folder}/repo", environment)
+                if number:
+                    found.append(painting)
+    return [
+        milliseconds("first screen of an empty Textual app", _times(empty)),
+        milliseconds("first screen of agent tui", _times(ours)),
+        ratio("agent tui, of the empty app", _times(ours), _times(empty), "≤ 1.5"),
+        milliseconds("first byte of agent tui", [each.first_byte_seconds for each in ours]),
+    ]
+
+
+def prepare(folder: Path) -> Mapping[str, str]:
+    """Make a repository that is set up and trusted below `folder`; return the environment to start programs in."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGENT_", "GIT_", "LLAMA_"))}
+    environment = {**kept, "XDG_STATE_HOME": f"{folder}/state", "XDG_CACHE_HOME": f"{folder}/cache"}
+    repo = folder / "repo"
+    repo.mkdir()
+    (repo / "hello.py").write_text('print("hello")\n')
+    author = ("-c", "user.name=bench", "-c", "user.email=bench@example.invalid", "-c", "commit.gpgsign=false")
+    for words in (("init", "--quiet"), ("add", "--all"), (*author, "commit", "--quiet", "-m", "hello")):
+        subprocess.run(["git", *words], cwd=repo, env=environment, check=True)
+    for verb in ("init", "trust"):
+        command = (sys.executable, "-m", "agent_workbench", verb)
+        subprocess.run(command, cwd=repo, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return environment
+
+
+def _times(paintings: list[Painting]) -> list[float]:
+    return [each.painted_seconds for each in paintings]

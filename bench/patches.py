@@ -1,0 +1,38 @@
+"""How fast diffs are read and applied: many hunks in one file, many files, and a hunk whose line numbers are wrong."""
+
+from agent_workbench.core.patch import FileChange, FileContent, PatchBounds, apply_patch, parse_patch, render_changes
+from bench.figures import Figure, milliseconds, seconds_of
+
+BOUNDS = PatchBounds(max_bytes=10_000_000, max_files=1_000)
+
+
+def measure(lines: int = 5_000, hunks: int = 50, files: int = 50, rounds: int = 15) -> list[Figure]:
+    """Apply diffs over files of `lines` lines with `hunks` hunks, and over `files` files with one hunk each."""
+    before = _source(lines)
+    edited = _edited(before, range(0, lines, max(1, lines // hunks)))
+    many = render_changes([FileChange("big.py", FileContent(before), FileContent(edited))])
+    moved = _source(7) + before
+    one = render_changes([FileChange("big.py", FileContent(before), FileContent(_edited(before, [lines // 2])))])
+    small = {f"file_{number}.py": FileContent(_source(200)) for number in range(files)}
+    wide = render_changes([FileChange(p, c, FileContent(_edited(c.data, [100]))) for p, c in small.items()])
+    big = {"big.py": FileContent(before)}
+    return [
+        milliseconds(f"{hunks} hunks in a file of {lines:,} lines", _apply(many, big, rounds)),
+        milliseconds(f"one hunk in {files} files", _apply(wide, small, rounds)),
+        milliseconds("one hunk, 7 lines from where it says", _apply(one, {"big.py": FileContent(moved)}, rounds)),
+    ]
+
+
+def _apply(diff: str, contents: dict[str, FileContent], rounds: int) -> list[float]:
+    return seconds_of(lambda: apply_patch(parse_patch(diff, BOUNDS), contents, contents), rounds)
+
+
+def _source(lines: int) -> bytes:
+    return "".join(f"value_{number} = compute({number}, {number * 7919 % 9973})\n" for number in range(lines)).encode()
+
+
+def _edited(data: bytes, at: "range | list[int]") -> bytes:
+    lines = data.splitlines(keepends=True)
+    for number in at:
+        lines[number] = b"changed(%d)\n" % number
+    return b"".join(lines)

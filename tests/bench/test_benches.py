@@ -1,0 +1,104 @@
+"""Every benchmark runs at tiny sizes and gives figures that can be; how large they are is not asserted."""
+
+import json
+
+import pytest
+
+from agent_workbench.core.model import AnswerFigures
+from bench import code_search, first_paint, journal, patches, prompt, start_up
+from bench.__main__ import BENCHES, QUICK, main
+from bench.figures import Figure, milliseconds, ratio, seconds_of
+from bench.terminal import NotPaintedError, paint
+
+
+def by_name(figures: list[Figure]) -> dict[str, float]:
+    assert all(figure.value >= 0 for figure in figures)
+    assert len({figure.name for figure in figures}) == len(figures)
+    return {figure.name: figure.value for figure in figures}
+
+
+def test_start_up_takes_longer_than_nothing() -> None:
+    found = by_name(start_up.measure(rounds=1))
+    assert found["agent --help, of python -c pass"] > 1
+    assert sum(name.startswith("import of") for name in found) == start_up.SHOWN_IMPORTS
+
+
+def test_the_journal_is_written_and_read() -> None:
+    found = by_name(journal.measure(appended=5, read=20, rounds=1))
+    assert found["append an event of 1 kB with fsync"] > 0
+    assert found["20 events on disk"] > 0.02
+
+
+def test_patches_apply() -> None:
+    assert len(by_name(patches.measure(lines=50, hunks=3, files=2, rounds=1))) == 3
+
+
+def test_a_package_is_indexed_and_searched() -> None:
+    found = by_name(code_search.measure(package="unidiff", queries=("parse the header of a hunk",)))
+    assert found["files of unidiff"] >= 5
+
+
+def test_a_package_that_is_not_there_is_said() -> None:
+    with pytest.raises(SystemExit, match="no_such_package is not installed"):
+        code_search.measure(package="no_such_package")
+
+
+@pytest.mark.xdist_group("llama")
+def test_prompts_are_not_read_again() -> None:
+    found = by_name(prompt.measure(steps=3))
+    assert found["answers"] == 3
+    assert found["read again of the prompt before"] == 0
+
+
+def test_what_was_read_again_is_counted() -> None:
+    answers = [AnswerFigures(100, 0, 10), AnswerFigures(130, 105, 10), AnswerFigures(150, 90, 10)]
+    # Of the second prompt all was known, of the answer before it 5; of the third 40 of the prompt and all 10.
+    assert prompt.read_again(answers) == (40, 15)
+
+
+@pytest.mark.xdist_group("pty")
+def test_the_first_screen_is_seen() -> None:
+    found = by_name(first_paint.measure(rounds=1))
+    assert found["agent tui, of the empty app"] > 0
+
+
+@pytest.mark.xdist_group("pty")
+def test_a_program_that_ends_was_not_painted() -> None:
+    with pytest.raises(NotPaintedError, match="ended with 3"):
+        paint(("/bin/sh", "-c", "echo plan; exit 3"), "plan", "/", {})
+
+
+@pytest.mark.xdist_group("pty")
+def test_the_screen_is_read_as_a_terminal_would() -> None:
+    painting = paint(("/bin/sh", "-c", r"printf 'pl\033[1man'; exec sleep 60"), "plan", "/", {"PATH": "/usr/bin:/bin"})
+    assert painting.screen[0].startswith("plan")
+    assert 0 < painting.first_byte_seconds <= painting.painted_seconds
+
+
+def test_figures_are_summed_up() -> None:
+    assert milliseconds("x", [0.001, 0.5, 0.002]).value == 2
+    assert ratio("x", [3.0], [2.0]).value == 1.5
+    assert len(seconds_of(lambda: None, 4)) == 4
+    assert Figure("a name", 1234.5, "tokens", "0").line().split() == ["a", "name", "1,234", "tokens", "0"]
+
+
+def test_json_holds_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["patches", "--quick", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [figure["unit"] for figure in told["patches"]] == ["ms", "ms", "ms"]
+
+
+def test_one_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken() -> list[Figure]:
+        raise ValueError("no luck")
+
+    monkeypatch.setitem(QUICK, "journal", broken)
+    monkeypatch.setitem(QUICK, "patches", lambda: [Figure("a", 1, "ms")])
+    assert main(["journal", "patches", "--quick"]) == 1
+    out, err = capsys.readouterr()
+    assert "journal: ValueError: no luck" in err
+    assert "patches\n  a" in out
+
+
+def test_there_is_a_quick_form_of_each() -> None:
+    assert list(QUICK) == list(BENCHES)
