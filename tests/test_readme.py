@@ -1,0 +1,130 @@
+"""What the README tells people to type works: blocks marked `<!-- tested: NAME -->` are run, all else is parsed."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.demo.sample import FILES
+from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
+from agent_workbench.cli.main import parser
+from tests.architecture.source_tree import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+BLOCK = re.compile(r"(?:<!-- tested: (?P<name>[\w-]+) -->\n)?```sh\n(?P<body>.*?)```", re.DOTALL)
+SPAN = re.compile(r"`(agent [a-z][^`]*)`")
+LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
+
+
+def commands(body: str) -> list[str]:
+    """Return a block's commands without their remarks."""
+    words = [shlex.split(line, comments=True) for line in body.splitlines()]
+    return [shlex.join(each) for each in words if each]
+
+
+def block(name: str) -> list[str]:
+    (body,) = [match["body"] for match in BLOCK.finditer(README) if match["name"] == name]
+    return commands(body)
+
+
+def told_in_blocks() -> set[str]:
+    lines = [line for match in BLOCK.finditer(README) for line in commands(match["body"])]
+    return {line for line in lines if line.startswith("agent ")}
+
+
+def told_in_passing() -> set[str]:
+    return {span for document in DOCUMENTS for span in SPAN.findall((ROOT / document).read_text(encoding="utf-8"))}
+
+
+def run(line: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """Run one line as a person would in a shell; return what it printed."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Mapping[str, str]:
+    """An environment of a user who has installed the command and used nothing yet."""
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "LANG") if name in os.environ}
+    return {
+        **kept,
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(tmp_path / "home"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+
+
+def test_make_knows_what_is_told(shell: Mapping[str, str]) -> None:
+    lines = block("make")
+    assert [line.split()[:2] for line in lines] == [["make", "run"], ["make", "test"]]
+    assert "agent demo --headless" in run("make --dry-run run ARGS=--headless", ROOT, shell)
+    assert "pytest" in run("make --dry-run test", ROOT, shell)
+
+
+@pytest.mark.xdist_group("llama")
+def test_the_first_session(tmp_path: Path, shell: Mapping[str, str]) -> None:
+    repo = tmp_path / "repo"
+    for name, text in FILES.items():
+        if name.endswith((".py", ".gitignore")) and not name.startswith("memory"):
+            (repo / name).parent.mkdir(parents=True, exist_ok=True)
+            (repo / name).write_text(text)
+    author = "-c user.name=reader -c user.email=reader@example.invalid"
+    run(f"git init --quiet && git add --all && git {author} commit --quiet -m start", repo, shell)
+    model = tmp_path / "tiny.gguf"
+    write_tiny_gguf(model)
+    told = {line: run(line, repo, {**shell, "AGENT_MODEL__PATH": str(model)}) for line in block("first-session")}
+    assert [line.split()[1] for line in told] == ["init", "plan", "plan", "doctor"]
+    init, add, check, doctor = told.values()
+    assert "wrote .agent.yml" in init
+    assert add.startswith("T-1")
+    assert "pytest -q tests/test_cart.py" in add
+    assert "1 tasks" in check
+    assert "✓ model" in doctor
+    assert "✓ context" in doctor
+
+
+@pytest.mark.xdist_group("llama")
+def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
+    folder = tmp_path / "shop"
+    assert "answers are scripted" in run(f"agent demo --headless --folder {folder}", tmp_path, shell)
+    listed, shown, verified = [run(line, folder, shell) for line in block("sessions")]
+    assert "T-1, T-2  done" in listed
+    assert "T-2 done: committed" in shown
+    assert verified.startswith("green")
+
+
+@pytest.mark.parametrize("line", sorted(told_in_blocks()))
+def test_every_command_in_a_block_is_one(line: str) -> None:
+    parser().parse_args(shlex.split(line)[1:])
+
+
+@pytest.mark.parametrize("span", sorted(told_in_passing()))
+def test_every_verb_and_flag_told_in_passing_is_one(span: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(span)[1:]
+    with pytest.raises(SystemExit) as end:
+        parser().parse_args([*words, "--help"])
+    assert end.value.code == 0
+    known = capsys.readouterr().out
+    assert [word for word in words if word.startswith("--") and word not in known] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_somewhere(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    for match in LINK.finditer(text):
+        target = (ROOT / document).parent / match["path"] if match["path"] else ROOT / document
+        assert target.exists(), match["path"]
+        if match["anchor"]:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert match["anchor"] in {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
