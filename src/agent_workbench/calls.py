@@ -231,12 +231,16 @@ async def demo_place(folder: Path, place: Place) -> Place:
     def write() -> None:
         from agent_workbench.adapters.demo.sample import write_sample
         from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
+        from agent_workbench.host.atomic import make_directories, storage_error
         from agent_workbench.host.paths import cache_dir
 
         model = cache_dir() / "demo-model.gguf"
-        model.parent.mkdir(parents=True, exist_ok=True)
-        write_tiny_gguf(model)
-        write_sample(folder, model)
+        try:
+            make_directories(model.parent)
+            write_tiny_gguf(model)
+            write_sample(folder, model)
+        except OSError as error:
+            raise storage_error(f"the demo cannot be written to {error.filename or folder}", error) from error
 
     await asyncio.to_thread(write)
     at = replace(place, folder=folder, demo=True)

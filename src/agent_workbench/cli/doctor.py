@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.findings import Finding, Health
 from agent_workbench.core.place import Place
@@ -31,9 +32,9 @@ def execute(options: argparse.Namespace) -> int:
 
     findings = asyncio.run(examine_place(Place(Path.cwd(), os.environ, overrides(options))))
     for finding in (*findings, _terminal()):
-        print(f"{MARKS[finding.health]} {finding.part:<14} {finding.seen}")
+        say(f"{MARKS[finding.health]} {finding.part:<14} {finding.seen}")
         if finding.advice:
-            print(f"{'':<17}→ {finding.advice}")
+            say(f"{'':<17}→ {finding.advice}")
     failed = any(finding.health is Health.BAD for finding in findings)
     return ExitCode.ENVIRONMENT if failed else ExitCode.DONE
 

@@ -5,6 +5,7 @@ import contextlib
 import signal
 from collections.abc import Coroutine
 
+from agent_workbench.cli.saying import say
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports import Session
@@ -36,4 +37,4 @@ async def show(session: Session, life: Coroutine[None, None, None] | None, *, fi
             await living
     if isinstance(last, SessionUpdate) and last.farewell:
         with contextlib.suppress(OSError):  # the terminal may be gone
-            print(last.farewell)
+            say(last.farewell)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.place import Place
 
@@ -29,6 +30,6 @@ def execute(_: argparse.Namespace) -> int:
 
     written = asyncio.run(write())
     for path in written:
-        print(f"wrote {path}")
-    print('next: `agent plan add "what is to be done"`, then `agent tui`' if written else "everything is there already")
+        say(f"wrote {path}")
+    say('next: `agent plan add "what is to be done"`, then `agent tui`' if written else "everything is there already")
     return ExitCode.DONE

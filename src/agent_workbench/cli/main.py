@@ -1,13 +1,16 @@
 """The command `agent`: picks the verb, and turns errors into one clear message and an exit code."""
 
 import argparse
+import io
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from agent_workbench import __version__
 from agent_workbench.cli import demo, doctor, init, merge, model, plan, replay, run, sessions, trust, tui
-from agent_workbench.core.errors import ExitCode, WorkbenchError
+from agent_workbench.cli.saying import say
+from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
 
 VERBS = (tui, run, replay, init, plan, sessions, merge, model, trust, doctor, demo)
 EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in docs/exit-codes.md."
@@ -15,6 +18,9 @@ EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in d
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no ✓ shows something else
     sys.exit(execute(sys.argv[1:]))
 
 
@@ -22,6 +28,7 @@ def execute(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     options = parser().parse_args(arguments)
     try:
+        _check_folder()
         return int(options.execute(options))
     except WorkbenchError as error:
         print_error(error)
@@ -35,6 +42,13 @@ def execute(arguments: Sequence[str]) -> int:
         traceback.print_exc()
         print("agent: this is a defect of the workbench; the session's journal is kept", file=sys.stderr)
         return ExitCode.BROKEN
+
+
+def _check_folder() -> None:
+    try:
+        Path.cwd()
+    except OSError:
+        raise RepoError("the folder you are in is gone", advice="go to one that exists") from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,6 +65,6 @@ def parser() -> argparse.ArgumentParser:
 
 def print_error(error: WorkbenchError) -> None:
     """Print what failed and what to do to standard error."""
-    print(f"agent: {error}", file=sys.stderr)
+    say(f"agent: {error}", to=sys.stderr)
     if error.advice:
-        print(f"       {error.advice}", file=sys.stderr)
+        say(f"       {error.advice}", to=sys.stderr)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.saying import say
 from agent_workbench.cli.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, WorkspaceError
 from agent_workbench.core.ids import task_id
@@ -37,10 +38,10 @@ def execute(options: argparse.Namespace) -> int:
             raise WorkspaceError(f"{options.task} cannot be merged: {'; '.join(obstacles)}")
         answer = await asyncio.to_thread(input, f"merge {commit[:10]} ({options.task}) into {facts.branch}? [y/N] ")
         if answer.strip().lower() not in ("y", "yes"):
-            print("nothing was merged")
+            say("nothing was merged")
             return ExitCode.PARKED
         outcome = await repo.merge(commit, f"Merge {options.task} into {facts.branch}")
-        print(f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})")
+        say(f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})")
         return ExitCode.DONE
 
     return asyncio.run(act())

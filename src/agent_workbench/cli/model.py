@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.place import Place
 
@@ -32,12 +33,12 @@ def serve(options: argparse.Namespace) -> int:
     flags = {"model.path": str(Path(options.path).expanduser().resolve())} if options.path else {}
 
     async def live() -> None:
-        server = await embedded_server(Place(Path.cwd(), os.environ, flags), print)
+        server = await embedded_server(Place(Path.cwd(), os.environ, flags), say)
         url, key = await server.start()
         try:
-            print(f"listening {url}")
-            print(f"  AGENT_API_KEY={key}    export it where you work, and in that repo's .agent.yml set")
-            print(f"  model: {{url: {url}, api_key_env: AGENT_API_KEY}}", flush=True)
+            say(f"listening {url}")
+            say(f"  AGENT_API_KEY={key}    export it where you work, and in that repo's .agent.yml set")
+            say(f"  model: {{url: {url}, api_key_env: AGENT_API_KEY}}")
             raise await server.ended()
         finally:
             await server.stop()
@@ -57,10 +58,10 @@ def status(options: argparse.Namespace) -> int:
         finally:
             await model.close()
         context = f"{facts.context_tokens} tokens" if facts.context_tokens else "unknown"
-        print(f"model     {facts.model}")
-        print(f"endpoint  {facts.endpoint}  {facts.build}")
-        print(f"context   {context} for one conversation")
-        print(f"grammar   {'taken' if facts.takes_grammar else 'not taken; answers are checked all the same'}")
+        say(f"model     {facts.model}")
+        say(f"endpoint  {facts.endpoint}  {facts.build}")
+        say(f"context   {context} for one conversation")
+        say(f"grammar   {'taken' if facts.takes_grammar else 'not taken; answers are checked all the same'}")
 
     asyncio.run(ask())
     return ExitCode.DONE

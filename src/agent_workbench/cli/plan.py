@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
-from agent_workbench.core.errors import ExitCode, PlanError
+from agent_workbench.cli.saying import say
+from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.place import Place
 from agent_workbench.core.plan import Plan, Task, check_plan, next_id
@@ -38,11 +39,11 @@ def show(_: argparse.Namespace) -> int:
     """Print the plan."""
     plan = _read()
     if plan.goal:
-        print(plan.goal)
+        say(plan.goal)
     for task in plan.tasks:
         _print(task, plan)
     if not plan.tasks:
-        print('the plan has no tasks; `agent plan add "…"` appends one')
+        say('the plan has no tasks; `agent plan add "…"` appends one')
     return ExitCode.DONE
 
 
@@ -51,12 +52,16 @@ def check(_: argparse.Namespace) -> int:
     plan = _read()
     if problems := check_plan(plan):
         raise PlanError("; ".join(problems))
-    print(f"the plan holds: {len(plan.tasks)} tasks")
+    say(f"the plan holds: {len(plan.tasks)} tasks")
     return ExitCode.DONE
 
 
 def add_task(options: argparse.Namespace) -> int:
     """Append a task."""
+    if not options.description.strip():
+        raise UsageError("a task needs some words that say what is to be done")
+    if not all(command.strip() for command in options.accept):
+        raise UsageError("an acceptance command is empty", advice="leave --accept out when there is none")
     plan = _read()
     after = tuple(task_id(each) for each in options.after)
     task = Task(
@@ -77,7 +82,7 @@ def new_tasks(options: argparse.Namespace) -> int:
     for task in tasks:
         _print(task, plan)
     if not options.yes and not _agreed("append these to the plan? [y/N] "):
-        print("nothing was written")
+        say("nothing was written")
         return ExitCode.PARKED
     _append(tasks, plan)
     return ExitCode.DONE
@@ -113,6 +118,6 @@ def _append(tasks: tuple[Task, ...], plan: Plan) -> None:
 def _print(task: Task, plan: Plan) -> None:
     waiting = plan.waits_for(task)
     after = f"  (after {', '.join(waiting)})" if waiting else ""
-    print(f"{task.id:<6} {task.status:<12} {task.description}{after}")
+    say(f"{task.id:<6} {task.status:<12} {' '.join(task.description.split())}{after}")
     for command in task.accept_tests:
-        print(f"{'':<20}✓ {command}")
+        say(f"{'':<20}✓ {command}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.saying import say
 from agent_workbench.core.ids import TaskId, task_id
 from agent_workbench.core.place import Place
 
@@ -49,7 +50,7 @@ async def run_tasks(place: Place, tasks: tuple[TaskId, ...] | None, *, as_json: 
     from agent_workbench.calls import run_unattended
 
     ending = await run_unattended(place, tasks, print_json if as_json else print_event)
-    print(ending.reason, file=sys.stderr if as_json else sys.stdout)
+    say(ending.reason, to=sys.stderr if as_json else sys.stdout)
     return ending.exit_code
 
 

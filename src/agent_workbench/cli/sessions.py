@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.place import Place
 
@@ -34,11 +35,11 @@ def list_all(_: argparse.Namespace) -> int:
 
     summaries = asyncio.run(session_summaries(Place(Path.cwd(), os.environ, {})))
     if not summaries:
-        print("no sessions yet; `agent tui` begins one")
+        say("no sessions yet; `agent tui` begins one")
     for each in summaries:
         tasks = ", ".join(each.tasks) or "no task"
         state = each.problem or (f"open: {each.holder}" if each.holder else str(each.status or "left"))
-        print(f"{each.id}  {each.last[:16].replace('T', ' ')}  {each.events:>5} events  {tasks}  {state}")
+        say(f"{each.id}  {each.last[:16].replace('T', ' ')}  {each.events:>5} events  {tasks}  {state}")
     return ExitCode.DONE
 
 
@@ -49,7 +50,7 @@ def show(options: argparse.Namespace) -> int:
 
     for recorded in asyncio.run(recorded_events(Place(Path.cwd(), os.environ, {}, options.session))):
         if line := narrate(recorded.event):
-            print(f"{recorded.seq:>5}  {recorded.time[11:19]}  {line}")
+            say(f"{recorded.seq:>5}  {recorded.time[11:19]}  {line}")
     return ExitCode.DONE
 
 
@@ -59,9 +60,9 @@ def verify(options: argparse.Namespace) -> int:
 
     report = asyncio.run(verify_session(Place(Path.cwd(), os.environ, {}, options.session)))
     if report.ok:
-        print(f"green  {report.events} events, head {report.head}")
+        say(f"green  {report.events} events, head {report.head}")
         return ExitCode.DONE
-    print(f"RED    {len(report.problems)} of {report.events} lines do not fit", file=sys.stderr)
+    say(f"RED    {len(report.problems)} of {report.events} lines do not fit", to=sys.stderr)
     for problem in report.problems:
-        print(f"       {problem}", file=sys.stderr)
+        say(f"       {problem}", to=sys.stderr)
     return ExitCode.JOURNAL

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.place import Place
 
@@ -29,13 +30,13 @@ def execute(options: argparse.Namespace) -> int:
     async def act() -> None:
         trust = await (await find_site(Place(Path.cwd(), os.environ, {}))).trust()
         if options.revoke:
-            print("no longer trusted" if await trust.revoke() else "it was not trusted")
+            say("no longer trusted" if await trust.revoke() else "it was not trusted")
             return
         lines = await trust.question()
-        print("\n".join(lines) or "there is nothing left to trust here")
+        say("\n".join(lines) or "there is nothing left to trust here")
         if lines and not options.show:
             await trust.accept()
-            print("trusted, exactly this; a change to it asks again")
+            say("trusted, exactly this; a change to it asks again")
 
     asyncio.run(act())
     return ExitCode.DONE

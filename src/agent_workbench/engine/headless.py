@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 from agent_workbench.core.events import SessionLeft, TroubleMet
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitRetry, Decide, Idle, Move, next_move
@@ -64,7 +64,12 @@ async def _run_all(desk: Desk, ending: Ending | None) -> Ending:
             return ending
     if failed:
         return Ending(ExitCode.FAILED, f"failed: {', '.join(failed)}")
-    return ending or Ending(ExitCode.DONE, "no task is pending")
+    return ending or Ending(ExitCode.DONE, _why_nothing(desk.state.plan))
+
+
+def _why_nothing(plan: Plan) -> str:
+    waiting = [f"{task.id} waits for {', '.join(waits)}" for task in plan.tasks if (waits := plan.waits_for(task))]
+    return "; ".join(["no task is ready", *waiting])
 
 
 async def _work(desk: Desk) -> Ending:

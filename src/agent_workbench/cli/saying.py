@@ -1,0 +1,11 @@
+"""Printing for people: whatever a repository, a model or a server wrote in a text does not control the terminal."""
+
+import sys
+from typing import TextIO
+
+from agent_workbench.core.inert import inert
+
+
+def say(text: str, *, to: TextIO | None = None) -> None:
+    """Print `text` with its control characters made visible, to standard output unless told otherwise."""
+    print(inert(text), file=to or sys.stdout, flush=True)
