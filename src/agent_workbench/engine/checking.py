@@ -26,9 +26,13 @@ class CheckList:
 
 def check_list(task: Task, settings: Settings) -> CheckList:
     """Return a task's acceptance commands, then the repo's own tests and lint."""
-    required = task.accept_tests or ((settings.test_command,) if settings.test_command else ())
+    required = _without_repeats(task.accept_tests) or _without_repeats((settings.test_command,))
     wanted = (*required, settings.test_command, settings.lint_command)
-    return CheckList(tuple(dict.fromkeys(each for each in wanted if each)), len(required))
+    return CheckList(_without_repeats(wanted), len(required))
+
+
+def _without_repeats(commands: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for each in commands if each.strip()))
 
 
 async def run_command(bench: Bench, line: str) -> CommandOutcome:
