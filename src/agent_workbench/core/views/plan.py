@@ -19,13 +19,15 @@ GLYPHS = {
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task: a short form for the list, and a long one. `mergeable`: its commit is not in the user's branch."""
+    """One task: a short form for the list, and a long one. `mergeable`: its commit is not in the user's branch.
+    `open`: it is still to be done."""
 
     id: TaskId
     short: Entry
     long: Entry
     running: bool
     mergeable: bool
+    open: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ def _row(state: SessionState, task: Task) -> TaskRow:
         long=Entry(task.id, (head, under, *_details(task))),
         running=state.run is not None and state.run.task == task.id and state.unfinished,
         mergeable=mergeable,
+        open=task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS),
     )
 
 

@@ -21,13 +21,15 @@ class Tone(StrEnum):
     FILE = "file"
     NUMBER = "number"
     KEY = "key"
+    RULE = "rule"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """Some lines of one tone, with a word beside the first of them. `fold_lines` (0: all) are shown when not expanded.
 
-    The text is inert already. `rule` draws a line to the right of the text.
+    The text is inert already. `fold_end` keeps the last lines when folded, not the first. `rule` draws a line to the
+    right of the text.
     """
 
     text: str
@@ -35,6 +37,7 @@ class Block:
     label: str = ""
     label_tone: Tone = Tone.DIM
     fold_lines: int = 0
+    fold_end: bool = False
     rule: bool = False
     space_before: bool = False
 

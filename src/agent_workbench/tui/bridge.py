@@ -1,0 +1,18 @@
+"""Between a session and the screen: updates are read as they come, painted a few times a second, the newest wins."""
+
+import asyncio
+from collections.abc import Callable
+
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.ports import Session
+
+FRAME_SECONDS = 0.04
+
+
+async def carry_updates(session: Session, paint: Callable[[SessionUpdate], object]) -> None:
+    """Hand each update to `paint`, at most 25 a second; those that come meanwhile are passed over by the session."""
+    async for update in session.updates():
+        paint(update)
+        if update.ended:
+            return
+        await asyncio.sleep(FRAME_SECONDS)

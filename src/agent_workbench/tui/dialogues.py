@@ -1,0 +1,110 @@
+"""What the workbench asks the user, and the intent that the answer becomes."""
+
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.intents import (
+    AbortTask,
+    AllowAlways,
+    AnswerQuestion,
+    EditProposal,
+    EditScratchpad,
+    RejectProposal,
+)
+from agent_workbench.core.live import Question
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.views.gate import Waiting
+
+if TYPE_CHECKING:
+    from agent_workbench.tui.app import WorkbenchApp
+
+NO_REASON = "no reason given"
+WHAT_ALWAYS_MEANS = {
+    GateKind.READ: "the model may read and search files without asking",
+    GateKind.DIFF: "the model's diffs are applied in the workspace without asking (unusual paths still ask)",
+    GateKind.CHECK: "tests and lint run without asking",
+    GateKind.COMMAND: "commands of the model run without asking, as long as the sandbox holds",
+    GateKind.COMMIT: "finished tasks are committed on their own branch without asking",
+}
+EDIT_TITLES = {
+    GateKind.DIFF: "Edit the diff",
+    GateKind.COMMAND: "Edit the command",
+    GateKind.COMMIT: "Edit the message",
+}
+
+
+def ask_question(app: "WorkbenchApp", question: Question) -> None:
+    """Ask what must be settled before the session starts."""
+    from agent_workbench.tui.screens.question import QuestionScreen
+
+    async def answer(yes: bool | None) -> None:
+        if yes is not None:
+            await app.want(AnswerQuestion(question.key, yes))
+
+    app.push_screen(QuestionScreen(question, app.clock), answer)
+
+
+def ask_reason(app: "WorkbenchApp", waiting: Waiting) -> None:
+    """Ask why a proposal is rejected; nothing is rejected when the user thinks better of it."""
+    from agent_workbench.tui.screens.reason import ReasonScreen
+
+    async def reject(reason: str | None) -> None:
+        if reason is not None:
+            await app.want(RejectProposal(waiting.proposal.id, reason.strip() or NO_REASON))
+
+    app.push_screen(ReasonScreen(f"Reject the {waiting.proposal.kind}"), reject)
+
+
+def edit_proposal(app: "WorkbenchApp", waiting: Waiting) -> None:
+    """Let the user change what waits."""
+    from agent_workbench.tui.screens.edit import EditScreen
+
+    proposal = waiting.proposal
+
+    async def replace(text: str | None) -> None:
+        if text is not None and text != proposal.text:
+            await app.want(EditProposal(proposal.id, text))
+
+    app.push_screen(
+        EditScreen(EDIT_TITLES[proposal.kind], proposal.text, "It is shown again before it counts."), replace
+    )
+
+
+def confirm_always(app: "WorkbenchApp", waiting: Waiting) -> None:
+    """Ask whether a kind of proposal shall be let through from now on."""
+    kind = waiting.proposal.kind
+    from agent_workbench.tui.screens.confirm import ConfirmScreen
+
+    async def allow(yes: bool | None) -> None:
+        if yes:
+            await app.want(AllowAlways(kind))
+
+    means = f"Until this session ends, {WHAT_ALWAYS_MEANS[kind]}."
+    app.push_screen(ConfirmScreen(f"Always let each {kind} through?", (means,), app.clock), allow)
+
+
+def confirm_abort(app: "WorkbenchApp") -> None:
+    """Ask whether the task shall be given up."""
+    from agent_workbench.tui.screens.confirm import ConfirmScreen
+
+    run = app.update_shown.state.run if app.update_shown is not None else None
+    task = inert_line(f"{run.task}  {run.definition.description}") if run is not None else "the task"
+    lines = (task, "", "Its workspace goes back to where it began. What was tried stays in the journal.")
+
+    async def abort(yes: bool | None) -> None:
+        if yes:
+            await app.want(AbortTask())
+
+    app.push_screen(ConfirmScreen("Give the task up?", lines, app.clock), abort)
+
+
+def edit_notes(app: "WorkbenchApp", task: TaskId, text: str) -> None:
+    """Let the user write in the notes of a task."""
+    from agent_workbench.tui.screens.edit import EditScreen
+
+    async def keep(written: str | None) -> None:
+        if written is not None and written != text:
+            await app.want(EditScratchpad(task, text, written))
+
+    app.push_screen(EditScreen(f"Scratchpad of {task}", text, "The model reads it with its next step."), keep)

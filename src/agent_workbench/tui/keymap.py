@@ -1,0 +1,161 @@
+"""Every key of the workbench as data; bindings, hints, help and docs/keys.md are made from it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from textual.binding import Binding, BindingType
+
+
+class Scope(StrEnum):
+    """Where a key counts; the words are headings of the help."""
+
+    GATE = "Gate bar"
+    REPLAY = "Replay bar"
+    PLAN = "Plan"
+    STEPS = "Steps"
+    DIFF = "Diff"
+    SCRATCHPAD = "Scratchpad"
+    CODE = "Retrieved code"
+    SCROLL = "Every pane"
+    EVERYWHERE = "Everywhere"
+    ALWAYS = "Also while something is asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key: the action it stands for, the keys as Textual names them, a word for hints, a sentence for the help."""
+
+    scope: Scope
+    action: str
+    keys: str
+    label: str
+    says: str
+
+
+KEYS = (
+    Key(Scope.GATE, "approve", "a", "approve", "Let what waits through, exactly as it is shown."),
+    Key(Scope.GATE, "reject", "r", "reject", "Refuse it; the reason you give goes to the model."),
+    Key(Scope.GATE, "edit", "e", "edit", "Change the diff, command or message; it is shown again before it counts."),
+    Key(Scope.GATE, "skip", "s", "skip", "Go on without these checks, this command or this merge."),
+    Key(Scope.GATE, "always", "A", "always", "Let this kind through by itself until the session ends; never merges."),
+    Key(Scope.GATE, "retry", "t", "try again", "Try again what something outside had stopped."),
+    Key(Scope.GATE, "start", "enter", "start", "Start the next task when nothing runs."),
+    Key(Scope.REPLAY, "forward", "right,l", "next", "One event on."),
+    Key(Scope.REPLAY, "back", "left,h", "back", "One event back."),
+    Key(Scope.REPLAY, "forward_ten", "]", "+10", "Ten events on."),
+    Key(Scope.REPLAY, "back_ten", "[", "−10", "Ten events back."),
+    Key(Scope.REPLAY, "to_start", "home", "start", "To the first event."),
+    Key(Scope.REPLAY, "to_end", "end", "end", "To the last event."),
+    Key(Scope.REPLAY, "play", "space", "play", "Play, or stop playing."),
+    Key(Scope.PLAN, "start_selected", "enter,s", "start", "Start the selected task when nothing runs."),
+    Key(Scope.PLAN, "merge", "m", "merge", "Propose to merge the selected task, when it is done and not merged."),
+    Key(Scope.STEPS, "expand", "enter,space", "expand", "Show all of the selected entry, or fold it."),
+    Key(Scope.STEPS, "expand_all", "o", "expand all", "Show all of every entry, or fold them."),
+    Key(Scope.DIFF, "go_right", "right,l", "right", "See more of long lines."),
+    Key(Scope.DIFF, "go_left", "left,h", "left", "Back towards the beginning of long lines."),
+    Key(Scope.DIFF, "wrap", "w", "wrap", "Wrap long lines, or cut them at the edge."),
+    Key(Scope.DIFF, "next_change", "n", "next change", "To the next hunk or file."),
+    Key(Scope.DIFF, "previous_change", "N", "previous change", "To the hunk or file before."),
+    Key(Scope.SCRATCHPAD, "edit_notes", "enter,i", "edit", "Edit the notes of the task."),
+    Key(Scope.CODE, "expand", "enter,space", "expand", "Show the selected piece of code, or fold it."),
+    Key(Scope.SCROLL, "line_down", "down,j", "down", "One line or entry down."),
+    Key(Scope.SCROLL, "line_up", "up,k", "up", "One line or entry up."),
+    Key(Scope.SCROLL, "page_down", "pagedown,ctrl+f", "page down", "One page down."),
+    Key(Scope.SCROLL, "page_up", "pageup,ctrl+b", "page up", "One page up."),
+    Key(Scope.SCROLL, "to_top", "home,g", "top", "To the beginning."),
+    Key(Scope.SCROLL, "to_bottom", "end,G", "end", "To the end; new steps are followed from there."),
+    Key(Scope.EVERYWHERE, "focus_plan", "1", "plan", "To the plan."),
+    Key(Scope.EVERYWHERE, "focus_steps", "2", "steps", "To the steps."),
+    Key(Scope.EVERYWHERE, "focus_diff", "3", "diff", "To the diff."),
+    Key(Scope.EVERYWHERE, "focus_scratchpad", "4", "notes", "To the scratchpad."),
+    Key(Scope.EVERYWHERE, "focus_code", "5", "code", "To the retrieved code."),
+    Key(Scope.EVERYWHERE, "focus_bar", "0,escape", "gate", "Back to the bar; only there something is approved."),
+    Key(Scope.EVERYWHERE, "focus_following", "tab", "next pane", "To the next pane."),
+    Key(Scope.EVERYWHERE, "focus_preceding", "shift+tab", "previous pane", "To the pane before."),
+    Key(Scope.EVERYWHERE, "zoom", "z", "zoom", "Give the pane all the room, or give it back."),
+    Key(Scope.EVERYWHERE, "abort", "X", "abort", "Give the task up and roll back; asks first, keeps what was tried."),
+    Key(Scope.EVERYWHERE, "help", "?", "help", "This list, the focused pane first."),
+    Key(Scope.EVERYWHERE, "leave", "q", "leave", "Leave; the session is kept and can be taken up again."),
+    Key(Scope.ALWAYS, "leave_anyway", "ctrl+q", "leave", "Leave, also from a dialogue."),
+    Key(Scope.ALWAYS, "interrupt", "ctrl+c", "leave", "The same; while a text is edited it copies."),
+    Key(Scope.ALWAYS, "palette", "ctrl+p", "palette", "Find any of these by its name."),
+)  # fmt: skip
+PRIORITY = frozenset({Scope.ALWAYS})
+NAMES = {
+    "enter": "Enter",
+    "space": "Space",
+    "escape": "Esc",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "pagedown": "PgDn",
+    "pageup": "PgUp",
+    "home": "Home",
+    "end": "End",
+    "tab": "Tab",
+    "shift+tab": "Shift-Tab",
+}
+
+
+def binding_id(key: Key) -> str:
+    """Return the name under which a key can be moved (`ui.keys` in `.agent.yml`)."""
+    shared = sum(each.action == key.action for each in KEYS) > 1
+    return f"{key.scope.name.lower()}_{key.action}" if shared else key.action
+
+
+def bindings(*scopes: Scope) -> list[BindingType]:
+    """Return the bindings of these scopes, for the `BINDINGS` of a widget, screen or app."""
+    return [
+        Binding(key.keys, key.action, key.label, show=False, priority=key.scope in PRIORITY, id=binding_id(key))
+        for key in KEYS
+        if key.scope in scopes
+    ]
+
+
+def key_name(key: str) -> str:
+    """Return how a key is written for people."""
+    if key.startswith("ctrl+"):
+        return f"Ctrl-{key.removeprefix('ctrl+').upper()}"
+    return NAMES.get(key, key)
+
+
+class Keymap:
+    """The keys as they are with what the user moved."""
+
+    def __init__(self, moved: Mapping[str, str]) -> None:
+        known = {binding_id(key) for key in KEYS}
+        self.moved = {name: keys for name, keys in moved.items() if name in known and keys.strip()}
+        self.unknown = tuple(name for name in moved if name not in known)
+
+    def names(self, key: Key) -> tuple[str, ...]:
+        """Return the keys of an action as people write them."""
+        keys = self.moved.get(binding_id(key), key.keys)
+        return tuple(key_name(each.strip()) for each in keys.split(",") if each.strip())
+
+    def first(self, scope: Scope, action: str) -> str:
+        """Return the first key of an action, for a hint."""
+        key = next(each for each in KEYS if each.scope is scope and each.action == action)
+        return self.names(key)[0]
+
+    def sections(self, focused: Iterable[Scope] = ()) -> list[tuple[Scope, list[Key]]]:
+        """Return all keys by scope, those of the focused place first."""
+        first = list(focused)
+        scopes = [*first, *(scope for scope in Scope if scope not in first)]
+        return [(scope, [key for key in KEYS if key.scope is scope]) for scope in scopes]
+
+
+def keys_document(keymap: Keymap) -> str:
+    """Return docs/keys.md."""
+    lines = ["# Keys", "", "Made from `tui/keymap.py`; do not edit by hand.", ""]
+    lines += ["Move a key by its name in `.agent.yml`: `ui: {keys: {approve: f2}}`.", ""]
+    for scope, keys in keymap.sections():
+        lines += [f"## {scope}", "", "| key | what it does | name |", "| --- | --- | --- |"]
+        lines += [f"| {_cell(keymap.names(key))} | {key.says} | `{binding_id(key)}` |" for key in keys]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _cell(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

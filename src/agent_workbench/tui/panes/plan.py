@@ -1,0 +1,85 @@
+"""The plan: which tasks there are and how they stand; from here one is started or merged."""
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.views.plan import PlanView, TaskRow
+from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.widgets.entry_list import EntryList
+
+
+class PlanPane(EntryList):
+    """Shows a `PlanView`; posts what is to be started or merged, and which task is selected."""
+
+    BINDINGS = bindings(Scope.PLAN, Scope.SCROLL)
+    scope = Scope.PLAN
+    label_cells = 2
+
+    @dataclass
+    class StartWanted(Message):
+        """The user wants this task to be started."""
+
+        task: TaskId
+
+    @dataclass
+    class MergeWanted(Message):
+        """The user wants this task to be merged."""
+
+        task: TaskId
+
+    @dataclass
+    class TaskSelected(Message):
+        """Another task is selected."""
+
+        task: TaskId
+
+    def __init__(self) -> None:
+        super().__init__(id="plan")
+        self._view = PlanView("Plan", (), "", busy=False)
+        self._detailed = False
+
+    def show(self, view: PlanView) -> None:
+        """Show the plan as it is now."""
+        first = not self._view.rows
+        self._view = view
+        self.show_title(f"1 {view.title}")
+        self._show_rows()
+        if first and view.rows:
+            running = next((number for number, row in enumerate(view.rows) if row.running), None)
+            self.select(running if running is not None else _first_open(view.rows))
+
+    def show_details(self, *, detailed: bool) -> None:
+        """Show all that is known of each task, or a short form."""
+        self._detailed = detailed
+        self._show_rows()
+
+    def _show_rows(self) -> None:
+        entries = tuple(row.long if self._detailed else row.short for row in self._view.rows)
+        self.show_entries(entries, empty=self._view.empty)
+
+    def selection_changed(self) -> None:
+        row = self._selected_row()
+        if row is not None:
+            self.post_message(self.TaskSelected(row.id))
+
+    def action_start_selected(self) -> None:
+        row = self._selected_row()
+        if row is not None:
+            self.post_message(self.StartWanted(row.id))
+
+    def action_merge(self) -> None:
+        row = self._selected_row()
+        if row is not None:
+            self.post_message(self.MergeWanted(row.id))
+
+    def action_expand(self) -> None:
+        """A click on the selected task does nothing: starting one takes a key."""
+
+    def _selected_row(self) -> TaskRow | None:
+        return self._view.rows[self.cursor] if 0 <= self.cursor < len(self._view.rows) else None
+
+
+def _first_open(rows: tuple[TaskRow, ...]) -> int:
+    return next((number for number, row in enumerate(rows) if row.open), 0)

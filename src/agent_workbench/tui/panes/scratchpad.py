@@ -1,0 +1,50 @@
+"""The scratchpad: the notes of the task, which the model and the user write."""
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.views.scratchpad import ScratchpadView
+from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.widgets.entry_list import EntryList
+
+
+class ScratchpadPane(EntryList):
+    """Shows a `ScratchpadView`; posts that it is to be edited."""
+
+    BINDINGS = bindings(Scope.SCRATCHPAD, Scope.SCROLL)
+    scope = Scope.SCRATCHPAD
+
+    @dataclass
+    class EditWanted(Message):
+        """The user wants to write in the notes of a task, which read `text` now."""
+
+        task: TaskId
+        text: str
+
+    def __init__(self) -> None:
+        super().__init__(id="scratchpad")
+        self._view: ScratchpadView | None = None
+
+    def show(self, view: ScratchpadView) -> None:
+        """Show the notes as they are now."""
+        self._view = view
+        self.show_title(f"4 {view.title}")
+        self.show_entries(view.entries, empty=view.empty)
+
+    def action_edit_notes(self) -> None:
+        if self._view is not None and self._view.task is not None:
+            self.post_message(self.EditWanted(self._view.task, self._view.text))
+
+    def action_expand(self) -> None:
+        """Nothing is folded here."""
+
+    def action_line_down(self) -> None:
+        self.scroll_relative(y=1, animate=False)
+
+    def action_line_up(self) -> None:
+        self.scroll_relative(y=-1, animate=False)
+
+    def select(self, number: int) -> None:
+        """Notes are read, not selected."""

@@ -1,0 +1,22 @@
+"""The steps: what the model thought, did and was told, growing at its end."""
+
+from agent_workbench.core.views.steps import StepsView
+from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.widgets.entry_list import EntryList
+
+
+class StepsPane(EntryList):
+    """Shows a `StepsView`; its end is followed while the user is there."""
+
+    BINDINGS = bindings(Scope.STEPS, Scope.SCROLL)
+    scope = Scope.STEPS
+    label_cells = 12
+    follows = True
+
+    def __init__(self) -> None:
+        super().__init__(id="steps")
+
+    def show(self, view: StepsView) -> None:
+        """Show the transcript and what is not settled yet."""
+        self.show_title(f"2 {view.title}")
+        self.show_entries(view.transcript.entries, view.unsettled, empty=view.empty)

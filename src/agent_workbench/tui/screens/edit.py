@@ -1,0 +1,31 @@
+"""A text that is edited: a diff, a command, a commit message, notes."""
+
+from collections.abc import Iterable
+
+from textual.binding import Binding
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from agent_workbench.tui.screens.dialogue import Dialogue
+
+
+class EditScreen(Dialogue[str | None]):
+    """Returns the text as it was saved, None when it was cancelled."""
+
+    BINDINGS = [
+        Binding("ctrl+s", "save", "save", priority=True),
+        Binding("escape", "cancel", "cancel", priority=True),
+    ]
+
+    def __init__(self, title: str, text: str, remark: str) -> None:
+        super().__init__(title, f"Ctrl-S saves   Esc discards   {remark}", id="edit")
+        self._text = text
+
+    def body(self) -> Iterable[Widget]:
+        return (TextArea(self._text, soft_wrap=False, show_line_numbers=True, tab_behavior="indent", compact=True),)
+
+    def action_save(self) -> None:
+        self.dismiss(self.query_one(TextArea).text)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)

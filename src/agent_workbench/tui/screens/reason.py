@@ -1,0 +1,27 @@
+"""Why a proposal is rejected, in one line."""
+
+from collections.abc import Iterable
+
+from textual.binding import Binding
+from textual.widget import Widget
+from textual.widgets import Input
+
+from agent_workbench.tui.screens.dialogue import Dialogue
+
+
+class ReasonScreen(Dialogue[str | None]):
+    """Returns the line (maybe empty), None when it was cancelled."""
+
+    BINDINGS = [Binding("escape", "cancel", "cancel")]
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title, "Enter rejects and tells the model   Esc back to the gate", id="reason")
+
+    def body(self) -> Iterable[Widget]:
+        return (Input(placeholder="why, in a line; the model reads it", max_length=2000, compact=True),)
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        self.dismiss(message.value)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)

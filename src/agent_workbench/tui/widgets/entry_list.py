@@ -1,0 +1,173 @@
+"""A pane of entries that can be selected and expanded; entries that come are added, those that stand are left alone."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from textual import events
+
+from agent_workbench.core.views.tones import Block, Entry, Tone
+from agent_workbench.tui.widgets.row_list import RowList
+from agent_workbench.tui.widgets.rows import Row, entry_rows
+
+
+class EntryList(RowList):
+    """Shows entries, one of them selected (`cursor`, -1: none)."""
+
+    label_cells = 0
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.entries: Sequence[Entry] = ()
+        self._unsettled: tuple[Entry, ...] = ()
+        self._starts: list[int] = []
+        self._settled_rows = 0
+        self._expanded: set[str] = set()
+        self._all_expanded = False
+        self._empty = ""
+
+    def show_entries(self, entries: Sequence[Entry], unsettled: tuple[Entry, ...] = (), *, empty: str = "") -> None:
+        """Show `entries`, then those that may still change. What goes on from before is not laid out again."""
+        old, self.entries, before = self.entries, entries, (self._unsettled, self._empty)
+        self._unsettled, self._empty = unsettled, empty
+        same = entries is old or entries == old
+        if same and before == (unsettled, empty):
+            return
+        self.cursor = min(self.cursor, len(entries) - 1)
+        goes_on = bool(old) and len(entries) >= len(old) and entries[len(old) - 1] is old[-1] and entries[0] is old[0]
+        if (same or goes_on) and self._laid_out_width:
+            del self.rows[self._settled_rows :]
+            self._add(range(len(self._starts), len(entries)), self._laid_out_width)
+            self.rows_changed()
+        else:
+            self.lay_out_again()
+
+    def lay_out(self, width: int) -> None:
+        self.rows, self._starts, self._settled_rows = [], [], 0
+        self._add(range(len(self.entries)), width)
+
+    def _add(self, numbers: Iterable[int], width: int) -> None:
+        for number in numbers:
+            self._starts.append(len(self.rows))
+            self.rows += self.rows_of(number, self.entries[number], width)
+        self._settled_rows = len(self.rows)
+        for entry in self._unsettled:
+            self.rows += entry_rows(entry, len(self.entries), width, self.label_cells, expanded=True)
+        if not self.rows and self._empty:
+            self.rows += entry_rows(Entry("", (Block(self._empty, Tone.DIM),)), -1, width, 0, expanded=True)
+
+    def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
+        """Return the rows of an entry."""
+        return entry_rows(entry, number, width, self.label_cells, expanded=self.is_expanded(entry))
+
+    def is_expanded(self, entry: Entry) -> bool:
+        """Return whether an entry is shown in full."""
+        return self._all_expanded != (entry.key in self._expanded)
+
+    @property
+    def selected(self) -> Entry | None:
+        """The selected entry."""
+        return self.entries[self.cursor] if 0 <= self.cursor < len(self.entries) else None
+
+    def select(self, number: int) -> None:
+        """Select an entry and bring it into view."""
+        if not self.entries:
+            return
+        self.cursor = max(0, min(number, len(self.entries) - 1))
+        first, end = self._place(self.cursor)
+        top, height = self.scroll_offset.y, self.room.height
+        if first < top:
+            self.scroll_to(y=first, animate=False)
+        elif end > top + height:
+            self.scroll_to(y=min(first, end - height), animate=False)
+        self.refresh()
+        self.selection_changed()
+
+    def selection_changed(self) -> None:
+        """Hear that another entry is selected."""
+
+    def _place(self, number: int) -> tuple[int, int]:
+        end = self._starts[number + 1] if number + 1 < len(self._starts) else self._settled_rows
+        return self._starts[number], end
+
+    def action_line_down(self) -> None:
+        """Select the next entry; one that is taller than the pane is gone through line by line first."""
+        if not self.entries:
+            return
+        if self.cursor < 0:
+            self.select(self._at(self.scroll_offset.y))
+        elif self._place(self.cursor)[1] > self.scroll_offset.y + self.room.height:
+            self.scroll_relative(y=1, animate=False)
+        elif self.cursor + 1 < len(self.entries):
+            self.select(self.cursor + 1)
+        else:
+            self.action_to_bottom_row()
+
+    def action_line_up(self) -> None:
+        if not self.entries:
+            return
+        if self.cursor < 0:
+            self.select(self._at(self.scroll_offset.y + self.room.height - 1))
+        elif self._place(self.cursor)[0] < self.scroll_offset.y:
+            self.scroll_relative(y=-1, animate=False)
+        else:
+            self.select(self.cursor - 1)
+
+    def action_page_down(self) -> None:
+        super().action_page_down()
+        self._follow_scroll()
+
+    def action_page_up(self) -> None:
+        super().action_page_up()
+        self._follow_scroll()
+
+    def action_to_top(self) -> None:
+        self.select(0)
+        self.scroll_to(y=0, animate=False)
+
+    def action_to_bottom(self) -> None:
+        self.select(len(self.entries) - 1)
+        self.action_to_bottom_row()
+
+    def action_to_bottom_row(self) -> None:
+        """Scroll to the very end."""
+        super().action_to_bottom()
+
+    def action_expand(self) -> None:
+        if self.cursor < 0:
+            self.select(self._at(self.scroll_offset.y))
+        entry = self.selected
+        if entry is not None:
+            self._expanded ^= {entry.key}
+            self.lay_out_again()
+            self.select(self.cursor)
+
+    def action_expand_all(self) -> None:
+        self._all_expanded = not self._all_expanded
+        self._expanded.clear()
+        self.lay_out_again()
+        if self.cursor >= 0:
+            self.select(self.cursor)
+
+    def on_click(self, event: events.Click) -> None:
+        """Select what was clicked; a click on what is selected expands it."""
+        offset = event.get_content_offset(self)
+        if offset is None or not self.entries:
+            return
+        row = offset.y + self.scroll_offset.y
+        if row >= len(self.rows) or not 0 <= self.rows[row].item < len(self.entries):
+            return
+        if self.rows[row].item == self.cursor:
+            self.action_expand()
+        else:
+            self.select(self.rows[row].item)
+
+    def _at(self, row: int) -> int:
+        return max(0, min(bisect_right(self._starts, row) - 1, len(self.entries) - 1))
+
+    def _follow_scroll(self) -> None:
+        if self.cursor >= 0 and self.entries:
+            top = self.scroll_offset.y
+            lowest, highest = self._at(top), self._at(top + self.room.height - 1)
+            self.cursor = max(lowest, min(self.cursor, highest))
+            self.refresh()
+            self.selection_changed()

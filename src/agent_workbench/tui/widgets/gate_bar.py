@@ -1,0 +1,177 @@
+"""The gate: what waits and which keys answer, what is being done, what went wrong, what can be started."""
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.intents import ApproveProposal, Intent, RetryTrouble, SkipProposal, StartTask
+from agent_workbench.core.ports import Clock
+from agent_workbench.core.views.gate import GateAct, GateMode, GateView, Waiting
+from agent_workbench.core.views.tones import Tone
+from agent_workbench.tui.keymap import Keymap, Scope, bindings
+from agent_workbench.tui.readiness import Readiness, queued_seconds
+from agent_workbench.tui.widgets.bar import Bar
+from agent_workbench.tui.widgets.hints import Hint
+from agent_workbench.tui.widgets.rows import Span
+
+SCOPES = {GateAct.ABORT: Scope.EVERYWHERE}
+MODE_CLASSES = {f"-{mode}": mode for mode in GateMode}
+
+
+class GateBar(Bar):
+    """Shows a `GateView` and is the only place from which something is approved."""
+
+    BINDINGS = bindings(Scope.GATE, Scope.SCROLL)
+    scope = Scope.GATE
+
+    @dataclass
+    class Decided(Message):
+        """The user wants this to be done."""
+
+        intent: Intent
+
+    @dataclass
+    class ReasonWanted(Message):
+        """The user rejects what waits and is to be asked why."""
+
+        waiting: Waiting
+
+    @dataclass
+    class EditWanted(Message):
+        """The user wants to change what waits."""
+
+        waiting: Waiting
+
+    @dataclass
+    class AlwaysWanted(Message):
+        """The user wants to let this kind through from now on."""
+
+        waiting: Waiting
+
+    class MoreWanted(Message):
+        """Not all of what waits was on screen: show what is missing."""
+
+    def __init__(self, clock: Clock, keymap: Keymap) -> None:
+        super().__init__(id="gate")
+        self._readiness = Readiness(clock)
+        self._keymap = keymap
+        self._view = GateView(GateMode.STARTING, "starting")
+        self._unseen = 0
+        self._answered = ""
+        self._note = ""
+
+    def show(self, view: GateView) -> None:
+        """Show what is at the gate now."""
+        if view == self._view:
+            return
+        if view.waiting != self._view.waiting:
+            self.remark = ""
+        self._view = view
+        for name, mode in MODE_CLASSES.items():
+            self.set_class(mode is view.mode, name)
+        self.refresh()
+
+    def show_unseen(self, unseen: int) -> None:
+        """Say how many lines of what waits were not on screen yet."""
+        self._unseen = unseen
+        self.refresh()
+
+    def painted(self) -> None:
+        if self._view.waiting is not None and self.screen.is_current:
+            self._readiness.painted(self._view.waiting.key)
+
+    def badge(self) -> str:
+        return self._view.word
+
+    def headline(self) -> tuple[list[Span], list[Span]]:
+        view = self._view
+        if self._unseen and GateAct.APPROVE in view.acts:
+            many = f"{self._unseen} line{'' if self._unseen == 1 else 's'} not shown yet"
+            return [(view.text, Tone.STRONG)], [(f"{view.more}  ", Tone.DIM), (many, Tone.WARN)]
+        return [(view.text, Tone.STRONG)], [(view.more, Tone.DIM)]
+
+    def hints(self) -> list[Hint]:
+        named = [self._hint(act) for act in self._view.acts]
+        return [*named, *self._general_hints()]
+
+    def _hint(self, act: GateAct) -> Hint:
+        key = self._keymap.first(SCOPES.get(act, Scope.GATE), act)
+        if act is GateAct.ABORT:
+            return Hint(key, "abort", "screen.abort")
+        label = {GateAct.RETRY: "try again", GateAct.START: f"start {self._view.task}"}.get(act, str(act))
+        return Hint(key, label, act) if self.has_focus else Hint(f"{self._gate_key} {key}", label, act)
+
+    @property
+    def _gate_key(self) -> str:
+        return self._keymap.first(Scope.EVERYWHERE, "focus_bar")
+
+    def _general_hints(self) -> list[Hint]:
+        wanted = (("zoom", "zoom"), ("help", "help"), ("leave", "leave"))
+        return [Hint(self._keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    def action_approve(self) -> None:
+        """Let what waits through, if it is known to have been seen; else say what is missing."""
+        waiting = self._answerable(GateAct.APPROVE)
+        if waiting is None:
+            return
+        if not self.has_focus:
+            self.remark_on(f"the gate is not focused: {self._gate_key}, then again")
+        elif not self._readiness.ready(waiting.key, self._queued()):
+            self.remark_on("too quick: this has only just appeared")
+        elif self._unseen:
+            self._readiness.begin_again()
+            self.post_message(self.MoreWanted())
+        else:
+            self._answer(waiting, ApproveProposal(ProposalId(waiting.proposal.id), waiting.sha))
+
+    def action_reject(self) -> None:
+        if waiting := self._answerable(GateAct.REJECT):
+            self.post_message(self.ReasonWanted(waiting))
+
+    def action_edit(self) -> None:
+        if waiting := self._answerable(GateAct.EDIT):
+            self.post_message(self.EditWanted(waiting))
+
+    def action_always(self) -> None:
+        if waiting := self._answerable(GateAct.ALWAYS):
+            self.post_message(self.AlwaysWanted(waiting))
+
+    def action_skip(self) -> None:
+        waiting = self._answerable(GateAct.SKIP)
+        if waiting is None:
+            return
+        if self._readiness.ready(waiting.key, self._queued()):
+            self._answer(waiting, SkipProposal(waiting.proposal.id))
+        else:
+            self.remark_on("too quick: this has only just appeared")
+
+    def action_retry(self) -> None:
+        if GateAct.RETRY in self._view.acts:
+            self.post_message(self.Decided(RetryTrouble()))
+
+    def action_start(self) -> None:
+        if GateAct.START in self._view.acts:
+            self.post_message(self.Decided(StartTask(TaskId(self._view.task) if self._view.task else None)))
+
+    def _answerable(self, act: GateAct) -> Waiting | None:
+        """Return what waits, if `act` can be done about it and it was not answered already."""
+        waiting = self._view.waiting
+        if waiting is None or act not in self._view.acts:
+            if self._view.mode is GateMode.WAITING and self._view.acts:
+                self.remark_on(f"{act} does not fit what waits")
+            return None
+        return None if waiting.key == self._answered else waiting
+
+    def _answer(self, waiting: Waiting, intent: Intent) -> None:
+        self._answered = waiting.key
+        self.post_message(self.Decided(intent))
+
+    def _queued(self) -> float:
+        return 0.0 if self.pressed_at is None else queued_seconds(self.pressed_at)

@@ -1,0 +1,44 @@
+"""Key hints: a key, a word, and where they stand, so that they can be clicked."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+GAP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A key as people write it, what it does in a word, and the action."""
+
+    key: str
+    label: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedHint:
+    """A hint from cell `start` to before cell `end`."""
+
+    hint: Hint
+    start: int
+    end: int
+
+
+def place_hints(hints: Iterable[Hint], start: int, width: int) -> list[PlacedHint]:
+    """Return the hints side by side from `start`, as many as fit into `width` cells."""
+    placed: list[PlacedHint] = []
+    at = start
+    for hint in hints:
+        end = at + cell_len(hint.key) + 1 + cell_len(hint.label)
+        if end > width:
+            break
+        placed.append(PlacedHint(hint, at, end))
+        at = end + GAP
+    return placed
+
+
+def hint_at(placed: Sequence[PlacedHint], cell: int) -> Hint | None:
+    """Return the hint that stands at a cell, if there is one."""
+    return next((each.hint for each in placed if each.start <= cell < each.end), None)

@@ -1,0 +1,122 @@
+"""A pane of rows that are drawn one by one: as quick with fifty thousand as with five."""
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.content import Content
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from agent_workbench.core.views.tones import Tone
+from agent_workbench.tui.widgets.rows import Row
+
+WIDTH_UNSEEN = 80
+
+
+class RowList(ScrollView, can_focus=True):
+    """Shows rows; subclasses lay them out for a width in `lay_out`. `follows`: new rows are followed from the end."""
+
+    COMPONENT_CLASSES = {*(f"tone--{tone}" for tone in Tone), "row--cursor", "row--cursor-blurred"}
+    follows = False
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.rows: list[Row] = []
+        self.cursor = -1
+        self._laid_out_width = 0
+        self._at_end = True
+
+    @property
+    def room(self) -> Size:
+        """The cells that rows have."""
+        return self.scrollable_content_region.size
+
+    def show_title(self, title: str) -> None:
+        """Write the pane's title as plain text."""
+        content = Content(title)
+        if self._border_title != content:
+            self.border_title = content
+
+    def lay_out(self, width: int) -> None:
+        """Make `self.rows` anew for `width` cells."""
+        raise NotImplementedError
+
+    def lay_out_again(self) -> None:
+        """Make the rows anew for the width there is; a pane that is not on screen keeps its last one."""
+        self._laid_out_width = self.room.width or self._laid_out_width or WIDTH_UNSEEN
+        self.lay_out(self._laid_out_width)
+        self.rows_changed()
+
+    def rows_changed(self) -> None:
+        """Fit the scrolling to the rows, and follow their end if they are followed."""
+        wide = max((row.cells for row in self.rows), default=0) if self.styles.overflow_x == "auto" else 0
+        followed = self.follows and self._at_end
+        self.virtual_size = Size(max(wide, self._laid_out_width), len(self.rows))
+        if followed:
+            self.scroll_to(y=max(0, len(self.rows) - self.room.height), animate=False)
+            self._at_end = True
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Lay out for another width; stay at the end if that is where we were."""
+        if self.room.width not in (0, self._laid_out_width):
+            self.lay_out_again()
+        elif self.follows and self._at_end:
+            self.scroll_to(y=max(0, len(self.rows) - self.room.height), animate=False)
+
+    def on_show(self) -> None:
+        """Catch up with the room there is now."""
+        self.on_resize()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._at_end = new_value >= len(self.rows) - self.room.height
+
+    def row_shown(self, row: Row) -> None:
+        """Hear that a row is being drawn."""
+
+    def render_line(self, y: int) -> Strip:
+        """Return one line of the pane."""
+        x, top = self.scroll_offset
+        width = self.room.width
+        number = top + y
+        base = self.rich_style
+        if not 0 <= number < len(self.rows):
+            return Strip.blank(width, base)
+        row = self.rows[number]
+        self.row_shown(row)
+        if row.item >= 0 and row.item == self.cursor:
+            base += self.get_component_rich_style(
+                "row--cursor" if self.has_focus else "row--cursor-blurred", partial=True
+            )
+        fill = base if row.fill is None else base + self._style(row.fill)
+        strip = Strip([Segment(text, fill + self._style(tone)) for text, tone in row.spans])
+        cells = strip.cell_length
+        shown = strip.crop_extend(x, x + width, fill)
+        if cells > x + width:
+            mark = Strip([Segment("›", fill + self._style(Tone.KEY))])
+            shown = Strip.join([shown.crop(0, width - 1), mark])
+        return shown
+
+    def _style(self, tone: Tone | Style) -> Style:
+        if isinstance(tone, Style):
+            return tone
+        return self.get_component_rich_style(f"tone--{tone}", partial=True)
+
+    def action_line_down(self) -> None:
+        self.scroll_relative(y=1, animate=False)
+
+    def action_line_up(self) -> None:
+        self.scroll_relative(y=-1, animate=False)
+
+    def action_page_down(self) -> None:
+        self.scroll_relative(y=max(1, self.room.height - 1), animate=False)
+
+    def action_page_up(self) -> None:
+        self.scroll_relative(y=-max(1, self.room.height - 1), animate=False)
+
+    def action_to_top(self) -> None:
+        self.scroll_to(y=0, animate=False)
+
+    def action_to_bottom(self) -> None:
+        self.scroll_to(y=max(0, len(self.rows) - self.room.height), animate=False)

@@ -1,0 +1,90 @@
+"""Rows of a pane: text wrapped to a width, in tones, ready to be drawn one by one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.style import Style
+
+from agent_workbench.core.views.tones import Block, Entry, Tone
+
+Span = tuple[str, Tone | Style]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its spans, the entry it belongs to, and the tone behind it to the edge.
+
+    For what has to be seen in full: `source` is the number of the line it shows (-1: of no matter), from cell `start`.
+    `gutter` cells stand before the text.
+    """
+
+    spans: tuple[Span, ...]
+    item: int = -1
+    fill: Tone | None = None
+    source: int = -1
+    start: int = 0
+    gutter: int = 0
+
+    @property
+    def cells(self) -> int:
+        """Its width."""
+        return sum(cell_len(text) for text, _ in self.spans)
+
+
+def wrap(line: str, width: int) -> Iterator[str]:
+    """Yield `line` in pieces of at most `width` cells, broken after words where it can be; nothing is left out."""
+    rest = line
+    while cell_len(rest) > width:
+        fits = _fitting(rest, width)
+        space = rest.rfind(" ", 1, fits + 1)
+        cut = space + 1 if space > fits // 3 else fits
+        yield rest[:cut].rstrip(" ") if cut > fits else rest[:cut]
+        rest = rest[cut:]
+    yield rest
+
+
+def _fitting(text: str, width: int) -> int:
+    """Return how many characters fit, at least one."""
+    if text[: width + 1].isascii():
+        return max(1, width)
+    cells = 0
+    for number, char in enumerate(text):
+        cells += cell_len(char)
+        if cells > width:
+            return max(1, number)
+    return len(text)
+
+
+def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
+    """Yield the rows of an entry; folded blocks say how many lines they hold back."""
+    for block in entry.blocks:
+        if block.space_before and item > 0:
+            yield Row((("", Tone.PLAIN),), item)
+        yield from block_rows(block, item, width, label_cells, expanded=expanded)
+
+
+def block_rows(block: Block, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
+    """Yield the rows of a block: its label beside the first one."""
+    room = max(8, width - label_cells)
+    pieces = [piece for line in block.text.split("\n") for piece in wrap(line, room)]
+    held_back = 0
+    if block.fold_lines and not expanded and len(pieces) > block.fold_lines + 1:
+        held_back = len(pieces) - block.fold_lines
+        pieces = pieces[-block.fold_lines :] if block.fold_end else pieces[: block.fold_lines]
+    more = Row(((" " * label_cells, Tone.DIM), (f"… {held_back} lines more", Tone.KEY)), item)
+    if held_back and block.fold_end:
+        yield more
+    for number, piece in enumerate(pieces):
+        yield _row(block, item, piece, width, label_cells, first=number == 0)
+    if held_back and not block.fold_end:
+        yield more
+
+
+def _row(block: Block, item: int, piece: str, width: int, label_cells: int, *, first: bool) -> Row:
+    if block.rule:
+        line = "─" * max(0, width - cell_len(piece) - 1)
+        return Row(((f"{piece} ", block.tone), (line, Tone.RULE)), item)
+    label = block.label if first else ""
+    gutter = f"{label:<{label_cells - 1}} " if label_cells else ""
+    return Row(((gutter, block.label_tone), (piece, block.tone)), item)

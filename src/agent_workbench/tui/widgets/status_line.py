@@ -1,0 +1,54 @@
+"""The status line: as many figures of the moment as there is room for, the important ones first."""
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agent_workbench.core.views.status import Figure, StatusView
+from agent_workbench.core.views.tones import Tone
+
+SEPARATOR = " │ "
+
+
+class StatusLine(Widget):
+    """Shows a `StatusView` in one line."""
+
+    COMPONENT_CLASSES = {f"tone--{tone}" for tone in Tone}
+
+    def __init__(self) -> None:
+        super().__init__(id="status")
+        self._view = StatusView(())
+
+    def show(self, view: StatusView) -> None:
+        """Show the figures as they are now."""
+        if view != self._view:
+            self._view = view
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Return the line."""
+        width = self.size.width
+        if y > 0:
+            return Strip.blank(width, self.rich_style)
+        segments = [Segment(" ", self.rich_style)]
+        for number, figure in enumerate(fitting(self._view.figures, width - 2)):
+            if number:
+                segments.append(self._segment(SEPARATOR, Tone.RULE))
+            segments.append(self._segment(figure.text, figure.tone))
+        return Strip(segments).adjust_cell_length(width, self.rich_style)
+
+    def _segment(self, text: str, tone: Tone) -> Segment:
+        return Segment(text, self.rich_style + self.get_component_rich_style(f"tone--{tone}", partial=True))
+
+
+def fitting(figures: tuple[Figure, ...], width: int) -> list[Figure]:
+    """Return the figures that fit, in their order; what matters least is left out first."""
+    kept = list(figures)
+    while kept and _cells(kept) > width:
+        kept.remove(max(kept, key=lambda figure: figure.rank))
+    return kept
+
+
+def _cells(figures: list[Figure]) -> int:
+    return sum(cell_len(figure.text) for figure in figures) + len(SEPARATOR) * max(0, len(figures) - 1)

@@ -1,0 +1,272 @@
+"""Realistic events of a small task, in pieces that a test puts together."""
+
+from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionResult,
+    ActionStarted,
+    Author,
+    CodeRetrieved,
+    Event,
+    ModelAnswered,
+    ModelObserved,
+    PatchApplied,
+    PlanRead,
+    PromptBuilt,
+    PromptPart,
+    ReflexionNoted,
+    ScratchpadChanged,
+    SessionConfigured,
+    SessionStarted,
+    TaskCommitted,
+    TaskFinished,
+    TaskStarted,
+    TaskStatusChanged,
+    TestsFinished,
+)
+from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
+from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.core.plan import Budget, Owner, Plan, Scope, Task, TaskStatus
+from agent_workbench.core.proposals import COMMIT, MERGE, Proposal, Verdict
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits
+from agent_workbench.core.workspace import SandboxFacts, WorkspaceFacts
+
+SESSION = SessionId("20261120T101500-ab2cde")
+T1, T2, T3 = TaskId("T-1"), TaskId("T-2"), TaskId("T-3")
+COMMIT_ID = CommitId("4f0c9d2e8b7a6c5d4e3f2a1b0c9d8e7f6a5b4c3d")
+BASE = CommitId("9e107d9d372bb6826bd81d3542a419d6e2f7a1c0")
+PYTEST = "python -m pytest -q tests/test_cart.py"
+
+TASK_1 = Task(
+    T1,
+    "Make the cart's total count quantities",
+    goal="The failing test in tests/test_cart.py passes.",
+    suggested_approach="Look at total() first.",
+    accept_tests=(PYTEST,),
+    budget=Budget(tokens=40_000, minutes=20),
+    scope=Scope(("shop/**", "tests/**")),
+    status=TaskStatus.PENDING,
+)
+TASK_2 = Task(
+    T2,
+    "Give the cart a discount in percent",
+    goal="discounted(cents, percent) stands in shop/cart.py, with tests.",
+    accept_tests=("python -m pytest -q tests/test_discount.py", PYTEST),
+    depends_on=(T1,),
+)
+TASK_3 = Task(T3, "Decide how prices are rounded", owner=Owner.HUMAN)
+PLAN = Plan((TASK_1, TASK_2, TASK_3), "A cart that adds up, and gives discounts")
+
+WRONG = """\
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -14,4 +14,4 @@ class Line:
+ 
+ def total(lines: list[Line]) -> int:
+     \"\"\"Return the price of all lines in cents.\"\"\"
+-    return sum(line.cents for line in lines)
++    return sum(line.cents + line.quantity for line in lines)
+"""
+RIGHT = WRONG.replace("+    return sum(line.cents + ", "+    return sum(line.cents * ")
+CART = '''\
+def total(lines: list[Line]) -> int:
+    """Return the price of all lines in cents."""
+    return sum(line.cents for line in lines)
+'''
+TEST = '''\
+def test_the_quantity_counts():
+    assert total([Line("pen", 3, 120), Line("pad", 1, 450)]) == 810
+'''
+FAILURE = """\
+..F                                                                      [100%]
+=================================== FAILURES ===================================
+___________________________ test_the_quantity_counts ___________________________
+
+    def test_the_quantity_counts():
+>       assert total([Line("pen", 3, 120), Line("pad", 1, 450)]) == 810
+E       AssertionError: assert 570 == 810
+
+tests/test_cart.py:13: AssertionError
+=========================== short test summary info ============================
+FAILED tests/test_cart.py::test_the_quantity_counts - AssertionError: assert 570 == 810
+1 failed, 2 passed in 0.02s"""
+
+
+def opening(*, scripted: bool = True, sandbox: bool = True) -> tuple[Event, ...]:
+    """Return the events with which a session begins, up to the plan."""
+    return (
+        SessionStarted(SESSION, "/home/mia/shop", BASE, "0.1.0"),
+        SessionConfigured(
+            Approvals(read=Approval.AUTO),
+            Limits(),
+            ("read_file", "write_diff", "run_tests", "finish"),
+            "pytest -q",
+            "",
+            2048,
+            600.0,
+            SandboxFacts("bwrap" if sandbox else "none", holds=sandbox, network=False),
+        ),
+        ModelObserved(ModelFacts("http://127.0.0.1:8080", "demo-2m.gguf", 16_384, scripted=scripted)),
+        PlanRead("memory/plans/PLAN.yaml", PLAN),
+    )
+
+
+def started() -> tuple[Event, ...]:
+    """Return the events with which the first task begins."""
+    return (
+        TaskStatusChanged(T1, TaskStatus.IN_PROGRESS),
+        TaskStarted(
+            T1,
+            TASK_1,
+            WorkspaceFacts("/home/mia/.local/state/agent-workbench/T-1", "agent/T-1", BASE, "tree-0"),
+            (PYTEST,),
+            ("read_file", "write_diff", "run_tests", "finish"),
+            1,
+        ),
+    )
+
+
+def proposed(kind: GateKind, tool: str, number: str, text: str, **more: object) -> Proposal:
+    """Return a proposal of the first task."""
+    return Proposal(ProposalId(number), kind, tool, text, 2, **more)  # type: ignore[arg-type] # fields of Proposal
+
+
+def checks(number: str, purpose: CheckPurpose) -> Proposal:
+    """Return a proposal to run the task's checks."""
+    return proposed(GateKind.CHECK, "checks", number, "", commands=(PYTEST,), purpose=purpose)
+
+
+def approved(proposal: Proposal, by: str = "user") -> tuple[Event, ...]:
+    """Return the events of a proposal up to its start."""
+    return (
+        ActionProposed(proposal),
+        ActionDecided(proposal.id, Verdict.APPROVE, by),
+        ActionStarted(proposal.id),
+    )
+
+
+def tested(number: str, purpose: CheckPurpose, *, good: bool) -> tuple[Event, ...]:
+    """Return the events of a run of the checks."""
+    proposal = checks(number, purpose)
+    failed = () if good else ("tests/test_cart.py::test_the_quantity_counts",)
+    result = CheckResult(PYTEST, 0 if good else 1, "3 passed in 0.01s" if good else FAILURE, 0.4, failed)
+    return (
+        *approved(proposal),
+        TestsFinished(purpose, (result,)),
+        ActionFinished(proposal.id, ActionResult.OK, "Checks failed." if not good else "All checks passed.", 0.4),
+    )
+
+
+def answered(step: int, text: str, purpose: Purpose = Purpose.EXECUTOR) -> tuple[Event, ...]:
+    """Return the events of an answer."""
+    tokens = 900 + 240 * step
+    parts = (PromptPart("task", 210), PromptPart("code", 480))
+    figures = AnswerFigures(tokens, tokens - 130, 64, 0.4, 1.6)
+    return (
+        PromptBuilt(step, purpose, 2 + step, tokens, "0" * 64, parts if step == 1 else parts[:1]),
+        ModelAnswered(step, text, figures, "http://127.0.0.1:8080"),
+    )
+
+
+def retrieved() -> tuple[Event, ...]:
+    """Return what the search brought."""
+    return (
+        CodeRetrieved(
+            "Make the cart's total count quantities",
+            (
+                Chunk("shop/cart.py", 15, 17, CART, 7.41, "total", ("total", "cart"), 38),
+                Chunk("tests/test_cart.py", 12, 13, TEST, 5.2, "test_the_quantity_counts", ("quantities", "total"), 41),
+            ),
+        ),
+    )
+
+
+def read_step() -> tuple[Event, ...]:
+    """Return the first step: a file is read."""
+    proposal = proposed(GateKind.READ, "read_file", "P-20", '{"path": "shop/cart.py"}')
+    thought = "Thought: The failing test is about quantities, so I start with the function that adds up the cart.\n"
+    return (
+        *answered(1, f'{thought}Action: read_file\n{{"path": "shop/cart.py"}}'),
+        *approved(proposal, "policy:read=auto"),
+        ActionFinished(proposal.id, ActionResult.OK, "shop/cart.py\n" + CART * 4, 0.01),
+        ScratchpadChanged(T1, "# T-1\n\n- prices are whole cents\n- total() ignores `quantity`\n", Author.MODEL),
+    )
+
+
+def diff_step(number: int, diff: str) -> tuple[tuple[Event, ...], Proposal]:
+    """Return a step that writes a diff, up to the answer, and the proposal it becomes."""
+    thought = "Thought: The quantity is never used. I add it to the price of each line."
+    proposal = proposed(GateKind.DIFF, "write_diff", f"P-{number}", diff, diff=diff, paths=("shop/cart.py",))
+    return answered(2 if diff is WRONG else 3, f"{thought}\nAction: write_diff\n{diff}"), proposal
+
+
+def applied(proposal: Proposal) -> tuple[Event, ...]:
+    """Return the events of an approved diff."""
+    return (
+        *approved(proposal),
+        PatchApplied(proposal.id, proposal.paths, "0" * 64, f"tree-{proposal.id}"),
+        ActionFinished(proposal.id, ActionResult.OK, "Applied to shop/cart.py.\n\nshop/cart.py:14-17 now reads:\n" + CART),
+    )
+
+
+def up_to_first_diff() -> tuple[Event, ...]:
+    """Return everything until the wrong diff waits."""
+    answer, proposal = diff_step(30, WRONG)
+    before = (*opening(), *started(), *tested("P-10", CheckPurpose.BASELINE, good=False), *retrieved(), *read_step())
+    return (*before, *answer, ActionProposed(proposal))
+
+
+def up_to_reflexion() -> tuple[Event, ...]:
+    """Return everything until the model has said why its first diff failed."""
+    _, proposal = diff_step(30, WRONG)
+    text = "I added the quantity to the price, but three pens at 120 cents cost 360, not 123."
+    return (
+        *up_to_first_diff(),
+        *applied(proposal)[1:],
+        *tested("P-40", CheckPurpose.AFTER_DIFF, good=False),
+        *answered(2, f"Reflexion: {text}", Purpose.REFLEXION),
+        ReflexionNoted(2, text),
+    )
+
+
+def up_to_commit() -> tuple[Event, ...]:
+    """Return everything until the commit waits."""
+    answer, proposal = diff_step(50, RIGHT)
+    finish = proposed(GateKind.READ, "finish", "P-60", '{"summary": "Quantities count."}')
+    return (
+        *up_to_reflexion(),
+        *answer,
+        *applied(proposal),
+        *tested("P-55", CheckPurpose.AFTER_DIFF, good=True),
+        *answered(4, 'Thought: All tests of the cart pass now.\nAction: finish\n{"summary": "Quantities count."}'),
+        *approved(finish, "policy:read=auto"),
+        ActionFinished(finish.id, ActionResult.OK, "The task is finished if its checks pass."),
+        ActionProposed(commit()),
+    )
+
+
+def commit() -> Proposal:
+    """Return the proposal to commit."""
+    message = "[Agent] Complete T-1: Make the cart's total count quantities\n\nQuantities count.\n"
+    return proposed(GateKind.COMMIT, COMMIT, "P-70", message, diff=RIGHT, paths=("shop/cart.py",))
+
+
+def merge(*, obstacles: tuple[str, ...] = ()) -> Proposal:
+    """Return the proposal to merge."""
+    text = f"Merge agent/T-1 ({COMMIT_ID[:10]}) into main"
+    return proposed(GateKind.MERGE, MERGE, "P-80", text, paths=("shop/cart.py",), special=obstacles)
+
+
+def up_to_done() -> tuple[Event, ...]:
+    """Return everything until the first task is done and not merged."""
+    return (
+        *up_to_commit(),
+        *approved(commit())[1:],
+        TaskCommitted(T1, COMMIT_ID, "agent/T-1", commit().text),
+        ActionFinished(commit().id, ActionResult.OK, "committed 4f0c9d2e8b on agent/T-1"),
+        TaskStatusChanged(T1, TaskStatus.DONE),
+        TaskFinished(T1, TaskStatus.DONE, "committed"),
+    )
