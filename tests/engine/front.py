@@ -23,7 +23,7 @@ from agent_workbench.engine.gating import ruling
 from agent_workbench.engine.session import LiveSession
 from tests.engine.stage import T1, Stage
 
-PATIENCE_SECONDS = 40
+PATIENCE_SECONDS = 20
 
 
 class Front:
@@ -61,10 +61,13 @@ class Front:
 
     async def gate(self, kind: GateKind) -> Proposal:
         """Return the proposal of this kind, once it waits."""
-        update = await self.until(lambda it: _waiting(it) is not None, f"a gate of {kind}")
-        waiting = _waiting(update)
+
+        def waits(update: SessionUpdate) -> bool:
+            waiting = _waiting(update)
+            return waiting is not None and waiting.kind is kind
+
+        waiting = _waiting(await self.until(waits, f"a gate of {kind}"))
         assert waiting is not None
-        assert waiting.kind is kind, self._shown()
         return waiting
 
     async def passed(self, proposal: Proposal) -> SessionUpdate:

@@ -27,6 +27,13 @@ from agent_workbench.engine.starting import retrieve
 
 async def perform(desk: Desk, move: Move) -> None:
     """Do what `move` says. Moves that wait for somebody (`Idle`, `Decide`, `AwaitRetry`) are the session's affair."""
+    try:
+        await _perform(desk, move)
+    finally:
+        desk.board.show_activity("")
+
+
+async def _perform(desk: Desk, move: Move) -> None:
     match move:
         case Idle() | Decide() | AwaitRetry():
             raise AssertionError(f"{move} waits for a decision and cannot be performed")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent_workbench.core.checks import CheckPurpose
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import UsageError, WorkbenchError
 from agent_workbench.core.events import (
     ActionDecided,
     ActionProposed,
@@ -17,7 +17,7 @@ from agent_workbench.core.patch import PatchBounds, parse_patch, patch_hash, tak
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, HunkFate, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import Approval, GateKind
 from agent_workbench.core.state import Phase, SessionState
-from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.protocol import StepFault, read_step
 from agent_workbench.engine.tools import all_tools, open_tools
@@ -121,7 +121,9 @@ async def propose_merge(desk: Desk) -> None:
     await propose(desk, all_tools()[MERGE], Arguments({}), "")
 
 
-def _proposal(desk: Desk, tool: Tool, draft: Draft, replaced: ProposalId | None = None) -> Proposal:
+def _proposal(
+    desk: Desk, tool: Tool, draft: Draft, replaced: ProposalId | None = None, *, edited: bool = False
+) -> Proposal:
     return Proposal(
         id=replaced or ProposalId(f"P-{desk.state.seq + 1}"),
         kind=tool.kind,
@@ -134,15 +136,29 @@ def _proposal(desk: Desk, tool: Tool, draft: Draft, replaced: ProposalId | None 
         special=draft.special,
         preimages=draft.preimages,
         purpose=draft.purpose,
-        edited=replaced is not None,
+        edited=edited,
     )
 
 
 async def replace_proposal(desk: Desk, proposal: Proposal, text: str, reason: str, by: Author) -> None:
     """Put `text` in place of what waits, drafted anew; raise what the draft raises, with the old one still waiting."""
     tool = all_tools()[proposal.tool]
-    draft = await tool.draft(await desk.bench(), Arguments({}), text)
-    await desk.record(ProposalReplaced(_proposal(desk, tool, draft, proposal.id), reason, by))
+    draft = await tool.draft(await desk.bench(), _edited_arguments(tool, text), text)
+    edited = proposal.edited or by is Author.USER
+    await desk.record(ProposalReplaced(_proposal(desk, tool, draft, proposal.id, edited=edited), reason, by))
+    await _refuse_if_redacted(desk, draft)
+
+
+def _edited_arguments(tool: Tool, text: str) -> Arguments:
+    """Return the arguments that an edited proposal's text holds, none where it is a diff, a command or a message."""
+    if tool.kind is GateKind.CHECK:
+        raise UsageError("checks cannot be edited", advice="reject them, or change the commands in the plan")
+    if tool.kind is not GateKind.READ:
+        return Arguments({})
+    try:
+        return read_arguments(text, tool.arguments)
+    except ArgumentFault as fault:
+        raise UsageError(f"{tool.name}: {fault}") from fault
 
 
 async def decide(desk: Desk, proposal: Proposal, verdict: Verdict, by: str, reason: str = "") -> None:

@@ -31,12 +31,14 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.state import Phase
+from agent_workbench.engine.asking import observe_model
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitRetry, Close, Decide, Idle, Move, next_move
 from agent_workbench.engine.gating import decide, propose_merge, replace_proposal, ruling, spoken
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.starting import read_plan, start_task
+from agent_workbench.engine.tools.tool import REFUSALS
 
 
 class LiveSession:
@@ -47,6 +49,7 @@ class LiveSession:
         self._recorder = recorder
         self._intents: asyncio.Queue[Intent] = asyncio.Queue()
         self._leaving = ""
+        self._warming: asyncio.Task[None] | None = None
 
     async def submit(self, intent: Intent) -> None:
         """Put an intent in line; what came of it shows in the updates."""
@@ -70,10 +73,21 @@ class LiveSession:
             await self._end(farewell)
 
     async def _begin(self) -> None:
+        self._desk.board.show_activity("")
+        self._warming = asyncio.create_task(self._warm_up())
         try:
             await read_plan(self._desk)
         except WorkbenchError as error:
             self._desk.board.notify(spoken(error))
+
+    async def _warm_up(self) -> None:
+        """Make the model ready behind the first screen, so that the first step need not wait for it."""
+        try:
+            await observe_model(self._desk)
+        except WorkbenchError as error:
+            self._desk.board.notify(spoken(error))
+        if not self._desk.state.unfinished:
+            self._desk.board.show_activity("")
 
     async def _advance(self) -> None:
         move = next_move(self._desk.state)
@@ -101,7 +115,7 @@ class LiveSession:
                     await asyncio.gather(listening, return_exceptions=True)
                     continue
                 intent = listening.result()
-                if isinstance(intent, Leave | AbortTask):
+                if isinstance(intent, Leave) or (isinstance(intent, AbortTask) and not isinstance(move, Close)):
                     work.cancel()
                     await asyncio.gather(work, return_exceptions=True)
                 await self._take(intent)
@@ -126,8 +140,12 @@ class LiveSession:
     async def _offer_merge(self) -> None:
         run = self._desk.run
         headless = self._desk.state.config is not None and self._desk.state.config.headless
-        if run.status is TaskStatus.DONE and run.commit is not None and not headless:
+        if run.phase is not Phase.OVER or run.status is not TaskStatus.DONE or run.commit is None or headless:
+            return
+        try:
             await propose_merge(self._desk)
+        except REFUSALS as refusal:
+            self._desk.board.notify(spoken(refusal))
 
     async def _take(self, intent: Intent) -> None:
         try:
@@ -192,7 +210,8 @@ class LiveSession:
 
     async def _merge(self, intent: MergeTask) -> None:
         run = self._desk.state.run
-        if run is None or run.task != intent.task or run.commit is None or run.merged is not None or self._waits():
+        over = run is not None and run.phase is Phase.OVER and run.commit is not None and run.merged is None
+        if run is None or run.task != intent.task or not over or self._waits():
             self._desk.board.notify(f"nothing to merge of {intent.task} here; try `agent merge {intent.task}`")
             return
         await propose_merge(self._desk)
@@ -201,6 +220,8 @@ class LiveSession:
         run = self._desk.state.run
         if run is None or run.phase is Phase.OVER:
             self._desk.board.notify("no task is being worked on")
+        elif run.phase is Phase.CLOSING:
+            self._desk.board.notify(f"{run.task} is over, it is only being written down")
         elif run.waiting is not None:
             await decide(self._desk, run.waiting, Verdict.ABORT, "user", "aborted by the user")
         else:
@@ -219,6 +240,9 @@ class LiveSession:
 
     async def _end(self, farewell: str) -> None:
         desk = self._desk
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.gather(self._warming, return_exceptions=True)
         try:
             await desk.record(SessionLeft(self._leaving or "ended"))
         except WorkbenchError as error:

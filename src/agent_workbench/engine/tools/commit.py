@@ -1,6 +1,6 @@
 """The task's commit: approved changes only, on the task's branch, naming the journal's hash of its approval."""
 
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import ActionDecided, ActionProposed, TaskCommitted
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import COMMIT, Proposal
@@ -19,6 +19,8 @@ class Commit(ToolFace):
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
         """Return the message (`text` if it was edited) and the whole change of the task."""
+        if text and not text.strip():
+            raise UsageError("a commit needs a message")
         changes = await bench.workspace.changes(bench.run.tree)
         return Draft(
             text=text or _message(bench),
@@ -44,7 +46,7 @@ def _approval(bench: Bench) -> str:
 
 
 def _message(bench: Bench) -> str:
-    title = f"[Agent] Complete {bench.task.id}: {bench.task.description.splitlines()[0]}"
+    title = f"[Agent] Complete {bench.task.id}: {bench.task.description.strip().splitlines()[0]}"
     title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1].rstrip() + "…"
     summary = _summary(bench)
     return f"{title}\n\n{summary}\n" if summary else f"{title}\n"
