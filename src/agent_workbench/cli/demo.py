@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 import os
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,5 +43,10 @@ def execute(options: argparse.Namespace) -> int:
     if options.headless:
         return asyncio.run(run_tasks(place, None, as_json=options.json))
     code = open_workbench(place, welcome=True)
-    print(f"Look at it: cd {folder} && agent replay")
+    print(f"See it again: cd {folder} && {_own_command()} replay")
     return code
+
+
+def _own_command() -> str:
+    """Return how this command is called from another folder."""
+    return "agent" if shutil.which("agent") else str(Path(sys.argv[0]).absolute())
