@@ -27,10 +27,13 @@ _CONFIG = """
 [extensions]
 	partialClone = origin
 [remote "origin"]
-	url = ext::{promisor}
+	url = ssh://nowhere/at/all
 	promisor = true
 	partialclonefilter = blob:none
-	vcs = evil
+[protocol]
+	allow = always
+[protocol "ext"]
+	allow = always
 [commit]
 	gpgSign = true
 [gpg]
@@ -113,11 +116,10 @@ def make_hostile(user: User, canaries: Path) -> None:
     (lair / "attributes").write_text("* filter=evil\n")
     (lair / "included").write_text(_INCLUDED.format(**words))
     _trap(lair / "git", canaries / "git-on-the-path")
-    _trap(lair / "git-remote-evil", canaries / "remote-helper")
     (user.root.parent / "elsewhere").mkdir()
     user.write(".gitattributes", _ATTRIBUTES)
     (user.root / ".git/info").mkdir(exist_ok=True)
-    (user.root / ".git/info/attributes").write_text("README.md filter=evil merge=evil\n")
+    (user.root / ".git/info/attributes").write_text("README.md filter=evil\nlines.txt merge=evil\n")
     with (user.root / ".git/config").open("a") as config:
         config.write(_CONFIG.format(**words))
 
@@ -128,6 +130,8 @@ def _words() -> list[str]:
 
 
 def _trap(path: Path, canary: Path) -> str:
-    path.write_text(f"#!/bin/sh\ntouch {canary}\ncat\nexit 0\n")
+    # Filters hand on what they get, so that git goes on to the next trap.
+    hand_on = "cat" if path.name in {"clean", "smudge", "textconv"} else ":"
+    path.write_text(f"#!/bin/sh\ntouch {canary}\n{hand_on}\n")
     path.chmod(0o755)
     return str(path)

@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,8 @@ async def workspace(user: User, repository: Repository) -> GitWorkspace:
 
 
 async def test_any_name_and_any_byte_survive(workspace: GitWorkspace) -> None:
-    names = (*NAMES, os.fsdecode(b"not-utf8-\xff"))
+    # macOS refuses names that are not UTF-8.
+    names = (*NAMES, *([os.fsdecode(b"not-utf8-\xff")] if sys.platform == "linux" else []))
     changes = [FileChange(name, None, FileContent(BYTES, executable=name.startswith("q"))) for name in names]
     tree = await workspace.write(changes, workspace.facts.tree)
     assert await workspace.strays(tree) == ()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
+from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.fingerprint import fingerprint
@@ -29,6 +30,10 @@ def canaries(user: User, tmp_path: Path) -> Path:
     user.git("-c", "advice.addEmbeddedRepo=false", "add", "--all")
     user.git("commit", "--quiet", "--message", "More")
     make_hostile(inner, tmp_path / "inner-canaries")
+    # Of a name that only the inner repository knows.
+    inner.write(".gitattributes", "*.py filter=deep\n")
+    inner.git("config", "filter.deep.clean", str(inner.root / ".lair/clean"))
+    inner.git("config", "--unset", "core.worktree")
     make_hostile(user, tmp_path / "canaries")
     # Times that do not fit the index, so that git has to look into the files.
     for path in ("src/app.py", "data.long", "data.odd", "vendor/inner/x.py"):
@@ -128,6 +133,16 @@ async def test_a_file_that_needs_a_filter_is_not_merged_without_it(
     commit = await workspace.commit(tree, "Add new")
     assert await repository.merge_obstacles(commit) == ("new.py goes through the filter evil, which is not run here.",)
     assert traces(canaries) == set()
+
+
+async def test_a_missing_object_is_not_fetched(user: User, canaries: Path, repository: Repository) -> None:
+    blob = user.git("ls-tree", "--format=%(objectname)", "HEAD", "lines.txt")
+    (user.root / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(WorkspaceError):
+        await repository.open(user.request())
+    assert traces(canaries) == set()
+    subprocess.run(["git", "cat-file", "blob", blob], cwd=user.root, capture_output=True, check=False)
+    assert "ssh" in traces(canaries)
 
 
 async def test_what_is_checked_out_is_what_git_stores(user: User, canaries: Path, repository: Repository) -> None:

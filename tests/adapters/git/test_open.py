@@ -246,3 +246,80 @@ async def test_a_snapshot_holds_what_the_user_did_not_commit(user: User, reposit
     assert user.git("cat-file", "blob", f"{commit}:link") == "//odd/../target"
     workspace = await repository.open(user.request(base=commit))
     assert await workspace.read("staged") == FileContent(b"2")
+
+
+async def test_tasks_of_one_session_do_not_mix(user: User, repository: Repository) -> None:
+    first = await repository.open(user.request())
+    await first.write([NEW], first.facts.tree)
+    await first.checkpoint(SESSION, 1, "x")
+    second = await repository.open(user.request(task=TaskId("T-2")))
+    assert not second.facts.rebuilt
+    assert await second.read("new") is None
+    point = await second.checkpoint(SESSION, 2, "x")
+    assert user.git("rev-parse", f"{point.commit}^") == second.facts.base
+
+
+async def test_a_task_let_go_begins_afresh(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    await workspace.write([NEW], workspace.facts.tree)
+    point = await workspace.checkpoint(SESSION, 1, "x")
+    await workspace.release(keep=False)
+    again = await repository.open(user.request())
+    assert not again.facts.rebuilt
+    assert await again.read("new") is None
+    await again.restore(point.commit)
+    assert await again.read("new") == NEW.after
+
+
+async def test_a_restored_state_is_what_is_rebuilt(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    await workspace.write([NEW], workspace.facts.tree)
+    await workspace.checkpoint(SESSION, 1, "x")
+    await workspace.restore(workspace.facts.base)
+    await workspace.release(keep=True)
+    shutil.rmtree(workspace.facts.path)
+    assert await (await repository.open(user.request())).read("new") is None
+
+
+async def test_work_goes_on_though_git_forgot_the_worktree(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    Path(workspace.facts.path, "unsaved").write_text("x")
+    await workspace.release(keep=True)
+    shutil.rmtree(user.root / ".git/worktrees")
+    user.git("branch", "-D", "agent/T-1")
+    again = await repository.open(user.request())
+    assert await again.read("unsaved") == FileContent(b"x")
+    assert User(Path(again.facts.path)).git("status", "--porcelain", "--branch") == "## agent/T-1\n?? unsaved"
+    await again.release(keep=False)
+    assert len(user.git("worktree", "list").splitlines()) == 1
+
+
+async def test_a_folder_in_the_way_is_left_alone(user: User, repository: Repository, worktrees: Path) -> None:
+    workspace = await repository.open(user.request())
+    await workspace.release(keep=False)
+    path = Path(workspace.facts.path)
+    path.mkdir()
+    (path / "mine").write_text("x")
+    with pytest.raises(WorkspaceError, match="is in the way"):
+        await repository.open(user.request())
+    assert (path / "mine").exists()
+
+
+async def test_work_on_another_base_is_not_lost(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    Path(workspace.facts.path, "unsaved").write_text("x")
+    await workspace.release(keep=True)
+    user.write("more", "x")
+    user.commit("More")
+    with pytest.raises(WorkspaceError, match="was begun on"):
+        await repository.open(user.request())
+    assert Path(workspace.facts.path, "unsaved").exists()
+
+
+async def test_a_worktree_the_user_locked_is_kept(user: User, repository: Repository) -> None:
+    workspace = await repository.open(user.request())
+    user.git("worktree", "lock", workspace.facts.path)
+    with pytest.raises(WorkspaceError, match="is locked"):
+        await workspace.release(keep=False)
+    assert Path(workspace.facts.path).exists()
+    await repository.open(user.request())

@@ -8,12 +8,13 @@ from agent_workbench.adapters.git.content import Content
 from agent_workbench.adapters.git.deposit import Deposit
 from agent_workbench.adapters.git.identity import WORKBENCH, user_identity
 from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.refs import standing_ref
 from agent_workbench.adapters.git.sites import Site
 from agent_workbench.adapters.git.trees import GITLINK, Entry
 from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId, SessionId
-from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts
+from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.host.atomic import storage_error
 
 
@@ -28,13 +29,14 @@ class History:
         facts: WorkspaceFacts,
         content: Content,
         deposit: Deposit,
-        session: SessionId,
+        request: WorkspaceRequest,
     ) -> None:
         self._worktrees, self._plumbing, self._site, self._facts = worktrees, plumbing, site, facts
         self._content, self._deposit = content, deposit
         self._trees, self._refs = worktrees.trees, worktrees.refs
         self._base_entries = self._trees.entries(facts.base)
-        self._stand_at(self._refs.last_checkpoint(session) or facts.base)
+        self._standing = standing_ref(request.session, request.task)
+        self._stand_at(self._refs.standing(request.session, request.task, facts.base) or facts.base)
 
     def _stand_at(self, commit: CommitId) -> None:
         """Take `commit` for what the next checkpoint follows and is compared with."""
@@ -56,6 +58,7 @@ class History:
             return Checkpoint(ref, existing, tree)
         commit = CommitId(self._trees.commit(tree, [self._last], message, WORKBENCH))
         self._refs.move(ref, commit, "", "checkpoint")
+        self._refs.set(self._standing, commit)
         self._last, self._last_tree, self._last_entries = commit, tree, now | stored
         self._content.track(self._last_entries)
         return Checkpoint(ref, commit, tree)
@@ -86,6 +89,7 @@ class History:
         self._deposit.put({path: entry for path, entry in target.items() if now.get(path) != entry}, by_force=True)
         self._content.tracked.clear()
         self._stand_at(self._refs.known_commit(commit))
+        self._refs.set(self._standing, self._last)
 
     def commit(self, tree: str, message: str) -> CommitId:
         """Commit `tree` on top of the base, in the user's name.

@@ -54,12 +54,14 @@ class Refs:
         """Delete a branch if it is at this commit still."""
         self._plumbing.attempt("update-ref", "-d", f"{_HEADS}{branch}", at)
 
-    def last_checkpoint(self, session: SessionId) -> CommitId | None:
-        """Return the newest checkpoint of a session, None where it has none."""
-        prefix = f"refs/agent/{session}/"
-        names = self._plumbing.line("for-each-ref", "--format=%(refname)", prefix).split("\n")
-        numbers = [int(name.removeprefix(prefix)) for name in names if name.removeprefix(prefix).isdigit()]
-        return self.commit(f"{prefix}{max(numbers)}") if numbers else None
+    def delete(self, ref: str) -> None:
+        """Delete a full ref of ours, if it is there."""
+        self._plumbing.run("update-ref", "-d", ref)
+
+    def standing(self, session: SessionId, task: str, base: str) -> CommitId | None:
+        """Return the checkpoint a session's work on a task stands at, None where none grew from `base`."""
+        found = self.commit(standing_ref(session, task))
+        return found if found is not None and self.is_ancestor(base, found) else None
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Return whether `newer` contains `older`."""
@@ -90,3 +92,8 @@ class Refs:
         pairs = [line.partition(" ") for line in out.split("\n") if line]
         found = [(name.removeprefix(_HEADS), CommitId(oid)) for oid, _, name in pairs]
         return [(branch, oid) for branch, oid in found if shape.fullmatch(branch)]
+
+
+def standing_ref(session: str, task: str) -> str:
+    """Return the ref that follows a session's work on a task: its newest checkpoint, or what was last restored."""
+    return f"refs/agent/{session}/at/{task}"

@@ -96,7 +96,7 @@ class Repository:
         lock = _task_lock(tools.folder, request)
         try:
             facts = tools.worktrees.prepare(request, site)
-            return GitWorkspace(tools.worktrees, tools.plumbing, site, facts, request.session, lock)
+            return GitWorkspace(tools.worktrees, tools.plumbing, site, facts, request, lock)
         except BaseException:
             lock.release()
             raise

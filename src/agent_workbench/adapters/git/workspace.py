@@ -10,11 +10,12 @@ from agent_workbench.adapters.git.deposit import Deposit
 from agent_workbench.adapters.git.files import WorktreeFiles
 from agent_workbench.adapters.git.history import History
 from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.refs import standing_ref
 from agent_workbench.adapters.git.sites import Site
 from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts
+from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.host.locks import FileLock
 
 P = ParamSpec("P")
@@ -34,7 +35,7 @@ class GitWorkspace:
         plumbing: Plumbing,
         site: Site,
         facts: WorkspaceFacts,
-        session: SessionId,
+        request: WorkspaceRequest,
         lock: FileLock,
     ) -> None:
         """Take over a prepared worktree and its lock. Blocks."""
@@ -42,7 +43,8 @@ class GitWorkspace:
         content = Content(worktrees.trees, facts.path, facts.linked)
         deposit = Deposit(worktrees.trees, facts.path, site.scratch)
         self._files = WorktreeFiles(worktrees.trees, content, deposit, site)
-        self._history = History(worktrees, plumbing, site, facts, content, deposit, session)
+        self._history = History(worktrees, plumbing, site, facts, content, deposit, request)
+        self._standing = standing_ref(request.session, request.task)
         self._busy = threading.Lock()
 
     async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -90,6 +92,7 @@ class GitWorkspace:
         try:
             if not keep:
                 self._worktrees.remove(self._site)
+                self._worktrees.refs.delete(self._standing)
                 self._worktrees.refs.delete_branch(self._facts.branch, self._facts.base)
         finally:
             self._lock.release()

@@ -34,40 +34,55 @@ class Worktrees:
         Raises `WorkspaceError` when the branch or the folder belongs to somebody else, `StorageError`.
         """
         self.refs.check_room()
-        base = self.refs.known_commit(request.base)
+        request = replace(request, base=self.refs.known_commit(request.base))
         note, tip = site.note(), self.refs.branch_tip(request.branch)
-        last = self.refs.last_checkpoint(request.session)
-        ours = note is not None and (note.session, note.base) == (request.session, base)
-        self._check_owner(request, site, note if not ours else None, taken=tip not in {None, base} and not last)
-        links = wanted_links(request.links, self._place.root, self.trees.entries(base))
-        ready = ours and note is not None and note.ready and tip is not None and self._is_whole(site)
-        if ready:
-            WriteSet(str(site.tree), site.pending).roll_back()
-            self._write_pointer(site)
-        else:
-            self._build(request, site, tip, last or tip or base)
-        make_links(links, self._place.root, str(site.tree))
-        tree = self.trees.tree_of(tip or base)
-        rebuilt = not ready and (ours or tip is not None or last is not None)
-        return WorkspaceFacts(str(site.tree), request.branch, base, tree, links, rebuilt)
-
-    def _check_owner(self, request: WorkspaceRequest, site: Site, other: Note | None, *, taken: bool) -> None:
-        """Raise when the branch, or the folder for it, holds work that is not this session's."""
-        if other is not None and other.session != request.session and os.path.lexists(site.tree):
-            raise WorkspaceError(
-                f"{site.tree} holds the work of session {other.session}",
-                advice=f"when you no longer need it: git worktree remove --force {site.tree}",
-            )
-        if other is None and not site.private.exists() and os.path.lexists(site.tree):
-            raise WorkspaceError(f"{site.tree} is in the way", advice="move it away; the worktree has to go there")
-        if taken and (other is None or other.session != request.session) and not site.private.exists():
+        last = self.refs.standing(request.session, request.task, request.base)
+        self._check_folder(request, site, note)
+        same_session = note is not None and note.session == request.session
+        if tip not in {None, request.base} and not same_session and last is None:
             raise WorkspaceError(
                 f"the branch {request.branch} exists already and holds other work",
                 advice=f"look at it with `git log {request.branch}`; delete or rename it, or take another session",
             )
+        links = wanted_links(request.links, self._place.root, self.trees.entries(request.base))
+        found = note is not None and note.ready and site.tree.is_dir()
+        if found:
+            self._take_up(request, site, tip)
+        else:
+            self._build(request, site, tip, last or tip or request.base)
+        make_links(links, self._place.root, str(site.tree))
+        tree = self.trees.tree_of(tip or request.base)
+        rebuilt = not found and (same_session or tip is not None or last is not None)
+        return WorkspaceFacts(str(site.tree), request.branch, request.base, tree, links, rebuilt)
 
-    def _is_whole(self, site: Site) -> bool:
-        return site.tree.is_dir() and not site.tree.is_symlink() and self.find_admin(site) is not None
+    def _check_folder(self, request: WorkspaceRequest, site: Site, note: Note | None) -> None:
+        """Raise when the folder for the worktree holds something that is not this session's work on this base."""
+        if not os.path.lexists(site.tree):
+            return
+        if note is None or site.tree.is_symlink():
+            raise WorkspaceError(f"{site.tree} is in the way", advice="move it away; the worktree has to go there")
+        remedy = f"when you no longer need it: git worktree remove --force {site.tree}"
+        if note.session != request.session:
+            raise WorkspaceError(f"{site.tree} holds the work of session {note.session}", advice=remedy)
+        if note.base != request.base:
+            raise WorkspaceError(
+                f"{site.tree} was begun on {note.base[:12]}, not on {request.base[:12]}", advice=remedy
+            )
+
+    def _take_up(self, request: WorkspaceRequest, site: Site, tip: CommitId | None) -> None:
+        """Go on in a worktree as it was left, whatever became of git's own notes about it."""
+        WriteSet(str(site.tree), site.pending).roll_back()
+        if tip is None:
+            self.refs.move(f"refs/heads/{request.branch}", request.base, "", "branch made anew")
+        if self.find_admin(site) is None:
+            fresh = site.private / "fresh"
+            remove_tree(str(fresh))
+            self._plumbing.run("worktree", "add", "--no-checkout", "--", str(fresh), request.branch)
+            self._write_pointer(site, (fresh / ".git").read_bytes())
+            self._plumbing.run("worktree", "repair", str(site.tree))
+            remove_tree(str(fresh))
+            self.align_index(site, tip or request.base)
+        self._write_pointer(site, b"gitdir: %s\n" % os.fsencode(self.find_admin(site) or ""))
 
     def _build(self, request: WorkspaceRequest, site: Site, tip: CommitId | None, content: CommitId) -> None:
         note = Note(request.session, request.task, request.branch, request.base)
@@ -75,11 +90,16 @@ class Worktrees:
         self.remove(site)
         site.write_note(note)
         new = () if tip else ("-b", request.branch)
-        self._plumbing.run(
-            *("worktree", "add", "--no-checkout", *new, "--", str(site.tree), request.branch if tip else request.base)
-        )
-        Deposit(self.trees, str(site.tree), site.scratch).put(self.trees.entries(content))
-        self.align_index(site, tip or request.base)
+        try:
+            start = request.branch if tip else request.base
+            self._plumbing.run("worktree", "add", "--no-checkout", *new, "--", str(site.tree), start)
+            Deposit(self.trees, str(site.tree), site.scratch).put(self.trees.entries(content))
+            self.align_index(site, tip or request.base)
+        except BaseException:
+            self.remove(site)
+            if tip is None:
+                self.refs.delete_branch(request.branch, request.base)
+            raise
         site.write_note(replace(note, ready=True))
 
     def align_index(self, site: Site, commit: str) -> None:
@@ -102,10 +122,9 @@ class Worktrees:
             raise storage_error(f"the worktrees of {self._place.common_dir} cannot be read", error) from error
         return None
 
-    def _write_pointer(self, site: Site) -> None:
+    def _write_pointer(self, site: Site, right: bytes) -> None:
         """Make the worktree's `.git` what git made it: a command in the workspace may have put another there."""
-        admin, pointer = self.find_admin(site), site.tree / ".git"
-        right = b"gitdir: %s\n" % os.fsencode(admin or "")
+        pointer = site.tree / ".git"
         try:
             if pointer.is_file() and not pointer.is_symlink() and pointer.read_bytes() == right:
                 return

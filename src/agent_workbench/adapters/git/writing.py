@@ -119,11 +119,12 @@ class WriteSet:
         prune_folders(self._root, [move.path for move in moves if not move.stays])
 
     def _apply(self, move: _Move) -> None:
+        if not move.existed and not move.stays:
+            return
         new, old = str(self._folder / f"new-{move.number}"), str(self._folder / f"old-{move.number}")
         with reach(self._root, move.path, made=[] if move.stays else None) as at:
             if not move.stays:
-                if move.existed:
-                    os.rename(at.name, old, src_dir_fd=at.folder)
+                os.rename(at.name, old, src_dir_fd=at.folder)
             elif move.existed:
                 os.link(at.name, old, src_dir_fd=at.folder, follow_symlinks=False)
                 os.rename(new, at.name, dst_dir_fd=at.folder)
