@@ -13,7 +13,9 @@ import pytest
 from agent_workbench.adapters.demo.sample import FILES
 from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
 from agent_workbench.cli.main import parser
+from agent_workbench.tui.keymap import KEYS, key_name
 from tests.architecture.source_tree import ROOT
+from tests.docs.tables import table_rows
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
@@ -117,6 +119,13 @@ def test_every_verb_and_flag_told_in_passing_is_one(span: str, capsys: pytest.Ca
     assert end.value.code == 0
     known = capsys.readouterr().out
     assert [word for word in words if word.startswith("--") and word not in known] == []
+
+
+def test_every_key_that_is_told_is_one() -> None:
+    told = {name for row in table_rows("README.md", "key") for name in re.findall(r"`([^`]+)`", " ".join(row))}
+    known = {key_name(each) for key in KEYS for each in key.keys.split(",")}
+    assert {"a", "q", "?"} <= told
+    assert told - known == set()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
