@@ -113,6 +113,17 @@ async def _read_only(folder: Path) -> None:
     await _expect_storage_error(workspace.write(CHANGES, workspace.facts.tree))
     assert await workspace.strays(workspace.facts.tree) == ()
     (Path(workspace.facts.path) / "src").chmod(0o755)
+    for name in ("src/app.py", "unreadable"):
+        path = Path(workspace.facts.path) / name
+        path.touch()
+        path.chmod(0)
+    tree = workspace.facts.tree
+    assert {change.path: change.after for change in await workspace.strays(tree)} == {
+        "src/app.py": None,
+        "unreadable": None,
+    }
+    await workspace.put_back(tree, ["src/app.py", "unreadable"])
+    assert await workspace.strays(tree) == ()
     await workspace.write(CHANGES, workspace.facts.tree)
 
 

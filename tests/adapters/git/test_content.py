@@ -129,7 +129,7 @@ async def test_nothing_is_reached_through_a_link(workspace: GitWorkspace, tmp_pa
             await workspace.write([FileChange(path, FileContent(b"precious"), FileContent(b"x"))], tree)
         with pytest.raises(WorkspaceError):
             await workspace.write([FileChange(path, FileContent(b"precious"), None)], tree)
-    assert await workspace.list_files() == ("README.md",)
+    assert await workspace.list_files() == ("README.md", "leaf", "src", "way")
     shown = {change.path: change for change in await workspace.strays(tree)}
     assert shown.keys() == {"leaf", "src", "src/app.py", "way"}
     assert shown["way"] == FileChange("way", None, None)
@@ -184,6 +184,11 @@ async def test_a_deleted_file_leaves_no_empty_folder(workspace: GitWorkspace) ->
     content = await workspace.read("src/app.py")
     await workspace.write([FileChange("src/app.py", content, None)], workspace.facts.tree)
     assert not (Path(workspace.facts.path) / "src").exists()
+
+
+async def test_a_name_no_disk_can_hold_is_refused(workspace: GitWorkspace) -> None:
+    with pytest.raises(WorkspaceError, match="too long"):
+        await workspace.read("x" * 300)
 
 
 async def test_an_untracked_file_is_not_overwritten(workspace: GitWorkspace) -> None:

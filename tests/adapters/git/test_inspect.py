@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.core.errors import RepoError
+from agent_workbench.core.errors import RepoError, WorkspaceError
+from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import SESSION, TASK, User, commit_task
 
@@ -85,6 +86,8 @@ async def test_a_submodule_is_named_and_left_alone(user: User, tmp_path: Path, r
     workspace = await repository.open(user.request())
     assert await workspace.strays(workspace.facts.tree) == ()
     assert (Path(workspace.facts.path) / "sub").is_dir()
+    with pytest.raises(WorkspaceError, match="is in the submodule sub"):
+        await workspace.write([FileChange("sub/new", None, FileContent(b"x"))], workspace.facts.tree)
     (Path(workspace.facts.path) / "sub").rmdir()
     point = await workspace.checkpoint(SESSION, 1, "x")
     assert point.tree == workspace.facts.tree

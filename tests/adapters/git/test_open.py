@@ -259,6 +259,22 @@ async def test_tasks_of_one_session_do_not_mix(user: User, repository: Repositor
     assert user.git("rev-parse", f"{point.commit}^") == second.facts.base
 
 
+async def test_a_second_run_of_a_task_in_a_session_begins_afresh(user: User, repository: Repository) -> None:
+    first = await repository.open(user.request())
+    await first.commit(await first.write([NEW], first.facts.tree), "Add new")
+    await first.checkpoint(SESSION, 1, "x")
+    await first.release(keep=True)
+    second = await repository.open(user.request(branch=await repository.free_branch(TASK, SESSION)))
+    assert second.facts.branch == "agent/T-1-ab2cde"
+    assert not second.facts.rebuilt
+    assert await second.read("new") is None
+
+
+async def test_worktrees_are_nobody_elses_to_read(user: User, repository: Repository, worktrees: Path) -> None:
+    await repository.open(user.request())
+    assert [path.stat().st_mode & 0o777 for path in worktrees.iterdir()] == [0o700]
+
+
 async def test_a_task_let_go_begins_afresh(user: User, repository: Repository) -> None:
     workspace = await repository.open(user.request())
     await workspace.write([NEW], workspace.facts.tree)

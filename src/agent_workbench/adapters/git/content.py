@@ -122,6 +122,9 @@ class Content:
                 while chunk := stream.read(_CHUNK):
                     digest.update(chunk)
                     left -= len(chunk)
+        except PermissionError:
+            # A command took the right to read it away: not what it was, whatever it is.
+            return Entry(REGULAR, self._trees.no_object)
         except OSError as error:
             raise storage_error(f"{shown(path)} cannot be read", error) from error
         if left:
@@ -150,6 +153,8 @@ class Content:
             with os.fdopen(file, "rb") as source, target.open("wb") as copy:
                 while chunk := source.read(_CHUNK):
                     copy.write(chunk)
+        except PermissionError as error:
+            raise WorkspaceError(f"{shown(path)} cannot be read", advice="give yourself the right to") from error
         except OSError as error:
             raise storage_error(f"{shown(path)} cannot be copied to {target}", error) from error
 

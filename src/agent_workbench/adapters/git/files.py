@@ -1,14 +1,16 @@
 """The files of a task's worktree: listed, read, changed whole or not at all, compared with trees and put back."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from agent_workbench.adapters.git.content import Content
 from agent_workbench.adapters.git.deposit import Deposit
-from agent_workbench.adapters.git.folders import MAX_FILE_BYTES, check_inside, read_file
+from agent_workbench.adapters.git.folders import MAX_FILE_BYTES, check_inside, parents_of, read_file
 from agent_workbench.adapters.git.sites import Site
-from agent_workbench.adapters.git.trees import EXECUTABLE, REGULAR, Difference, Entry, Trees
+from agent_workbench.adapters.git.trees import EXECUTABLE, GITLINK, REGULAR, Difference, Entry, Trees
 from agent_workbench.adapters.git.writing import WriteSet
 from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileChange, FileContent
 
 
@@ -20,8 +22,8 @@ class WorktreeFiles:
         self._root = content.root
 
     def names(self) -> tuple[str, ...]:
-        """Return the regular files, sorted."""
-        return tuple(sorted(path for path, entry in self._content.entries().items() if entry.is_regular))
+        """Return all files and links, sorted; submodules are left out."""
+        return tuple(sorted(path for path, entry in self._content.entries().items() if entry.mode != GITLINK))
 
     def read(self, path: str) -> FileContent | None:
         """Return a regular file's content."""
@@ -29,6 +31,8 @@ class WorktreeFiles:
 
     def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
         """Make all the changes or none, and return `parent_tree` with them."""
+        for change in changes:
+            self._check_no_submodule(change.path)
         writing = WriteSet(self._root, self._site.pending)
         writing.roll_back()
         staged = writing.stage(changes)
@@ -49,6 +53,12 @@ class WorktreeFiles:
         self._content.track({path: entry for path, entry in updates.items() if entry is not None})
         return tree
 
+    def _check_no_submodule(self, path: str) -> None:
+        for place in (*parents_of(path), path):
+            entry = self._content.tracked.get(place)
+            if entry is not None and entry.mode == GITLINK:
+                raise WorkspaceError(f"{shown(path)} is in the submodule {shown(place)}, which is left alone")
+
     def strays(self, tree: str) -> tuple[FileChange, ...]:
         """Return how the files differ from `tree`. A link, submodule or file too large shows as nothing."""
         approved = self._trees.entries(tree)
@@ -67,10 +77,12 @@ class WorktreeFiles:
         for each in differences:
             if each.after is None or not each.after.is_regular or self._content.size(each.path) > left:
                 continue
-            content = read_file(self._root, each.path)
-            if content is not None:
-                found[each.path] = content
-                left -= len(content.data)
+            # What cannot be read cannot be approved either.
+            with suppress(WorkspaceError):
+                content = read_file(self._root, each.path)
+                if content is not None:
+                    found[each.path] = content
+                    left -= len(content.data)
         return found
 
     def changes(self, base: str, tree: str) -> tuple[FileChange, ...]:
@@ -84,7 +96,7 @@ class WorktreeFiles:
         for path in paths:
             check_inside(path)
             if self._content.is_linked(path):
-                raise WorkspaceError(f"{path} is a link of the workspace and stays as it is")
+                raise WorkspaceError(f"{shown(path)} is a link of the workspace and stays as it is")
         approved = self._trees.entries(tree)
         self._deposit.remove(path for path in paths if path not in approved)
         self._deposit.put({path: approved[path] for path in paths if path in approved})

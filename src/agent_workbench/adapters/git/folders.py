@@ -18,6 +18,8 @@ from agent_workbench.host.atomic import storage_error
 MAX_FILE_BYTES = 200_000_000
 _INTO = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}
+# The fault of the path or of what a command left there, not of the disk.
+_NOT_OURS = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
 
 class Reach(NamedTuple):
@@ -115,6 +117,8 @@ def read_file(root: str, path: str) -> FileContent | None:
     except FileNotFoundError:
         return None
     except OSError as error:
+        if error.errno in _NOT_OURS:
+            raise WorkspaceError(f"{shown(path)} cannot be read: {error.strerror}") from error
         raise storage_error(f"{shown(path)} cannot be read", error) from error
 
 

@@ -35,8 +35,8 @@ class History:
         self._content, self._deposit = content, deposit
         self._trees, self._refs = worktrees.trees, worktrees.refs
         self._base_entries = self._trees.entries(facts.base)
-        self._standing = standing_ref(request.session, request.task)
-        self._stand_at(self._refs.standing(request.session, request.task, facts.base) or facts.base)
+        self._standing = standing_ref(request)
+        self._stand_at(self._refs.standing(request) or facts.base)
 
     def _stand_at(self, commit: CommitId) -> None:
         """Take `commit` for what the next checkpoint follows and is compared with."""
@@ -55,9 +55,10 @@ class History:
         ref = f"refs/agent/{session}/{seq}"
         existing = self._refs.commit(ref)
         if existing is not None and self._trees.tree_of(existing) == tree:
-            return Checkpoint(ref, existing, tree)
-        commit = CommitId(self._trees.commit(tree, [self._last], message, WORKBENCH))
-        self._refs.move(ref, commit, "", "checkpoint")
+            commit = existing
+        else:
+            commit = CommitId(self._trees.commit(tree, [self._last], message, WORKBENCH))
+            self._refs.move(ref, commit, "", "checkpoint")
         self._refs.set(self._standing, commit)
         self._last, self._last_tree, self._last_entries = commit, tree, now | stored
         self._content.track(self._last_entries)

@@ -5,7 +5,8 @@ import re
 from agent_workbench.adapters.git.plumbing import Plumbing, failure
 from agent_workbench.adapters.git.sites import BRANCH_PREFIX
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.ids import CommitId, TaskId
+from agent_workbench.core.workspace import WorkspaceRequest
 
 _HEADS = "refs/heads/"
 
@@ -58,10 +59,10 @@ class Refs:
         """Delete a full ref of ours, if it is there."""
         self._plumbing.run("update-ref", "-d", ref)
 
-    def standing(self, session: SessionId, task: str, base: str) -> CommitId | None:
-        """Return the checkpoint a session's work on a task stands at, None where none grew from `base`."""
-        found = self.commit(standing_ref(session, task))
-        return found if found is not None and self.is_ancestor(base, found) else None
+    def standing(self, request: WorkspaceRequest) -> CommitId | None:
+        """Return the checkpoint that the work on a branch stands at, None where none grew from the base."""
+        found = self.commit(standing_ref(request))
+        return found if found is not None and self.is_ancestor(request.base, found) else None
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Return whether `newer` contains `older`."""
@@ -94,6 +95,6 @@ class Refs:
         return [(branch, oid) for branch, oid in found if shape.fullmatch(branch)]
 
 
-def standing_ref(session: str, task: str) -> str:
-    """Return the ref that follows a session's work on a task: its newest checkpoint, or what was last restored."""
-    return f"refs/agent/{session}/at/{task}"
+def standing_ref(request: WorkspaceRequest) -> str:
+    """Return the ref that follows a session's work on a branch: its newest checkpoint, or what was last restored."""
+    return f"refs/agent/{request.session}/at/{request.branch.removeprefix(BRANCH_PREFIX)}"

@@ -138,6 +138,8 @@ def _task_lock(folder: Path, request: WorkspaceRequest) -> FileLock:
     path = lock_path(folder, request.task)
     try:
         make_directories(path.parent)
+        # The worktrees hold what may be readable to nobody else in the user's checkout.
+        folder.chmod(0o700)
     except OSError as error:
         raise storage_error(f"{path.parent} cannot be made", error) from error
     lock = FileLock(path, f"session {request.session}, {describe_holder()}")

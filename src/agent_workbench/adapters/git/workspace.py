@@ -26,7 +26,7 @@ class GitWorkspace:
     """A worktree that is held by one session until `release`.
 
     Symbolic links, submodules and files over 200 MB cannot be approved: where they differ, `strays` and `changes` show
-    nothing on that side. `list_files` leaves links out.
+    nothing on that side.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class GitWorkspace:
         deposit = Deposit(worktrees.trees, facts.path, site.scratch)
         self._files = WorktreeFiles(worktrees.trees, content, deposit, site)
         self._history = History(worktrees, plumbing, site, facts, content, deposit, request)
-        self._standing = standing_ref(request.session, request.task)
+        self._standing = standing_ref(request)
         self._busy = threading.Lock()
 
     async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

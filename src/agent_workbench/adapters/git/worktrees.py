@@ -36,7 +36,7 @@ class Worktrees:
         self.refs.check_room()
         request = replace(request, base=self.refs.known_commit(request.base))
         note, tip = site.note(), self.refs.branch_tip(request.branch)
-        last = self.refs.standing(request.session, request.task, request.base)
+        last = self.refs.standing(request)
         self._check_folder(request, site, note)
         same_session = note is not None and note.session == request.session
         if tip not in {None, request.base} and not same_session and last is None:
