@@ -2,14 +2,18 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.saying import say
+from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId, task_id
 from agent_workbench.core.place import Place
 
@@ -46,12 +50,40 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def run_tasks(place: Place, tasks: tuple[TaskId, ...] | None, *, as_json: bool) -> int:
-    """Run tasks headless at a place, printing what happens; return the exit code."""
+    """Run tasks headless at a place, printing what happens; return the exit code. A signal ends the work cleanly."""
     from agent_workbench.calls import run_unattended
 
-    ending = await run_unattended(place, tasks, print_json if as_json else print_event)
+    work = asyncio.ensure_future(run_unattended(place, tasks, print_json if as_json else print_event))
+    received = _stop_at_signals(work.cancel)
+    try:
+        ending = await work
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            say(f"stopped by {received[0].name}; `agent run` goes on from what is recorded", to=sys.stderr)
+        return ExitCode.INTERRUPTED
     say(ending.reason, to=sys.stderr if as_json else sys.stdout)
     return ending.exit_code
+
+
+def _stop_at_signals(cancel: Callable[[], object]) -> list[signal.Signals]:
+    """Have the first signal call `cancel`; return the list that then holds it. The next one ends the process."""
+    received: list[signal.Signals] = []
+    loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        received.append(number)
+        for each in heard:
+            loop.remove_signal_handler(each)
+        cancel()
+
+    # What was set to be ignored stays so: `nohup` asks for it.
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:
+        loop.add_signal_handler(number, stop, number)
+    return received
 
 
 def print_json(recorded: "Recorded", state: "SessionState") -> None:
@@ -60,7 +92,7 @@ def print_json(recorded: "Recorded", state: "SessionState") -> None:
 
     kind, body = encode_event(recorded.event)
     line = {"session": state.session, "seq": recorded.seq, "time": recorded.time, "kind": kind, "body": body}
-    print(json.dumps(line, ensure_ascii=True), flush=True)
+    _print(json.dumps(line, ensure_ascii=True))
 
 
 def print_event(recorded: "Recorded", state: "SessionState") -> None:
@@ -68,4 +100,14 @@ def print_event(recorded: "Recorded", state: "SessionState") -> None:
     from agent_workbench.core.narration import narrate
 
     if line := narrate(recorded.event):
+        _print(line)
+
+
+def _print(line: str) -> None:
+    try:
         print(line, flush=True)
+    except OSError:
+        # Nobody reads any more. The work goes on: what is printed stands in the journal too.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -24,11 +24,14 @@ class Ending:
 
 async def run_headless(desk: Desk, recorder: Recorder, tasks: tuple[TaskId, ...] | None) -> Ending:
     """Work on these tasks (all that are ready when None) until they are over, or somebody is needed."""
+    reason = "stopped"
     try:
-        return await _run(desk, tasks)
+        ending = await _run(desk, tasks)
+        reason = "ended"
+        return ending
     finally:
         try:
-            await desk.record(SessionLeft("ended"))
+            await desk.record(SessionLeft(reason))
         finally:
             try:
                 await desk.close()
