@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.events import (
+    ActionRejected,
     InterruptCause,
     ModelAnswered,
     ModelInterrupted,
@@ -32,6 +33,7 @@ from agent_workbench.engine.tools import open_tools
 
 LEAST_ANSWER_TOKENS = 64
 REFLEXION_TOKENS = 400
+NEVER_WRITTEN = "it holds the value of a secret environment variable, which is never written anywhere"
 
 
 async def ask(desk: Desk, purpose: Purpose) -> None:
@@ -101,7 +103,7 @@ async def _stream(desk: Desk, request: ModelRequest) -> None:
                     case TextDelta():
                         shown = replace(shown, text=shown.text + item.text, tokens=shown.tokens + 1, seconds=seconds)
                     case AnswerEnd():
-                        await _record_end(desk, step, shown.text, item)
+                        await _record_end(desk, step, request.purpose, shown.text, item)
                         return
                 desk.board.show_streaming(shown)
         raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
@@ -115,12 +117,19 @@ async def _stream(desk: Desk, request: ModelRequest) -> None:
         desk.board.show_activity("")
 
 
-async def _record_end(desk: Desk, step: int, text: str, end: AnswerEnd) -> None:
+async def _record_end(desk: Desk, step: int, purpose: Purpose, text: str, end: AnswerEnd) -> None:
     if end.stop is StopCause.LENGTH:
         await desk.record(ModelInterrupted(step, text, InterruptCause.LENGTH, "cut at the token limit", end.figures))
         return
     endpoint = desk.state.model.endpoint if desk.state.model else ""
     await desk.record(ModelAnswered(step, text, end.figures, endpoint))
+    if purpose is Purpose.EXECUTOR and desk.run.answer is not None and desk.run.answer.text != _joined(text):
+        await desk.record(ActionRejected(step, NEVER_WRITTEN))
+
+
+def _joined(text: str) -> str:
+    """Return the text with both halves of a character as one, as a journal keeps it."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 async def _record_break(desk: Desk, step: int, partial: str, cause: InterruptCause, what: str) -> None:

@@ -74,8 +74,8 @@ class Bench:
         memory = self.settings.memory.dir.strip("/")
         limits = self.task.constraints
         return PatchBounds(
-            max_bytes=limits.max_diff_bytes or MAX_DIFF_BYTES,
-            max_files=limits.max_files_changed or MAX_FILES,
+            max_bytes=MAX_DIFF_BYTES if limits.max_diff_bytes is None else limits.max_diff_bytes,
+            max_files=MAX_FILES if limits.max_files_changed is None else limits.max_files_changed,
             write_globs=self.task.scope.allowed_write_globs,
             protected_globs=(*PROTECTED_GLOBS, f"{memory}/**"),
         )

@@ -91,7 +91,11 @@ def spoken(error: WorkbenchError) -> str:
 
 async def propose(desk: Desk, tool: Tool, arguments: Arguments, text: str) -> None:
     """Put a call before the gate; raise what its draft raises."""
-    draft = await tool.draft(await desk.bench(), arguments, text)
+    await propose_draft(desk, tool, await tool.draft(await desk.bench(), arguments, text))
+
+
+async def propose_draft(desk: Desk, tool: Tool, draft: Draft) -> None:
+    """Put what a call comes to before the gate."""
     await desk.record(ActionProposed(_proposal(desk, tool, draft)))
     await _refuse_if_redacted(desk, draft)
 

@@ -1,6 +1,8 @@
 """Tool `write_diff`: a change to files, as a unified diff."""
 
-from agent_workbench.core.errors import WorkspaceError
+from dataclasses import replace
+
+from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.patch import (
     FileChange,
@@ -35,26 +37,43 @@ class WriteDiff(ToolFace):
         await bench.check_file_count(patch.paths)
         return Draft(
             text=text,
-            diff=render_changes(changes),
+            diff=render_changes(await _against_approved(bench, changes)),
             paths=patch.paths,
             special=special_paths(patch),
             preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in changes),
         )
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
-        """Apply the diff that was shown."""
+        """Apply the diff that was shown to what was approved before."""
+        strays = {change.path for change in await bench.workspace.strays(bench.run.tree)}
+        await bench.workspace.put_back(bench.run.tree, strays.intersection(proposal.paths))
         changes = await resolve(bench, parse_patch(proposal.diff, WIDE))
         tree = await bench.workspace.write(changes, bench.run.tree)
         shown = tuple(chunk for change in changes for chunk in _now(change))
         applied = PatchApplied(proposal.id, proposal.paths, patch_hash(proposal.diff), tree, shown)
-        pieces = [f"{chunk.place} now reads:\n{chunk.text}" for chunk in shown]
-        return Outcome("\n\n".join([f"Applied to {', '.join(proposal.paths)}.", *pieces]), effects=(applied,))
+        return Outcome(describe_applied(applied), effects=(applied,))
+
+
+def describe_applied(applied: PatchApplied) -> str:
+    """Return what the model is told of a change: where it was made, and how the lines read now."""
+    pieces = [f"{chunk.place} now reads:\n{chunk.text}" for chunk in applied.shown]
+    return "\n\n".join([f"Applied to {', '.join(applied.paths)}.", *pieces])
 
 
 async def resolve(bench: Bench, patch: Patch) -> tuple[FileChange, ...]:
     """Return what `patch` does to the workspace's files as they are; raise `PatchError`."""
     preimages = {path: await bench.workspace.read(path) for path in patch.paths}
     return apply_patch(patch, preimages, existing=await bench.workspace.list_files())
+
+
+async def _against_approved(bench: Bench, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    """Return the changes as seen from the approved tree: what somebody else wrote into these files would get in too."""
+    strays = {stray.path: stray.before for stray in await bench.workspace.strays(bench.run.tree)}
+    whole = [replace(change, before=strays.get(change.path, change.before)) for change in changes]
+    left = tuple(change for change in whole if change.before != change.after)
+    if not left:
+        raise PatchError("the diff only brings back what was approved before")
+    return left
 
 
 async def check_unmoved(bench: Bench, proposal: Proposal) -> str:

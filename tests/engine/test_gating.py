@@ -1,0 +1,368 @@
+import itertools
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionFinished,
+    ActionRejected,
+    ActionResult,
+    ApprovalChanged,
+    Author,
+    Event,
+    PatchApplied,
+    ProposalReplaced,
+    Recorded,
+    SessionConfigured,
+    TaskCommitted,
+)
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.intents import ApproveProposal, EditProposal
+from agent_workbench.core.patch import patch_hash, takeable_ids
+from agent_workbench.core.patch.parse import parse_patch
+from agent_workbench.core.patch.values import PatchBounds
+from agent_workbench.core.plan import Constraints, Scope
+from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
+from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Settings
+from agent_workbench.core.state import SessionState
+from agent_workbench.core.workspace import SandboxFacts
+from agent_workbench.engine.gating import Ruling, ruling
+from tests.engine.front import in_front_of
+from tests.engine.stage import FINISH, a_stage, call, change, diff, reflexion, task
+
+CHECKS_OPEN = Approvals(check=Approval.AUTO)
+COMMANDS = Settings(tools_allowed=("run_command", "write_diff", "finish"))
+RULES = [*itertools.product(GateKind, Approval, (False, True), (False, True), (False, True), (False, True))]
+
+
+def state_of(
+    kind: GateKind, rule: Approval, *, always: bool = False, headless: bool = False, holds: bool = True
+) -> SessionState:
+    approvals = replace(Approvals(*[Approval.ASK] * 6), **{kind.value: rule})
+    config = SessionConfigured(
+        approvals, Limits(), (), "", "", 10, 1.0, SandboxFacts("bwrap", holds, network=False), headless
+    )
+    events: list[Event] = [config]
+    if always:
+        events.append(ApprovalChanged(kind, always=True))
+    return fold_all(Recorded(seq, "", event) for seq, event in enumerate(events))
+
+
+def proposal_of(kind: GateKind, *, special: tuple[str, ...] = ()) -> Proposal:
+    return Proposal(ProposalId("P-1"), kind, "tool", "text", 1, special=special)
+
+
+@pytest.mark.parametrize(("kind", "rule", "always", "headless", "holds", "special"), RULES)
+def test_the_policy(
+    kind: GateKind, rule: Approval, *, always: bool, headless: bool, holds: bool, special: bool
+) -> None:
+    state = state_of(kind, rule, always=always, headless=headless, holds=holds)
+    found = ruling(state, proposal_of(kind, special=(".gitattributes",) if special else ()))
+
+    needs_a_person = (kind is GateKind.DIFF and special) or (kind is GateKind.COMMAND and not holds)
+    if rule is Approval.DENY:
+        assert found is not None
+        assert (found.verdict, found.by) == (Verdict.REJECT, f"policy:{kind}=deny")
+    elif kind is GateKind.MERGE or (rule is Approval.ASK and not always) or (needs_a_person and not headless):
+        assert found is None
+    elif needs_a_person:
+        assert found is not None
+        assert (found.verdict, found.by) == (Verdict.REJECT, "policy:unattended")
+        assert found.reason
+    else:
+        by = f"policy:{kind}=auto" if rule is Approval.AUTO else f"policy:{kind}=always this session"
+        assert found == Ruling(Verdict.APPROVE, by)
+
+
+def test_without_settings_everything_is_asked() -> None:
+    assert ruling(SessionState(), proposal_of(GateKind.READ)) is None
+
+
+TEXTS = st.text(max_size=6)
+CHANGED_FIELDS = {
+    "kind": st.sampled_from(GateKind),
+    "tool": TEXTS,
+    "text": TEXTS,
+    "diff": TEXTS,
+    "commands": st.lists(TEXTS, max_size=3).map(tuple),
+}
+
+
+@given(st.data())
+def test_what_is_shown_decides_the_hash(data: st.DataObject) -> None:
+    fields = {name: data.draw(each) for name, each in CHANGED_FIELDS.items()}
+    name = data.draw(st.sampled_from(sorted(CHANGED_FIELDS)))
+    changed = data.draw(CHANGED_FIELDS[name].filter(lambda it: it != fields[name]))
+    one = replace(proposal_of(GateKind.READ), **fields)
+    assert shown_sha(one) != shown_sha(replace(one, **{name: changed}))
+
+
+async def test_an_approval_names_what_it_lets_through(tmp_path: Path) -> None:
+    async with (
+        a_stage(tmp_path, [change("wrong", "right"), FINISH], approvals=CHECKS_OPEN) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        shown = await front.approve(GateKind.DIFF)
+        await front.gate(GateKind.COMMIT)
+        (decided,) = [
+            event for event in stage.events if isinstance(event, ActionDecided) and event.proposal_id == shown.id
+        ]
+        assert decided.by == "user"
+        assert decided.resulting_patch_sha == patch_hash(shown.diff)
+        assert [each.id for each in decided.hunks] == list(takeable_ids(parse_patch(shown.diff, PatchBounds())))
+        assert {each.fate for each in decided.hunks} == {"taken"}
+        assert decided.preimages == shown.preimages
+        (applied,) = [event for event in stage.events if isinstance(event, PatchApplied)]
+        assert applied.patch_sha == decided.resulting_patch_sha
+
+
+async def test_a_file_that_moved_after_it_was_shown_is_shown_again(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [], approvals=CHECKS_OPEN) as stage:
+        stage.user.write("long.txt", "".join(f"line {number}\n" for number in range(20)))
+        stage.user.commit("A longer file")
+        before = "".join(f" line {number}\n" for number in range(3))
+        step = f"--- a/long.txt\n+++ b/long.txt\n@@ -1,4 +1,4 @@\n{before}-line 3\n+right\n"
+        stage.model.sayings.extend([call("write_diff", step), FINISH])
+        stage.plan.plan = replace(stage.plan.plan, tasks=(task(accept=("true",)),))
+        async with in_front_of(stage) as front:
+            await front.start()
+            shown = await front.gate(GateKind.DIFF)
+            run = stage.state.run
+            assert run is not None
+            moved = Path(run.workspace.path) / "long.txt"
+            moved.write_text(moved.read_text().replace("line 15\n", "line fifteen\n"))
+            await front.submit(ApproveProposal(shown.id, shown_sha(shown)))
+            await front.until(lambda it: it.state.run and it.state.run.proposal != shown)
+            again = await front.gate(GateKind.DIFF)
+            assert "-line 15\n+line fifteen\n" in again.diff, "what would get in unseen"
+            assert not again.edited
+            (replaced,) = [event for event in stage.events if isinstance(event, ProposalReplaced)]
+            assert (replaced.by, replaced.reason) == (
+                Author.WORKBENCH,
+                "long.txt changed after this was shown",
+            )
+            assert not [event for event in stage.events if isinstance(event, PatchApplied)]
+            await front.approve(GateKind.DIFF)
+            commit = await front.gate(GateKind.COMMIT)
+            assert commit.diff == again.diff
+
+
+async def test_a_file_that_moved_from_under_a_diff_refuses_it(tmp_path: Path) -> None:
+    sayings = [change("wrong", "right"), change("elsewhere", "right")]
+    async with a_stage(tmp_path, sayings, approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
+        await front.start()
+        shown = await front.gate(GateKind.DIFF)
+        run = stage.state.run
+        assert run is not None
+        (Path(run.workspace.path) / "answer.txt").write_text("elsewhere\n")
+        await front.approve(GateKind.DIFF)
+        second = await front.gate(GateKind.DIFF)
+        assert second.id != shown.id
+        assert "-wrong\n+right\n" in second.diff, "what was there by itself is no part of what was approved"
+        (refused,) = [
+            event for event in stage.events if isinstance(event, ActionFinished) and event.proposal_id == shown.id
+        ]
+        assert refused.result is ActionResult.REFUSED
+        assert "answer.txt changed after this was shown" in refused.observation
+
+
+SECRET = "hunter2-and-more"
+SECRETS = {"API_TOKEN": SECRET}
+
+
+async def test_a_secret_in_an_answer_refuses_it(tmp_path: Path) -> None:
+    sayings = [change("wrong", SECRET), change("wrong", "right")]
+    async with (
+        a_stage(tmp_path, sayings, approvals=CHECKS_OPEN, secrets=SECRETS) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        assert (await front.gate(GateKind.DIFF)).step == 2
+        assert "the value of a secret" in stage.model.requests[-1].messages[-1].text
+        assert all(SECRET not in str(event) for event in stage.events)
+
+
+async def test_a_secret_beside_a_change_refuses_it(tmp_path: Path) -> None:
+    sayings = [call("write_diff", "--- a/env\n+++ b/env\n@@ -2 +2 @@\n-off\n+on\n"), change("wrong", "right")]
+    async with a_stage(tmp_path, sayings, approvals=CHECKS_OPEN, secrets=SECRETS) as stage:
+        stage.user.write("env", f"{SECRET}\noff\n")
+        stage.user.commit("A secret, in git of all places")
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.step == 2)
+        decided = [event for event in stage.events if isinstance(event, ActionDecided)][-1]
+        assert (decided.by, decided.verdict) == ("policy:secrets", Verdict.REJECT)
+        assert all(SECRET not in str(event) for event in stage.events)
+
+
+@pytest.mark.parametrize("kind", [GateKind.DIFF, GateKind.COMMAND])
+async def test_a_secret_in_an_edit_refuses_it(tmp_path: Path, kind: GateKind) -> None:
+    first = change("wrong", "left") if kind is GateKind.DIFF else call("run_command", '{"command": "echo hello"}')
+    edit = diff("wrong", SECRET) if kind is GateKind.DIFF else f"echo {SECRET}"
+    async with (
+        a_stage(
+            tmp_path, [first, change("wrong", "right")], approvals=CHECKS_OPEN, settings=COMMANDS, secrets=SECRETS
+        ) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        waiting = await front.gate(kind)
+        await front.submit(EditProposal(waiting.id, edit))
+        await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.step == 2)
+        assert "+right" in (await front.gate(GateKind.DIFF)).diff
+        assert [event.by for event in stage.events if isinstance(event, ActionDecided)][-1] == "policy:secrets"
+        assert not [line for line in stage.shell.lines if "redacted" in line]
+
+
+def kept(line: str) -> str:
+    return call("run_command", f'{{"command": "{line}"}}')
+
+
+async def test_what_a_command_changed_is_a_proposal_of_its_own(tmp_path: Path) -> None:
+    sayings = [kept("echo right > answer.txt; echo new > new.txt"), FINISH]
+    async with (
+        a_stage(tmp_path, sayings, approvals=CHECKS_OPEN, settings=COMMANDS) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.approve(GateKind.COMMAND)
+        keep = await front.gate(GateKind.DIFF)
+        assert (keep.tool, keep.paths) == ("keep_changes", ("answer.txt", "new.txt"))
+        run = stage.state.run
+        assert run is not None
+        folder = Path(run.workspace.path)
+        assert (folder / "answer.txt").read_text() == "wrong\n"
+        assert not (folder / "new.txt").exists()
+        await front.approve(GateKind.DIFF)
+        assert (await front.gate(GateKind.COMMIT)).diff == keep.diff
+
+
+async def test_what_a_command_changed_can_be_refused(tmp_path: Path) -> None:
+    sayings = [kept("echo right > answer.txt"), change("wrong", "right")]
+    async with (
+        a_stage(tmp_path, sayings, approvals=CHECKS_OPEN, settings=COMMANDS) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.approve(GateKind.COMMAND)
+        await front.reject(GateKind.DIFF, "do it yourself")
+        assert "-wrong" in (await front.gate(GateKind.DIFF)).diff
+        assert stage.model.requests[-1].messages[-1].text.endswith("The user rejected that: do it yourself")
+
+
+async def test_what_a_command_may_not_change_is_put_back(tmp_path: Path) -> None:
+    narrow = replace(task(), scope=Scope(allowed_write_globs=("src/**",)))
+    sayings = [kept("echo right > answer.txt"), FINISH]
+    async with (
+        a_stage(
+            tmp_path,
+            sayings,
+            tasks=(narrow,),
+            approvals=Approvals(check=Approval.AUTO, command=Approval.AUTO),
+            settings=COMMANDS,
+        ) as stage,
+        in_front_of(stage) as front,
+    ):
+        stage.model.sayings.append(reflexion())
+        stage.model.sayings.append(call("write_diff", "--- /dev/null\n+++ b/src/x\n@@ -0,0 +1 @@\n+right\n"))
+        await front.start()
+        assert (await front.gate(GateKind.DIFF)).paths == ("src/x",)
+        told = stage.model.requests[1].messages[-1].text
+        assert told.startswith("exit code 0")
+        assert "What it changed was put back: answer.txt" in told
+        run = stage.state.run
+        assert run is not None
+        assert (Path(run.workspace.path) / "answer.txt").read_text() == "wrong\n"
+
+
+async def test_what_is_not_text_is_put_back_and_said(tmp_path: Path) -> None:
+    sayings = [kept("printf 'a\\\\000b' > blob; echo right > answer.txt"), FINISH]
+    open_ = Approvals(check=Approval.AUTO, command=Approval.AUTO)
+    async with a_stage(tmp_path, sayings, approvals=open_, settings=COMMANDS) as stage, in_front_of(stage) as front:
+        await front.start()
+        assert (await front.approve(GateKind.DIFF)).paths == ("answer.txt",)
+        await front.gate(GateKind.COMMIT)
+        assert "not text and were put back: blob" in stage.model.requests[1].messages[-1].text
+
+
+async def test_special_files_of_a_command_need_a_person(tmp_path: Path) -> None:
+    open_ = Approvals(check=Approval.AUTO, diff=Approval.AUTO, command=Approval.AUTO)
+    sayings = [kept("mkdir -p .github && echo run > .github/ci.yml && rm README.md")]
+    async with (
+        a_stage(tmp_path, sayings, approvals=open_, settings=COMMANDS) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        keep = await front.gate(GateKind.DIFF)
+        assert keep.special == (".github/ci.yml", "README.md")
+
+
+async def test_the_bounds_of_a_task_hold(tmp_path: Path) -> None:
+    tight = replace(task(), constraints=Constraints(max_files_changed=1, max_diff_bytes=200))
+    two = diff("wrong", "right") + "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n"
+    sayings = [
+        call("write_diff", two),
+        change("wrong", "r" * 300),
+        change("wrong", "right"),
+        call("write_diff", "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n"),
+        FINISH,
+    ]
+    async with a_stage(tmp_path, sayings, tasks=(tight,), approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
+        await front.start()
+        await front.approve(GateKind.DIFF)
+        await front.gate(GateKind.COMMIT)
+        reasons = [event.reason for event in stage.events if isinstance(event, ActionRejected)]
+        assert [needle in reason for needle, reason in zip(("2 files", "200", "2 files"), reasons, strict=True)] == [
+            True,
+            True,
+            True,
+        ], reasons
+
+
+@pytest.mark.parametrize(
+    "path", [".agent.yml", "memory/plans/PLAN.yaml", "skills/x/SKILL.md", "SKILLS/x", ".git/config"]
+)
+async def test_what_the_workbench_obeys_is_never_written(tmp_path: Path, path: str) -> None:
+    step = call("write_diff", f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+new\n")
+    async with (
+        a_stage(tmp_path, [step, change("wrong", "right")], approvals=CHECKS_OPEN) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.gate(GateKind.DIFF)
+        (rejected,) = [event for event in stage.events if isinstance(event, ActionRejected)]
+        assert path.split("/", maxsplit=1)[0].lower() in rejected.reason.lower()
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_what_was_approved_is_what_is_committed(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    pool = ["a", "b", "", "ä", "wrong", "\tx ", "a\r"]
+    before = [chance.choice(pool) for _ in range(chance.randrange(3, 12))]
+    after = [each for each in before if chance.random() < 0.7] + [chance.choice(pool) for _ in range(3)]
+    old = "".join(f"-{line}\n" for line in before)
+    new = "".join(f"+{line}\n" for line in after)
+    step = f"--- a/it.txt\n+++ b/it.txt\n@@ -1,{len(before)} +1,{len(after)} @@\n{old}{new}"
+    accept = ("echo left >> it.txt; echo left > left.txt",)
+    async with a_stage(tmp_path, [call("write_diff", step), FINISH], tasks=(task(accept=accept),)) as stage:
+        stage.user.write("it.txt", "".join(f"{line}\n" for line in before).encode())
+        stage.user.commit("It")
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.approve(GateKind.CHECK)
+            shown = await front.approve(GateKind.DIFF)
+            await front.approve(GateKind.CHECK)
+            commit = await front.approve(GateKind.COMMIT)
+            await front.skip(GateKind.MERGE)
+            await front.over()
+        (committed,) = [event for event in stage.events if isinstance(event, TaskCommitted)]
+        assert commit.diff == shown.diff
+        assert stage.git("show", f"{committed.commit}:it.txt") + "\n" == "".join(f"{line}\n" for line in after)
+        assert stage.git("diff", "--name-only", "main", committed.commit) == "it.txt"
