@@ -1,5 +1,6 @@
 """A machine for each test; a model for all of them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,19 @@ __all__ = ["llama_server", "tiny_model_path"]
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path: Path) -> Iterator[Machine]:
     """A machine on which no model is configured."""
-    return Machine(tmp_path / "machine")
+    machine = Machine(tmp_path / "machine")
+    yield machine
+    machine.end()
 
 
 @pytest.fixture
-def served(tmp_path: Path, llama_server: LlamaServer) -> Machine:
+def served(tmp_path: Path, llama_server: LlamaServer) -> Iterator[Machine]:
     """A machine on which a real llama.cpp server runs and is configured, with its key."""
-    return Machine(tmp_path / "machine", server_environ(llama_server))
+    machine = Machine(tmp_path / "machine", server_environ(llama_server))
+    yield machine
+    machine.end()
 
 
 def server_environ(server: LlamaServer) -> dict[str, str]:

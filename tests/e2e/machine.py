@@ -100,9 +100,17 @@ class Machine:
             "LANG": "C.UTF-8",
             # So that a repository need not say it, and has nothing that must be trusted first.
             "AGENT_PYTHON": sys.executable,
+            # Set where another copy of the package than the installed one is tried.
+            **({"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}),
             **(environ or {}),
         }
-        self._started = 0
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def end(self) -> None:
+        """End what was started and still runs."""
+        for process in self._started:
+            process.kill()
+            process.wait(WAIT_SECONDS)
 
     def agent(self, *arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -> Done:
         """Run `agent` to its end."""
@@ -132,21 +140,22 @@ class Machine:
         environ: Mapping[str, str] | None = None,
     ) -> Running:
         """Start `agent` with a model that says `scripts`, and stays at `halt`."""
-        self._started += 1
-        folder = self.folder / f"run-{self._started}"
+        folder = self.folder / f"run-{len(self._started)}"
         folder.mkdir()
         plan = folder / "plan.json"
         mark = folder / "halted"
         plan.write_text(json.dumps({"scripts": scripts or {}, "halt": halt, "mark": str(mark)}))
+        paths = [str(CHECKOUT), self.environ.get("PYTHONPATH")]
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             process = subprocess.Popen(
                 [sys.executable, str(LAUNCHER), str(plan), *arguments],
                 cwd=cwd,
-                env={**self.environ, **(environ or {}), "PYTHONPATH": str(CHECKOUT)},
+                env={**self.environ, **(environ or {}), "PYTHONPATH": ":".join(filter(None, paths))},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
             )
+        self._started.append(process)
         return Running(process, folder / "out", folder / "err", mark)
 
     def scripted(
