@@ -74,6 +74,10 @@ def _load(line: str) -> object:
         return json.loads(line, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise ArgumentFault(f"the arguments are not one line of JSON: {error.msg} at character {error.pos}") from None
+    except ArgumentFault:
+        raise
+    except ValueError:  # Python reads no number of more than 4300 digits
+        raise ArgumentFault("a number is too long") from None
     except RecursionError:
         raise ArgumentFault("the arguments are nested too deeply") from None
 

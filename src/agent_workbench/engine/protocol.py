@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from agent_workbench.engine.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.engine.tools.tool import Tool
 
-ACTION_LINE = re.compile(r"^Action:[ \t]*(?P<name>\S*)[ \t]*$", re.MULTILINE)
+# Possessive, or a line of many blanks would be divided in every way there is.
+ACTION_LINE = re.compile(r"^Action:[ \t]*+(?P<name>\S*+)[ \t]*+$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class StepFault:
 def thought_of(answer: str) -> str:
     """Return the thought of an answer, as far as it has one (also of an unfinished one)."""
     before = ACTION_LINE.split(answer, maxsplit=1)[0]
-    return before.removeprefix("Thought:").strip()
+    return before.lstrip().removeprefix("Thought:").strip()
 
 
 def read_step(answer: str, tools: Mapping[str, Tool]) -> StepCall | StepFault:

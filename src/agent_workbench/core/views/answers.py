@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-ACTION_LINE = re.compile(r"^Action:[ \t]*(\S*)[ \t]*$", re.MULTILINE)
+# Possessive, or a line of many blanks would be divided in every way there is.
+ACTION_LINE = re.compile(r"^Action:[ \t]*+(\S*+)[ \t]*+$", re.MULTILINE)
 WRITE_DIFF = "write_diff"
 REFLEXION = "Reflexion:"
 
