@@ -11,7 +11,7 @@ from pathlib import Path
 from agent_workbench.adapters.retrieval.pieces import Piece
 
 # Raised whenever parsing, cutting or the form of an entry changes: other files are other caches.
-FORMAT = 1
+FORMAT = 2
 MAX_BYTES = 200 * 1024 * 1024
 # What is left when the cache was too large.
 _KEPT_SHARE = 0.75

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN, Definition, Outline, Piece
-from agent_workbench.ranking.tokens import count_identifiers
+from agent_workbench.ranking.stems import count_stems
 
 # A definition with fewer lines stays in the block around it.
 _WORTH_A_PIECE = 2
@@ -125,9 +125,9 @@ class _Cutter:
             span.first + 1,
             span.last + 1,
             symbol,
-            count_identifiers(text),
-            count_identifiers(" ".join(names)),
-            count_identifiers(" ".join(self._comments(span.first, span.last))),
+            count_stems(text),
+            count_stems(" ".join(names)),
+            count_stems(" ".join(self._comments(span.first, span.last))),
         )
 
     def _between(self, first: int, last: int) -> Sequence[Definition]:

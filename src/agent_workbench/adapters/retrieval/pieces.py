@@ -10,8 +10,8 @@ CHARS_PER_TOKEN = 4
 class Piece:
     """Lines `first_line` to `last_line` (from 1, inclusive).
 
-    `body`, `names` and `comments` count the words of all its text, of the definitions it holds or is part of, and of
-    its comments and docstrings.
+    `body`, `names` and `comments` count the stems in all its text, in the names of the definitions it holds or is part
+    of, and in its comments and docstrings.
     """
 
     first_line: int

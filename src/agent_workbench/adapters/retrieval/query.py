@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from agent_workbench.ranking.stems import stem
 from agent_workbench.ranking.tokens import split_identifiers
 
 # A query holds a description and the output of failing tests; what is said again and again there is not more wanted.
@@ -32,9 +33,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`words` as often as they count, and what else the query says."""
+    """`stems` of its words, as often as they count, each with the word as it was `written`, and what else it says."""
 
-    words: tuple[str, ...]
+    stems: tuple[str, ...]
+    written: Mapping[str, str]
     places: tuple[Place, ...]
     of_tests: bool
     of_documents: bool
@@ -68,13 +70,19 @@ class Names:
 def read_query(text: str, names: Names) -> Query:
     """Return what `text` asks for, of the files in `names`."""
     text = text if len(text) <= _MOST_CHARS else text[: _MOST_CHARS // 2] + "\n" + text[-_MOST_CHARS // 2 :]
-    counts = Counter(split_identifiers(text))
-    words = [word for word, times in list(counts.items())[:_MOST_WORDS] for _ in range(min(times, _MOST_REPEATS))]
+    words = Counter(split_identifiers(text))
+    stems: Counter[str] = Counter()
+    written: dict[str, str] = {}
+    for word, times in words.items():
+        stems[stem(word)] += times
+        written.setdefault(stem(word), word)
+    wanted = list(stems.items())[:_MOST_WORDS]
     return Query(
-        tuple(words),
+        tuple(root for root, times in wanted for _ in range(min(times, _MOST_REPEATS))),
+        written,
         tuple(_places(text, names)),
-        not _TEST_WORDS.isdisjoint(counts),
-        not _DOCUMENT_WORDS.isdisjoint(counts),
+        not _TEST_WORDS.isdisjoint(words),
+        not _DOCUMENT_WORDS.isdisjoint(words),
     )
 
 

@@ -82,7 +82,10 @@ class CodeRetriever:
             for _ in range(_TRIES):
                 indexing = await self._up_to_date(workspace)
                 found = await _in_thread(partial(indexing.search, query, limit))
-                chunks = [await _chunk(workspace, each, self._settings.max_chunk_tokens) for each in found]
+                contents = {
+                    path: await _content(workspace, path) for path in dict.fromkeys(each.path for each in found)
+                }
+                chunks = [_chunk(each, contents[each.path], self._settings.max_chunk_tokens) for each in found]
                 if None not in chunks:
                     break
         return tuple(chunk for chunk in chunks if chunk is not None)
@@ -90,7 +93,9 @@ class CodeRetriever:
     async def _prepare(self, workspace: Workspace) -> None:
         try:
             async with self._one_at_a_time:
-                await self._up_to_date(workspace)
+                indexing = await self._up_to_date(workspace)
+                # What only a search loads is loaded now.
+                await _in_thread(partial(indexing.search, "", 1))
         except WorkbenchError:
             self._progress = IndexProgress()
 
@@ -152,9 +157,8 @@ async def _content(workspace: Workspace, path: str) -> bytes | None:
     return None if content is None else content.data
 
 
-async def _chunk(workspace: Workspace, found: Found, max_tokens: int) -> Chunk | None:
+def _chunk(found: Found, data: bytes | None, max_tokens: int) -> Chunk | None:
     """Return the piece with its text, None when its file has changed since."""
-    data = await _content(workspace, found.path)
     if data is None or blob_id(data) != found.blob:
         return None
     lines = data.decode("utf-8", "replace").split("\n")[found.first_line - 1 : found.last_line]

@@ -15,7 +15,7 @@ MOST_IN_A_FILE = 3
 _FILE_SHARES = (1.0, 1 / 2, 1 / 3)
 # A second piece of a file says less that is new than a first one of another.
 _NEXT_IN_FILE = 0.7
-_MOST_CANDIDATES = 5_000
+_MOST_CANDIDATES = 1_000
 # What the query names comes first, but leaves room for what it only describes.
 _NAMED_SHARE = 0.75
 

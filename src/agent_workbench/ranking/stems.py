@@ -1,0 +1,50 @@
+"""One form for the forms of an English word: `parses`, `parsed` and `parsing` are found by each other."""
+
+from functools import lru_cache
+
+from agent_workbench.ranking.tokens import count_identifiers
+
+_MEMORY = 1 << 16
+_SHORTEST = 4
+
+
+@lru_cache(_MEMORY)
+def stem(word: str) -> str:
+    """Return a lower-case word without its plural, `-ed` or `-ing`; equal stems are the same word more often than not.
+
+    What is not made of ASCII letters alone is returned as it is. The result is for comparing and not for reading.
+    """
+    if len(word) < _SHORTEST or not (word.isascii() and word.isalpha()):
+        return word
+    return _without_final_e(_without_ending(_singular(word)))
+
+
+def count_stems(text: str) -> dict[str, int]:
+    """Return how often each stem of the text's identifiers, whole and in parts, is in it."""
+    counts: dict[str, int] = {}
+    for word, times in count_identifiers(text).items():
+        root = stem(word)
+        counts[root] = counts.get(root, 0) + times
+    return counts
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > _SHORTEST:
+        return word[:-3] + "y"
+    if word.endswith("sses"):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def _without_ending(word: str) -> str:
+    for ending in ("ing", "ed"):
+        rest = word.removesuffix(ending)
+        # `string` and `speed` end so by chance.
+        if rest != word and len(rest) > 2 and not word.endswith("eed") and any(letter in "aeiouy" for letter in rest):
+            doubled = rest[-1] == rest[-2] and rest[-1] not in "lsz"
+            return rest[:-1] if doubled else rest
+    return word
+
+
+def _without_final_e(word: str) -> str:
+    return word[:-1] if word.endswith("e") and len(word) > _SHORTEST else word
