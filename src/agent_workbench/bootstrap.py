@@ -9,7 +9,7 @@ from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
-    from agent_workbench.adapters.journal.opening import Opening
+    from agent_workbench.adapters.journal.opening import Opening, Sessions, Wanted
     from agent_workbench.adapters.plans.setup import RepoSetup
     from agent_workbench.config.load import LoadedSettings
     from agent_workbench.config.repo_trust import RepoTrust
@@ -84,22 +84,26 @@ class Site:
 
         return resolve_inside(self.root, f"{settings.memory.dir}/sessions")
 
-    def takes_up(self, settings: "Settings") -> bool:
-        """Return whether a session would be taken up rather than begun; blocks."""
-        from agent_workbench.adapters.journal.opening import session_to_take_up
+    def sessions(self, settings: "Settings") -> "Sessions":
+        """Return the journals of the repo; blocks."""
+        from agent_workbench.adapters.journal.opening import Sessions
+        from agent_workbench.host.paths import state_dir
 
-        place, folder = self.place, self.sessions_dir(settings)
-        return session_to_take_up(folder, wanted=place.session, fresh=place.fresh) is not None
+        return Sessions(self.sessions_dir(settings), state_dir() / "sessions")
+
+    @property
+    def wanted(self) -> "Wanted":
+        """Which session `place` asks for."""
+        from agent_workbench.adapters.journal.opening import Wanted
+
+        return Wanted(self.place.session, self.place.fresh, self.place.tasks)
 
     def open_journal(self, settings: "Settings") -> "Opening":
         """Open the journal that `place` asks for; blocks."""
         from agent_workbench.adapters.journal.ids import SystemIds
-        from agent_workbench.adapters.journal.opening import open_journal
         from agent_workbench.adapters.journal.redaction import environment_redactor
 
-        place, folder = self.place, self.sessions_dir(settings)
-        redactor = environment_redactor(place.environ)
-        return open_journal(folder, SystemIds(), redactor, wanted=place.session, fresh=place.fresh)
+        return self.sessions(settings).open(SystemIds(), environment_redactor(self.place.environ), self.wanted)
 
     def model(self, settings: "Settings", say: Say) -> "Model":
         """Return the model the settings ask for; the demo's speaks from its script."""

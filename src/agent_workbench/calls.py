@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench import __version__
 from agent_workbench.bootstrap import Say, Site
-from agent_workbench.core.errors import TrustError
+from agent_workbench.core.errors import ShellError, TrustError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.findings import Finding
-    from agent_workbench.core.ids import TaskId
     from agent_workbench.core.plan import Plan, Task
     from agent_workbench.core.ports import Clock, Model, Plans
     from agent_workbench.core.settings import Settings
@@ -30,6 +29,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.engine.session import LiveSession
     from agent_workbench.engine.threshold import Threshold
 
+UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
 UNTRUSTED = "`agent trust` shows what it would run and remembers your yes"
 
 
@@ -54,7 +54,7 @@ class TerminalSite(Site):
         """Open the journal and return the session, which lives when its `run()` is awaited."""
         from agent_workbench.engine.session import LiveSession
 
-        desk, recorder = await open_desk(self, board, trusted=trusted, headless=False, on_recorded=_unheard)
+        desk, recorder = await open_desk(self, board, trusted=trusted, on_recorded=_unheard)
         return LiveSession(desk, recorder)
 
 
@@ -63,7 +63,7 @@ def _unheard(recorded: "Recorded", _: object) -> None:
 
 
 async def open_desk(
-    site: Site, board: "Board", *, trusted: bool, headless: bool, on_recorded: "OnRecorded"
+    site: Site, board: "Board", *, trusted: bool, on_recorded: "OnRecorded", headless: bool = False
 ) -> "tuple[Desk, Recorder]":
     """Take up or begin a session at `site`; raise `LockedError`, `JournalError`, `ConfigError`, `StorageError`."""
     from agent_workbench.core.events import SessionConfigured, SessionStarted
@@ -75,6 +75,8 @@ async def open_desk(
     settings = await asyncio.to_thread(lambda: site.settings(trusted=trusted))
     ports = await asyncio.to_thread(site.ports, settings, board.show_activity)
     sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
+    if headless and not sandbox.holds and not site.place.unconfined:
+        raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
     opening = await asyncio.to_thread(site.open_journal, settings)
     state = fold_all(opening.events)
     board.show_state(state)
@@ -107,8 +109,8 @@ def terminal_session(place: Place) -> "Threshold":
     return Threshold(lambda: find_site(place))
 
 
-async def run_unattended(place: Place, tasks: "tuple[TaskId, ...] | None", on_recorded: "OnRecorded") -> "Ending":
-    """Work on tasks (all that are ready when None) under the policy; raise `TrustError` for an untrusted repo."""
+async def run_unattended(place: Place, on_recorded: "OnRecorded") -> "Ending":
+    """Work on the tasks of `place` under the policy; raise `TrustError` for an untrusted repo."""
     from agent_workbench.core.state import SessionState
     from agent_workbench.engine.board import Board
     from agent_workbench.engine.headless import run_headless
@@ -117,19 +119,19 @@ async def run_unattended(place: Place, tasks: "tuple[TaskId, ...] | None", on_re
     trust = await site.trust()
     if await trust.question():
         raise TrustError(f"what {site.root} would run is not trusted", advice=UNTRUSTED)
-    await _check_begin(site, tasks or ())
+    await _check_begin(site)
     board = Board(SessionState())
     desk, recorder = await open_desk(site, board, trusted=True, headless=True, on_recorded=on_recorded)
-    return await run_headless(desk, recorder, tasks)
+    return await run_headless(desk, recorder, place.tasks)
 
 
-async def _check_begin(site: Site, tasks: "tuple[TaskId, ...]") -> None:
+async def _check_begin(site: Site) -> None:
     """Raise `PlanError`, `UsageError` for what cannot be begun, so that no empty session is left of it."""
     from agent_workbench.engine.starting import check_startable
 
     settings = await asyncio.to_thread(lambda: site.settings(trusted=True))
-    if not await asyncio.to_thread(site.takes_up, settings):
-        check_startable(await site.plans(settings).read(), tasks)
+    if await asyncio.to_thread(lambda: site.sessions(settings).find(site.wanted)) is None:
+        check_startable(await site.plans(settings).read(), site.place.tasks or ())
 
 
 async def trusted_site(place: Place) -> "tuple[Site, Settings]":

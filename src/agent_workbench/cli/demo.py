@@ -36,12 +36,12 @@ def execute(options: argparse.Namespace) -> int:
 
     folder = options.folder or Path(tempfile.mkdtemp(prefix="agent-demo-")) / "shop"
     flags, pace = (YES, 0.0) if options.headless else ({}, READABLE_TOKENS_PER_SECOND)
-    start = Place(folder, os.environ, flags, demo_tokens_per_second=pace)
+    start = Place(folder, os.environ, flags, unconfined=True, demo_tokens_per_second=pace)
     place = asyncio.run(demo_place(folder.absolute(), start))
     if not options.json:
         print(f"The sample repo is {folder}. Its model is tiny and its answers are scripted; everything else is real.")
     if options.headless:
-        return asyncio.run(run_tasks(place, None, as_json=options.json))
+        return asyncio.run(run_tasks(place, as_json=options.json))
     code = open_workbench(place, welcome=True)
     print(f"See it again: cd {folder} && {_own_command()} replay")
     return code

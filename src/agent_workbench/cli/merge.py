@@ -10,7 +10,7 @@ from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.saying import say
 from agent_workbench.cli.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, WorkspaceError
-from agent_workbench.core.ids import task_id
+from agent_workbench.core.ids import CommitId, task_id
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:
@@ -28,20 +28,26 @@ def execute(options: argparse.Namespace) -> int:
     check_terminal("agent merge", "merging asks a person; `git merge agent/T-1` does it by hand")
     from agent_workbench.calls import find_site
 
-    async def act() -> int:
-        repo = (await find_site(Place(Path.cwd(), os.environ, {}))).repository
-        commit = await repo.task_commit(task_id(options.task))
-        if commit is None:
-            raise WorkspaceError(f"{options.task} has no commit that is not merged yet")
-        facts = await repo.inspect()
-        if obstacles := await repo.merge_obstacles(commit):
-            raise WorkspaceError(f"{options.task} cannot be merged: {'; '.join(obstacles)}")
-        answer = await asyncio.to_thread(input, f"merge {commit[:10]} ({options.task}) into {facts.branch}? [y/N] ")
-        if answer.strip().lower() not in ("y", "yes"):
-            say("nothing was merged")
-            return ExitCode.PARKED
-        outcome = await repo.merge(commit, f"Merge {options.task} into {facts.branch}")
-        say(f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})")
-        return ExitCode.DONE
+    place, task = Place(Path.cwd(), os.environ, {}), task_id(options.task)
 
-    return asyncio.run(act())
+    async def look() -> tuple[CommitId, str]:
+        repo = (await find_site(place)).repository
+        commit = await repo.task_commit(task)
+        if commit is None:
+            raise WorkspaceError(f"{task} has no commit that is not merged yet")
+        if obstacles := await repo.merge_obstacles(commit):
+            raise WorkspaceError(f"{task} cannot be merged: {'; '.join(obstacles)}")
+        return commit, (await repo.inspect()).branch
+
+    async def merge(commit: CommitId, branch: str) -> None:
+        outcome = await (await find_site(place)).repository.merge(commit, f"Merge {task} into {branch}")
+        say(f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})")
+
+    commit, branch = asyncio.run(look())
+    # Asked outside of the loop, so that Ctrl-C ends it at once.
+    answer = input(f"merge {commit[:10]} ({task}) into {branch}? [y/N] ")
+    if answer.strip().lower() not in ("y", "yes"):
+        say("nothing was merged")
+        return ExitCode.PARKED
+    asyncio.run(merge(commit, branch))
+    return ExitCode.DONE

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.ids import TaskId, task_id
+from agent_workbench.core.ids import task_id
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def add(verbs: "Verbs") -> None:
     rule.add_argument("--policy", metavar="FILE", type=Path, help="approvals and limits from this YAML file")
     verb.add_argument("--session", metavar="ID", help="take up this session")
     verb.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")
+    verb.add_argument("--unconfined", action="store_true", help="go on where no sandbox confines tests and commands")
     verb.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     add_model_flags(verb)
 
@@ -44,16 +45,24 @@ def execute(options: argparse.Namespace) -> int:
     """Run the tasks; the exit code tells done, failed, parked and broken apart."""
 
     flags = {**overrides(options), **(YES if options.yes else {})}
-    place = Place(Path.cwd(), os.environ, flags, options.session or "", fresh=options.new, policy=options.policy)
-    tasks = None if options.all else tuple(task_id(each) for each in options.task)
-    return asyncio.run(run_tasks(place, tasks, as_json=options.json))
+    place = Place(
+        Path.cwd(),
+        os.environ,
+        flags,
+        options.session or "",
+        fresh=options.new,
+        tasks=None if options.all else tuple(task_id(each) for each in options.task),
+        policy=options.policy,
+        unconfined=options.unconfined,
+    )
+    return asyncio.run(run_tasks(place, as_json=options.json))
 
 
-async def run_tasks(place: Place, tasks: tuple[TaskId, ...] | None, *, as_json: bool) -> int:
-    """Run tasks headless at a place, printing what happens; return the exit code. A signal ends the work cleanly."""
+async def run_tasks(place: Place, *, as_json: bool) -> int:
+    """Run the tasks of a place headless, printing what happens; return the exit code. A signal ends it cleanly."""
     from agent_workbench.calls import run_unattended
 
-    work = asyncio.ensure_future(run_unattended(place, tasks, print_json if as_json else print_event))
+    work = asyncio.ensure_future(run_unattended(place, print_json if as_json else print_event))
     received = _stop_at_signals(work.cancel)
     try:
         ending = await work

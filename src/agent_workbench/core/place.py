@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_workbench.core.ids import TaskId
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and with what a verb was started; `flags` are settings by dotted key, `session` what names one.
+    """Where and with what a verb was started; `flags` are settings by dotted key, `session` is what names one.
 
-    The demo's answers are slowed down to `demo_tokens_per_second` (0: not), so that a person can read along.
+    An unattended run does `tasks`, all that are ready when None; with `unconfined` also where no sandbox holds. The
+    demo's answers are slowed down to `demo_tokens_per_second` (0: not), so that a person can read along.
     """
 
     folder: Path
@@ -17,6 +20,8 @@ class Place:
     flags: Mapping[str, str]
     session: str = ""
     fresh: bool = False
+    tasks: tuple[TaskId, ...] | None = None
     policy: Path | None = None
+    unconfined: bool = False
     demo: bool = False
     demo_tokens_per_second: float = 0.0

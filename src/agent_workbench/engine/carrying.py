@@ -3,7 +3,6 @@
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import (
     ActionFinished,
-    ActionProposed,
     ActionResult,
     ActionStarted,
     Author,
@@ -11,14 +10,15 @@ from agent_workbench.core.events import (
     PatchApplied,
     TroubleMet,
 )
-from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import FileChange, content_hash, render_changes
-from agent_workbench.core.proposals import CHECKS, COMMIT, KEEP_CHANGES, Preimage, Proposal
+from agent_workbench.core.patch import FileChange, render_changes
+from agent_workbench.core.proposals import CHECKS, COMMIT, KEEP_CHANGES, Proposal
 from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.desk import Desk
-from agent_workbench.engine.gating import replace_proposal, spoken
+from agent_workbench.engine.gating import propose_draft, replace_proposal, spoken
 from agent_workbench.engine.tools import all_tools
-from agent_workbench.engine.tools.tool import REFUSALS, Outcome
+from agent_workbench.engine.tools.tool import REFUSALS, Draft, Outcome
 from agent_workbench.engine.tools.write_diff import check_unmoved
 
 MUST_WORK = frozenset({CHECKS, COMMIT})
@@ -39,28 +39,20 @@ async def carry(desk: Desk, proposal: Proposal) -> None:
         outcome = await all_tools()[proposal.tool].run(bench, proposal)
     except REFUSALS as error:
         refusal, outcome = error, Outcome(spoken(error), ActionResult.REFUSED)
+    kept, told = await _take_changes(desk, bench) if proposal.kind is GateKind.COMMAND else (None, "")
     for effect in outcome.effects:
         await desk.record(effect)
     if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
         await take_checkpoint(desk)
     seconds = desk.ports.clock.monotonic_seconds() - started
+    observation = outcome.observation + told
     await desk.record(
-        ActionFinished(
-            proposal.id, outcome.result, outcome.observation, round(seconds, 3), outcome.output, outcome.cut_bytes
-        )
+        ActionFinished(proposal.id, outcome.result, observation, round(seconds, 3), outcome.output, outcome.cut_bytes)
     )
     if refusal is not None and proposal.tool in MUST_WORK:
         await desk.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
-    if proposal.kind is GateKind.COMMAND:
-        await _propose_what_it_changed(desk)
-
-
-async def settle(desk: Desk, proposal: Proposal) -> None:
-    """Say that nobody knows what came of a proposal, and put the files back to what was approved."""
-    workspace = await desk.workspace()
-    tree = desk.run.tree
-    await workspace.put_back(tree, [change.path for change in await workspace.strays(tree)])
-    await desk.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, "the workbench was stopped while this ran"))
+    if kept is not None:
+        await propose_draft(desk, all_tools()[KEEP_CHANGES], kept)
 
 
 async def take_checkpoint(desk: Desk) -> None:
@@ -81,28 +73,19 @@ async def _ask_again(desk: Desk, proposal: Proposal, moved: str) -> None:
         await desk.record(ActionFinished(proposal.id, ActionResult.REFUSED, observation))
 
 
-async def _propose_what_it_changed(desk: Desk) -> None:
-    workspace = await desk.workspace()
-    strays = await workspace.strays(desk.run.tree)
+async def _take_changes(desk: Desk, bench: Bench) -> tuple[Draft | None, str]:
+    """Put back what a command changed; return it as a draft if it may be kept, and what to tell of the rest."""
+    strays = await bench.workspace.strays(bench.run.tree)
+    await bench.workspace.put_back(bench.run.tree, [change.path for change in strays])
     keepable = tuple(change for change in strays if _is_text(change))
-    await workspace.put_back(desk.run.tree, [change.path for change in strays])
+    binary = ", ".join(change.path for change in strays if change not in keepable)
+    told = f"\nThese files are not text and were put back: {binary}" if binary else ""
     if not keepable:
-        return
-    diff = render_changes(keepable)
-    await desk.record(
-        ActionProposed(
-            Proposal(
-                id=ProposalId(f"P-{desk.state.seq + 1}"),
-                kind=GateKind.DIFF,
-                tool=KEEP_CHANGES,
-                text=diff,
-                step=desk.run.step,
-                diff=diff,
-                paths=tuple(change.path for change in keepable),
-                preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in keepable),
-            )
-        )
-    )
+        return None, told
+    try:
+        return await all_tools()[KEEP_CHANGES].draft(bench, Arguments({}), render_changes(keepable)), told
+    except REFUSALS as refusal:
+        return None, f"{told}\nWhat it changed was put back: {spoken(refusal)}"
 
 
 def _is_text(change: FileChange) -> bool:

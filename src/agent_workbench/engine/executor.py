@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from agent_workbench.engine.asking import ask
-from agent_workbench.engine.carrying import carry, settle
+from agent_workbench.engine.carrying import carry
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.ending import close, roll_back
 from agent_workbench.engine.flow import (
@@ -22,6 +22,7 @@ from agent_workbench.engine.flow import (
     Settle,
 )
 from agent_workbench.engine.gating import propose_checks, propose_commit, read_answer
+from agent_workbench.engine.settling import settle
 from agent_workbench.engine.starting import retrieve
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from agent_workbench.core.errors import ExitCode, WorkbenchError
-from agent_workbench.core.events import SessionLeft, TroubleMet
+from agent_workbench.core.errors import ExitCode, WorkbenchError, WorkspaceError
+from agent_workbench.core.events import SessionLeft, TaskStatusChanged, TroubleMet
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.engine.desk import Desk
@@ -11,7 +11,7 @@ from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitRetry, Decide, Idle, Move, next_move
 from agent_workbench.engine.gating import decide, ruling
 from agent_workbench.engine.recorder import Recorder
-from agent_workbench.engine.starting import read_plan, start_task
+from agent_workbench.engine.starting import read_again, start_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +40,34 @@ async def run_headless(desk: Desk, recorder: Recorder, tasks: tuple[TaskId, ...]
 
 
 async def _run(desk: Desk, tasks: tuple[TaskId, ...] | None) -> Ending:
-    ending = await _work(desk) if desk.state.unfinished else None
-    if ending is not None and ending.exit_code is not ExitCode.DONE:
-        return ending
+    await read_again(desk)
+    taken_up = await _work(desk) if desk.state.unfinished else None
+    if taken_up is not None and taken_up.exit_code not in (ExitCode.DONE, ExitCode.FAILED):
+        return taken_up
     if tasks is None:
-        return await _run_all(desk, ending)
+        return await _run_all(desk, taken_up)
+    ending = taken_up
     for task in tasks:
+        if ending is not None and ending.exit_code is not ExitCode.DONE:
+            return ending
         run = desk.state.run_of(task)
-        if run is None or run.status is None:
+        if run is None or run.status is not TaskStatus.DONE:
             await start_task(desk, task)
             ending = await _work(desk)
-            if ending.exit_code is not ExitCode.DONE:
-                return ending
     return ending or Ending(ExitCode.DONE, "nothing was left to do")
 
 
 async def _run_all(desk: Desk, ending: Ending | None) -> Ending:
-    await read_plan(desk)
-    failed: list[TaskId] = []
+    """Do every task that is ready; one that fails or cannot begin keeps nothing back but what depends on it."""
+    failed = [desk.run.task] if ending is not None and ending.exit_code is ExitCode.FAILED else []
+    blocked: list[str] = []
     while task := desk.state.plan.next_task():
-        await start_task(desk, task.id)
+        try:
+            await start_task(desk, task.id)
+        except WorkspaceError as error:
+            await _block(desk, task.id, str(error))
+            blocked.append(f"{task.id}: {error}")
+            continue
         ending = await _work(desk)
         if ending.exit_code is ExitCode.FAILED:
             failed.append(task.id)
@@ -67,7 +75,14 @@ async def _run_all(desk: Desk, ending: Ending | None) -> Ending:
             return ending
     if failed:
         return Ending(ExitCode.FAILED, f"failed: {', '.join(failed)}")
+    if blocked:
+        return Ending(ExitCode.PARKED, f"blocked: {'; '.join(blocked)}")
     return ending or Ending(ExitCode.DONE, _why_nothing(desk.state.plan))
+
+
+async def _block(desk: Desk, task: TaskId, reason: str) -> None:
+    await desk.ports.plans.set_status(task, TaskStatus.BLOCKED)
+    await desk.record(TaskStatusChanged(task, TaskStatus.BLOCKED, reason))
 
 
 def _why_nothing(plan: Plan) -> str:
@@ -85,7 +100,8 @@ async def _work(desk: Desk) -> Ending:
                 done = run.status is TaskStatus.DONE
                 return Ending(ExitCode.DONE if done else ExitCode.FAILED, f"{run.task} {run.status}: {run.reason}")
             case AwaitRetry():
-                return Ending(_exit_code(move.trouble), f"{move.trouble.what} ({move.trouble.advice})")
+                advice = f" ({move.trouble.advice})" if move.trouble.advice else ""
+                return Ending(_exit_code(move.trouble), move.trouble.what + advice)
             case Decide():
                 verdict = ruling(desk.state, move.proposal)
                 if verdict is None:

@@ -10,6 +10,7 @@ from agent_workbench.core.events import (
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
+    ScratchpadChanged,
     TaskStarted,
 )
 from agent_workbench.core.model import Message, Purpose, Role
@@ -34,17 +35,18 @@ def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
         return ()
     parts = [Part(Role.SYSTEM, "rules", rules(open_tools(run.tools)))]
     unseen: list[Part] = []  # said after a prompt was sent and before its answer: the model reads it after its answer
-    asked: Purpose | None = None
+    asked = False
     for recorded in run.history:
         event = recorded.event
+        if isinstance(event, ScratchpadChanged) and event.task != run.task:
+            continue
         if isinstance(event, PromptBuilt):
-            parts, unseen, asked = parts + unseen, [], event.purpose
+            parts, unseen, asked = _asked(parts + unseen, event.purpose), [], True
         elif isinstance(event, ModelAnswered | ModelInterrupted):
-            parts, unseen = [*parts, *_parts_of(event, asked or Purpose.EXECUTOR), *unseen], []
-            asked = None
+            parts, unseen, asked = [*parts, *_parts_of(event), *unseen], [], False
         else:
-            (parts if asked is None else unseen).extend(_parts_of(event, Purpose.EXECUTOR))
-    return (*parts, *unseen, *_asked_for(purpose))
+            (unseen if asked else parts).extend(_parts_of(event))
+    return tuple(_asked(parts + unseen, purpose))
 
 
 def to_messages(parts: tuple[Part, ...]) -> tuple[Message, ...]:
@@ -66,17 +68,15 @@ def prompt_sha(messages: tuple[Message, ...]) -> str:
     return digest.hexdigest()
 
 
-def _parts_of(event: Event, asked: Purpose) -> Iterator[Part]:
+def _parts_of(event: Event) -> Iterator[Part]:
     match event:
         case TaskStarted():
             yield Part(Role.USER, "task", assignment(event))
             for skill in event.skills:
                 yield Part(Role.USER, f"skill {skill.name}", f"Skill {skill.name}:\n{skill.text}")
         case ModelAnswered():
-            yield from _asked_for(asked)
             yield Part(Role.ASSISTANT, "answer", event.text)
         case ModelInterrupted(cause=InterruptCause.LENGTH):
-            yield from _asked_for(asked)
             yield Part(Role.ASSISTANT, "answer", event.partial)
             yield Part(Role.USER, "observation", told(event))
         case _:
@@ -84,6 +84,7 @@ def _parts_of(event: Event, asked: Purpose) -> Iterator[Part]:
                 yield Part(Role.USER, label(event), text)
 
 
-def _asked_for(purpose: Purpose) -> Iterator[Part]:
-    if purpose is Purpose.REFLEXION:
-        yield Part(Role.USER, "reflexion", REFLEXION)
+def _asked(parts: list[Part], purpose: Purpose) -> list[Part]:
+    """Return the parts with what `purpose` asks for at their end, once however often it was asked in vain."""
+    asking = Part(Role.USER, "reflexion", REFLEXION)
+    return parts if purpose is not Purpose.REFLEXION or parts[-1] == asking else [*parts, asking]

@@ -1,43 +1,30 @@
 """A live session: takes intents, lets the executor move, waits at gates, and ends cleanly whatever happens."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 
 from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.events import (
-    AbortAsked,
-    ApprovalChanged,
-    Author,
-    RetryAsked,
-    ScratchpadChanged,
     SessionLeft,
     TroubleMet,
 )
 from agent_workbench.core.intents import (
     AbortTask,
-    AllowAlways,
-    ApproveProposal,
-    EditProposal,
-    EditScratchpad,
     Intent,
     Leave,
-    MergeTask,
-    RejectProposal,
-    RetryTrouble,
-    SkipProposal,
     StartTask,
 )
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.state import Phase
 from agent_workbench.engine.asking import observe_model
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitRetry, Close, Decide, Idle, Move, next_move
-from agent_workbench.engine.gating import decide, propose_merge, replace_proposal, ruling, spoken
+from agent_workbench.engine.gating import decide, propose_merge, ruling, spoken
+from agent_workbench.engine.handling import handle
 from agent_workbench.engine.recorder import Recorder
-from agent_workbench.engine.starting import read_plan, start_task
+from agent_workbench.engine.starting import read_again, start_task
 from agent_workbench.engine.tools.tool import REFUSALS
 
 
@@ -76,7 +63,7 @@ class LiveSession:
         self._desk.board.show_activity("")
         self._warming = asyncio.create_task(self._warm_up())
         try:
-            await read_plan(self._desk)
+            await read_again(self._desk)
         except WorkbenchError as error:
             self._desk.board.notify(spoken(error))
 
@@ -91,21 +78,28 @@ class LiveSession:
 
     async def _advance(self) -> None:
         move = next_move(self._desk.state)
-        if isinstance(move, Idle | AwaitRetry):
+        if isinstance(move, Idle):
+            intent = await self._intents.get()
+            if isinstance(intent, StartTask):
+                await self._listen_during(self._start(intent), stopped_by=(Leave, AbortTask))
+            else:
+                await self._take(intent)
+        elif isinstance(move, AwaitRetry):
             await self._take(await self._intents.get())
-            return
-        if isinstance(move, Decide):
+        elif isinstance(move, Decide):
             verdict = ruling(self._desk.state, move.proposal)
             if verdict is None:
                 await self._take(await self._intents.get())
             else:
                 await decide(self._desk, move.proposal, verdict.verdict, verdict.by, verdict.reason)
-            return
-        await self._perform(move)
+        else:
+            # What a task's end writes down is not to be given up halfway.
+            stopped_by = (Leave,) if isinstance(move, Close) else (Leave, AbortTask)
+            await self._listen_during(self._guarded(move), stopped_by)
 
-    async def _perform(self, move: Move) -> None:
-        """Do a move while listening: the user may leave, abort, or write in the scratchpad meanwhile."""
-        work = asyncio.create_task(self._guarded(move))
+    async def _listen_during(self, doing: Coroutine[None, None, None], stopped_by: tuple[type[Intent], ...]) -> None:
+        """Do something while listening: the user may leave, abort, or write in the scratchpad meanwhile."""
+        work = asyncio.create_task(doing)
         try:
             while not work.done():
                 listening = asyncio.create_task(self._intents.get())
@@ -115,7 +109,7 @@ class LiveSession:
                     await asyncio.gather(listening, return_exceptions=True)
                     continue
                 intent = listening.result()
-                if isinstance(intent, Leave) or (isinstance(intent, AbortTask) and not isinstance(move, Close)):
+                if isinstance(intent, stopped_by):
                     work.cancel()
                     await asyncio.gather(work, return_exceptions=True)
                 await self._take(intent)
@@ -124,6 +118,14 @@ class LiveSession:
             await asyncio.gather(work, return_exceptions=True)
         if not work.cancelled():
             work.result()
+
+    async def _start(self, intent: StartTask) -> None:
+        try:
+            await start_task(self._desk, intent.task)
+        except WorkbenchError as error:
+            self._desk.board.notify(spoken(error))
+        finally:
+            self._desk.board.show_activity("")
 
     async def _guarded(self, move: Move) -> None:
         try:
@@ -156,81 +158,12 @@ class LiveSession:
 
     async def _handle(self, intent: Intent) -> None:
         match intent:
-            case ApproveProposal() | RejectProposal() | SkipProposal() | EditProposal():
-                await self._answer_gate(intent)
             case StartTask():
-                await self._start(intent)
-            case MergeTask():
-                await self._merge(intent)
-            case AbortTask():
-                await self._abort()
-            case RetryTrouble() if self._desk.state.trouble is not None:
-                await self._desk.record(RetryAsked())
-            case AllowAlways():
-                await self._desk.record(ApprovalChanged(intent.kind, intent.always))
-            case EditScratchpad():
-                await self._edit_scratchpad(intent)
+                self._desk.board.notify("a task is being worked on; finish or abort it first")
             case Leave():
                 self._leaving = intent.reason
             case _:
-                self._desk.board.notify("that does not fit what is going on now")
-
-    async def _answer_gate(self, intent: ApproveProposal | RejectProposal | SkipProposal | EditProposal) -> None:
-        waiting = self._waiting(intent.proposal)
-        if waiting is None:
-            self._desk.board.notify("that proposal is not waiting any more")
-            return
-        match intent:
-            case ApproveProposal():
-                if intent.shown_sha != shown_sha(waiting):
-                    self._desk.board.notify("the proposal changed after it was shown; look again")
-                    return
-                await decide(self._desk, waiting, Verdict.APPROVE, "user")
-            case RejectProposal():
-                await decide(self._desk, waiting, Verdict.REJECT, "user", intent.reason)
-            case SkipProposal():
-                await decide(self._desk, waiting, Verdict.SKIP, "user")
-            case EditProposal():
-                await replace_proposal(self._desk, waiting, intent.text, "edited", Author.USER)
-
-    def _waiting(self, wanted: str) -> Proposal | None:
-        run = self._desk.state.run
-        waiting = run.waiting if run else None
-        return waiting if waiting is not None and waiting.id == wanted else None
-
-    async def _start(self, intent: StartTask) -> None:
-        if self._desk.state.unfinished or self._waits():
-            self._desk.board.notify("a task is being worked on; finish or abort it first")
-            return
-        await start_task(self._desk, intent.task)
-
-    def _waits(self) -> bool:
-        run = self._desk.state.run
-        return run is not None and run.waiting is not None
-
-    async def _merge(self, intent: MergeTask) -> None:
-        run = self._desk.state.run
-        over = run is not None and run.phase is Phase.OVER and run.commit is not None and run.merged is None
-        if run is None or run.task != intent.task or not over or self._waits():
-            self._desk.board.notify(f"nothing to merge of {intent.task} here; try `agent merge {intent.task}`")
-            return
-        await propose_merge(self._desk)
-
-    async def _abort(self) -> None:
-        run = self._desk.state.run
-        if run is None or run.phase is Phase.OVER:
-            self._desk.board.notify("no task is being worked on")
-        elif run.phase is Phase.CLOSING:
-            self._desk.board.notify(f"{run.task} is over, it is only being written down")
-        elif run.waiting is not None:
-            await decide(self._desk, run.waiting, Verdict.ABORT, "user", "aborted by the user")
-        else:
-            await self._desk.record(AbortAsked("aborted by the user"))
-
-    async def _edit_scratchpad(self, intent: EditScratchpad) -> None:
-        text = await self._desk.ports.memory.write_scratchpad(intent.task, intent.before, intent.text)
-        if text != self._desk.state.scratchpad(intent.task):
-            await self._desk.record(ScratchpadChanged(intent.task, text, Author.USER))
+                await handle(self._desk, intent)
 
     def _farewell(self) -> str:
         state = self._desk.state
@@ -251,5 +184,7 @@ class LiveSession:
             try:
                 await desk.close()
             finally:
-                await self._recorder.close()
-                desk.board.end(farewell)
+                try:
+                    await self._recorder.close()
+                finally:
+                    desk.board.end(farewell)

@@ -34,6 +34,17 @@ def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:
         _choose(plan, task) if number == 0 else plan.task(task)
 
 
+async def read_again(desk: Desk) -> None:
+    """Read what the user may have changed while no session was open: the plan, and an unfinished task's notes."""
+    await read_plan(desk)
+    run = desk.state.run
+    if run is None or not desk.state.unfinished:
+        return
+    notes = await desk.ports.memory.read_scratchpad(run.task)
+    if notes != desk.state.scratchpad(run.task):
+        await desk.record(ScratchpadChanged(run.task, notes, Author.USER))
+
+
 async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
     await read_plan(desk)
@@ -88,6 +99,8 @@ def _choose(plan: Plan, wanted: TaskId | None) -> Task:
 async def _base(desk: Desk, task: Task) -> CommitId:
     """The user's HEAD, or the commit of the one dependency that is done and not merged yet."""
     facts = await desk.ports.workspaces.inspect()
+    if left_out := len(facts.dirty_paths):
+        desk.board.notify(f"{left_out} files have changes that are not committed; {task.id} starts without them")
     found = [(each, await desk.ports.workspaces.task_commit(each)) for each in task.depends_on]
     unmerged = [(each, commit) for each, commit in found if commit is not None]
     if len(unmerged) > 1:

@@ -80,6 +80,9 @@ class Threshold:
             self.failure = error
             self._board.end(spoken(error))
             return
+        except BaseException:
+            self._board.end("the workbench could not be opened")
+            raise
         self._session = session
         while not self._answers.empty():  # what came between the last question and the session
             await session.submit(self._answers.get_nowait())
@@ -101,9 +104,11 @@ class Threshold:
         lines = await trust.question()
         if not lines:
             return True
-        return await self._ask(
-            Question(TRUST, "Trust what this repo would run?", lines, "trust exactly this", "go on without it")
-        )
+        question = Question(TRUST, "Trust what this repo would run?", lines, "trust exactly this", "go on without it")
+        answer = await self._ask(question)
+        if answer:
+            await trust.accept()
+        return answer
 
     async def _ask(self, question: Question) -> bool | None:
         self._show(Live(question=question))

@@ -1,15 +1,22 @@
-"""Which journal a start of the workbench writes to: one asked for, the unfinished one, or a new one."""
+"""Which journal a start of the workbench writes to: one asked for, the unfinished one, or a new one.
 
+A journal holds approvals, and a repo can bring a forged one. So only sessions that were begun on this machine by this
+user are taken up; for each a note stands in a folder outside of every repo. Any other can be replayed and no more.
+"""
+
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.sessions import find_session, list_sessions
 from agent_workbench.adapters.journal.writer import JournalWriter
+from agent_workbench.core.errors import TrustError
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports import Ids
+from agent_workbench.host.atomic import make_directories, storage_error, write_atomically
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,28 +29,67 @@ class Opening:
     torn_bytes: int = 0
 
 
-def open_journal(sessions_dir: Path, ids: Ids, redactor: Redactor, *, wanted: str, fresh: bool) -> Opening:
-    """Open the session `wanted` names, else the newest with an unfinished task (unless `fresh`), else a new one.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for: a session by name, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any)."""
 
-    Blocks. Raises `UsageError` for a name that fits none or several, `LockedError`, `JournalError`, `StorageError`.
-    """
-    directory = session_to_take_up(sessions_dir, wanted=wanted, fresh=fresh)
-    if directory is not None:
-        opened = JournalWriter.open_existing(directory, redactor)
-        return Opening(SessionId(directory.name), opened.writer, opened.events, opened.torn_bytes)
-    session = ids.session()
-    return Opening(session, JournalWriter.open_new(sessions_dir / session, redactor))
+    name: str = ""
+    fresh: bool = False
+    tasks: tuple[TaskId, ...] | None = None
 
 
-def session_to_take_up(sessions_dir: Path, *, wanted: str, fresh: bool) -> Path | None:
-    """Return the folder of the session that `open_journal` would go on with, None where it would begin a new one."""
-    if wanted:
-        return find_session(sessions_dir, wanted)
-    return None if fresh else _unfinished(sessions_dir)
+class Sessions:
+    """The journals in `folder`; for each that was begun here a note stands in `ours`. All calls block."""
 
+    def __init__(self, folder: Path, ours: Path) -> None:
+        self._folder = folder
+        self._ours = ours
 
-def _unfinished(sessions_dir: Path) -> Path | None:
-    for summary in list_sessions(sessions_dir):
-        if summary.status is TaskStatus.IN_PROGRESS and not summary.holder and not summary.problem:
-            return summary.directory
-    return None
+    def open(self, ids: Ids, redactor: Redactor, wanted: Wanted) -> Opening:
+        """Open the journal that is wanted, a new one where none fits.
+
+        Raises what `find` raises, `LockedError`, `JournalError`, `StorageError`.
+        """
+        directory = self.find(wanted)
+        if directory is not None:
+            opened = JournalWriter.open_existing(directory, redactor)
+            return Opening(SessionId(directory.name), opened.writer, opened.events, opened.torn_bytes)
+        directory = self._folder / ids.session()
+        self._note(directory)
+        return Opening(SessionId(directory.name), JournalWriter.open_new(directory, redactor))
+
+    def find(self, wanted: Wanted) -> Path | None:
+        """Return the folder of the session that `open` would go on with, None where it would begin a new one.
+
+        Raises `UsageError` for a name that fits none or several, `TrustError` for a session that was not begun here.
+        """
+        if not wanted.name:
+            return None if wanted.fresh else self._unfinished(wanted.tasks)
+        directory = find_session(self._folder, wanted.name)
+        if not self._is_ours(directory):
+            raise TrustError(
+                f"session {directory.name} was not begun here, so its approvals do not count",
+                advice=f"`agent replay {directory.name}` shows it; a new session can do its tasks",
+            )
+        return directory
+
+    def _unfinished(self, tasks: tuple[TaskId, ...] | None) -> Path | None:
+        for summary in list_sessions(self._folder):
+            open_ = summary.status is TaskStatus.IN_PROGRESS and not summary.holder and not summary.problem
+            fits = tasks is None or (summary.tasks and summary.tasks[-1] in tasks)
+            if open_ and fits and self._is_ours(summary.directory):
+                return summary.directory
+        return None
+
+    def _note(self, directory: Path) -> None:
+        try:
+            make_directories(self._ours)
+            write_atomically(self._ours / directory.name, os.fsencode(directory.resolve()))
+        except OSError as error:
+            raise storage_error(f"{self._ours} could not be written", error) from error
+
+    def _is_ours(self, directory: Path) -> bool:
+        try:
+            return (self._ours / directory.name).read_bytes() == os.fsencode(directory.resolve())
+        except OSError:
+            return False

@@ -30,9 +30,13 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
         case ProposalReplaced():
             return replace(state, run=replace(run, proposal=event.proposal, stage=ProposalStage.WAITING))
         case ActionDecided():
-            return replace(state, run=_decided(run, event))
+            trouble = None if event.verdict is Verdict.ABORT else state.trouble
+            return replace(state, trouble=trouble, run=_decided(run, event))
         case AbortAsked():
-            return replace(state, trouble=None, run=replace(run, phase=Phase.ROLLING_BACK, reason=event.reason))
+            # What runs is settled first; what was approved and not begun is not carried out any more.
+            stage = run.stage if run.stage is ProposalStage.RUNNING else ProposalStage.REFUSED
+            aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, stage=stage)
+            return replace(state, trouble=None, run=aborted)
     assert_never(event)
 
 

@@ -32,7 +32,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case SessionConfigured():
             return replace(state, config=event)
         case SessionResumed():
-            return replace(state, left="", trouble=None)
+            return replace(state, left="", trouble=None, always=())
         case SessionLeft():
             return replace(state, left=event.reason)
         case ModelObserved():

@@ -1,0 +1,94 @@
+"""What comes of an intent: each is checked against the state as it is now, and answered by an event or a notice."""
+
+from agent_workbench.core.events import AbortAsked, ApprovalChanged, Author, RetryAsked, ScratchpadChanged
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.intents import (
+    AbortTask,
+    AllowAlways,
+    ApproveProposal,
+    EditProposal,
+    EditScratchpad,
+    Intent,
+    MergeTask,
+    RejectProposal,
+    RetryTrouble,
+    SkipProposal,
+)
+from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state import Phase
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.gating import decide, propose_merge, replace_proposal
+
+GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal
+
+
+async def handle(desk: Desk, intent: Intent) -> None:
+    """Do what `intent` asks for, or say why it does not fit; raise what doing it raises."""
+    match intent:
+        case ApproveProposal() | RejectProposal() | SkipProposal() | EditProposal():
+            await _answer_gate(desk, intent)
+        case MergeTask():
+            await _merge(desk, intent.task)
+        case AbortTask():
+            await _abort(desk)
+        case RetryTrouble() if desk.state.trouble is not None:
+            await desk.record(RetryAsked())
+        case AllowAlways():
+            await desk.record(ApprovalChanged(intent.kind, intent.always))
+        case EditScratchpad():
+            await _edit_scratchpad(desk, intent)
+        case _:
+            desk.board.notify("that does not fit what is going on now")
+
+
+async def _answer_gate(desk: Desk, intent: GateIntent) -> None:
+    waiting = _waiting(desk)
+    if waiting is None or waiting.id != intent.proposal:
+        desk.board.notify("that proposal is not waiting any more")
+        return
+    match intent:
+        case ApproveProposal() if intent.shown_sha != shown_sha(waiting):
+            desk.board.notify("the proposal changed after it was shown; look again")
+        case ApproveProposal():
+            await decide(desk, waiting, Verdict.APPROVE, "user")
+        case RejectProposal():
+            await decide(desk, waiting, Verdict.REJECT, "user", intent.reason)
+        case SkipProposal():
+            await decide(desk, waiting, Verdict.SKIP, "user")
+        case EditProposal():
+            await replace_proposal(desk, waiting, intent.text, "edited", Author.USER)
+
+
+async def _merge(desk: Desk, task: TaskId) -> None:
+    run = desk.state.run
+    over = run is not None and run.phase is Phase.OVER and run.commit is not None and run.merged is None
+    if run is None or run.task != task or not over or _waiting(desk) is not None:
+        desk.board.notify(f"nothing to merge of {task} here; try `agent merge {task}`")
+        return
+    await propose_merge(desk)
+
+
+async def _abort(desk: Desk) -> None:
+    run, waiting = desk.state.run, _waiting(desk)
+    if waiting is not None and waiting.kind is GateKind.MERGE:
+        await decide(desk, waiting, Verdict.SKIP, "user")
+    elif run is None or run.phase is Phase.OVER:
+        desk.board.notify("no task is being worked on")
+    elif run.phase is Phase.CLOSING:
+        desk.board.notify(f"{run.task} is over, it is only being written down")
+    elif waiting is not None:
+        await decide(desk, waiting, Verdict.ABORT, "user", "aborted by the user")
+    else:
+        await desk.record(AbortAsked("aborted by the user"))
+
+
+async def _edit_scratchpad(desk: Desk, intent: EditScratchpad) -> None:
+    text = await desk.ports.memory.write_scratchpad(intent.task, intent.before, intent.text)
+    if text != desk.state.scratchpad(intent.task):
+        await desk.record(ScratchpadChanged(intent.task, text, Author.USER))
+
+
+def _waiting(desk: Desk) -> Proposal | None:
+    run = desk.state.run
+    return run.waiting if run is not None else None

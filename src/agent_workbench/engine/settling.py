@@ -1,0 +1,59 @@
+"""Finishing what a stop left running: nothing is run again, and nobody is told more than is on record."""
+
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionResult,
+    ActionStarted,
+    Author,
+    Event,
+    PatchApplied,
+    ScratchpadChanged,
+    TaskCommitted,
+    TaskMerged,
+    TestsFinished,
+)
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.engine.carrying import take_checkpoint
+from agent_workbench.engine.checking import describe_checks
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.tools.write_diff import describe_applied
+
+
+async def settle(desk: Desk, proposal: Proposal) -> None:
+    """Finish a proposal that was left running: by the effects on record, else as unknown; the files are as approved."""
+    workspace = await desk.workspace()
+    tree = desk.run.tree
+    await workspace.put_back(tree, [change.path for change in await workspace.strays(tree)])
+    known = [told for effect in _effects_on_record(desk) if (told := _told_of(effect))]
+    if not known:
+        stopped = "the workbench was stopped while this ran"
+        await desk.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, stopped))
+        return
+    if any(isinstance(effect, PatchApplied) for effect in _effects_on_record(desk)):
+        await take_checkpoint(desk)
+    await desk.record(ActionFinished(proposal.id, ActionResult.OK, "\n".join(known)))
+
+
+def _effects_on_record(desk: Desk) -> tuple[Event, ...]:
+    """Return what was recorded since the proposal that runs was started."""
+    events = [recorded.event for recorded in desk.run.history]
+    started = max(
+        (place for place, event in enumerate(events) if isinstance(event, ActionStarted)), default=len(events)
+    )
+    return tuple(events[started + 1 :])
+
+
+def _told_of(effect: Event) -> str:
+    match effect:
+        case PatchApplied():
+            return describe_applied(effect)
+        case TestsFinished():
+            return describe_checks(effect)
+        case TaskCommitted():
+            return f"committed {effect.commit[:10]} on {effect.branch}"
+        case TaskMerged():
+            return f"{effect.outcome.into} is at {effect.outcome.commit[:10]} ({effect.outcome.how})"
+        case ScratchpadChanged(by=Author.MODEL):
+            return "noted"
+        case _:
+            return ""
