@@ -51,7 +51,8 @@ OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES})
 def shown_sha(proposal: Proposal) -> str:
     """Return SHA-256 over what a gate shows of the proposal; an approval names it and counts for nothing else."""
     parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands)
-    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    told_apart = "".join(f"{len(part)}:{part}" for part in parts)
+    return sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Verdict(StrEnum):

@@ -1,0 +1,76 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+
+from agent_workbench.core import events as e
+from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.ids import CommitId, ProposalId, TaskId
+from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.narration import LINE_CHARS, describe, narrate
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.settings import GateKind
+from tests.strategies import events
+
+P1 = ProposalId("P-1")
+
+
+@given(events())
+def test_every_event_has_one_harmless_line(event: e.Event) -> None:
+    line = narrate(event)
+    assert len(line) <= LINE_CHARS
+    assert not any(unicodedata.category(each)[0] == "C" or each in "\u2028\u2029" for each in line)
+    line.encode()
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (e.SessionResumed(), "session taken up again"),
+        (e.TroubleMet("model", "gone", "start it"), "trouble (model): gone - start it"),
+        (e.ModelAnswered(3, "Thought: I\nlook", AnswerFigures(), ""), "step 3: I look"),
+        (e.ActionRejected(2, "no diff"), "step 2 was not taken: no diff"),
+        (e.ActionDecided(P1, Verdict.REJECT, "user", "wrong file"), "reject by user: wrong file"),
+        (e.ActionDecided(P1, Verdict.APPROVE, "policy:read=auto"), ""),
+        (e.ActionFinished(P1, e.ActionResult.OK, "fine"), ""),
+        (e.ActionFinished(P1, e.ActionResult.REFUSED, "no"), "refused: no"),
+        (e.ActionStarted(P1), ""),
+        (
+            e.TestsFinished(CheckPurpose.FINAL, (CheckResult("a", 0, "", 1.0), CheckResult("b", 1, "", 1.0))),
+            "final checks FAILED: b",
+        ),
+        (e.TestsFinished(CheckPurpose.BASELINE, ()), "baseline passed"),
+        (
+            e.TaskCommitted(TaskId("T-1"), CommitId("0123456789ab"), "agent/T-1", "m"),
+            "committed 0123456789 on agent/T-1",
+        ),
+        (e.TaskFinished(TaskId("T-1"), TaskStatus.DONE, "so"), "T-1 done: so"),
+        (e.SessionLeft("\x1b]52;c;aGk=\x07\u202etxt"), "session left: �]52;c;aGk=��txt"),
+    ],
+)
+def test_what_is_said(event: e.Event, line: str) -> None:
+    assert narrate(event) == line
+
+
+@pytest.mark.parametrize(
+    ("proposal", "words"),
+    [
+        (Proposal(P1, GateKind.DIFF, "write_diff", "", 1, paths=("a", "b")), "diff of a, b"),
+        (Proposal(P1, GateKind.CHECK, "checks", "", 1, commands=("x", "y")), "checks: x; y"),
+        (
+            Proposal(P1, GateKind.CHECK, "checks", "", 1, commands=("x",), purpose=CheckPurpose.BASELINE),
+            "baseline: x",
+        ),
+        (Proposal(P1, GateKind.COMMAND, "run_command", "ls", 1), "command ls"),
+        (Proposal(P1, GateKind.COMMIT, "commit", "Title\n\nmore", 1), "commit: Title"),
+        (Proposal(P1, GateKind.MERGE, "merge", "", 1), "merge: "),
+        (Proposal(P1, GateKind.READ, "grep", "{}", 1), "grep {}"),
+    ],
+)
+def test_a_proposal_in_a_few_words(proposal: Proposal, words: str) -> None:
+    assert describe(proposal) == words
+
+
+def test_a_message_of_line_ends_has_no_first_line() -> None:
+    assert describe(Proposal(P1, GateKind.COMMIT, "commit", "\n", 1)) == "commit: "

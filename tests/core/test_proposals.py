@@ -1,0 +1,45 @@
+from dataclasses import fields, replace
+
+import pytest
+
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.proposals import Proposal, shown_sha
+from agent_workbench.core.settings import GateKind
+
+PROPOSAL = Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "text", 1, "diff", ("one", "two"))
+OTHERS = {
+    "kind": replace(PROPOSAL, kind=GateKind.COMMAND),
+    "tool": replace(PROPOSAL, tool="other"),
+    "text": replace(PROPOSAL, text="other"),
+    "diff": replace(PROPOSAL, diff="other"),
+    "commands": replace(PROPOSAL, commands=("other",)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(OTHERS))
+def test_what_is_shown_changes_the_hash(name: str) -> None:
+    assert shown_sha(OTHERS[name]) != shown_sha(PROPOSAL)
+
+
+def test_parts_do_not_run_into_each_other() -> None:
+    assert shown_sha(replace(PROPOSAL, text="a", diff="b")) != shown_sha(replace(PROPOSAL, text="ab", diff=""))
+    assert shown_sha(replace(PROPOSAL, text="a\0b", diff="")) != shown_sha(replace(PROPOSAL, text="a", diff="b"))
+    assert shown_sha(replace(PROPOSAL, commands=("a", "b"))) != shown_sha(replace(PROPOSAL, commands=("a\0b",)))
+
+
+def test_any_text_has_a_hash() -> None:
+    assert len(shown_sha(replace(PROPOSAL, text="\ud800"))) == 64
+
+
+def test_every_field_is_known() -> None:
+    # Who adds a field that a gate shows has to add it to the hash.
+    assert {each.name for each in fields(Proposal)} == {
+        *OTHERS,
+        "id",
+        "step",
+        "paths",
+        "special",
+        "preimages",
+        "purpose",
+        "edited",
+    }
