@@ -35,16 +35,16 @@ UNTRUSTED = "`agent trust` shows what it would run and remembers your yes"
 
 async def find_site(place: Place) -> "TerminalSite":
     """Return the repository around `place`; raise `RepoError` where there is none to work in."""
-
-    def repository() -> "Repository":
-        from agent_workbench.adapters.git.repository import Repository
-        from agent_workbench.host.paths import state_dir
-
-        return Repository(place.folder, state_dir() / "worktrees")
-
-    found = await asyncio.to_thread(repository)
+    found = await asyncio.to_thread(_repository, place)
     facts = await found.inspect()
     return TerminalSite(place, found, Path(facts.root))
+
+
+def _repository(place: Place) -> "Repository":
+    from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.host.paths import state_dir
+
+    return Repository(place.folder, state_dir() / "worktrees")
 
 
 class TerminalSite(Site):
@@ -142,6 +142,15 @@ async def trusted_site(place: Place) -> "tuple[Site, Settings]":
     return site, await asyncio.to_thread(lambda: site.settings(trusted=trusted))
 
 
+async def _site_or_folder(place: Place) -> "tuple[Site, Settings]":
+    """Return what `trusted_site` does; where there is no repository the folder, of which nothing is obeyed."""
+    try:
+        return await trusted_site(place)
+    except RepoError:
+        site = Site(place, await asyncio.to_thread(_repository, place), place.folder)
+        return site, await asyncio.to_thread(lambda: site.settings(trusted=False))
+
+
 async def session_folder(place: Place) -> Path:
     """Return the folder of the session that `place` names, the newest when it names none; raise `UsageError`."""
     from agent_workbench.adapters.journal.sessions import find_session
@@ -200,7 +209,7 @@ async def planned_tasks(place: Place, goal: str, existing: "Plan") -> "tuple[Tas
 
 async def configured_model(place: Place) -> "Model":
     """Return the model that the settings ask for; close it when done."""
-    site, settings = await trusted_site(place)
+    site, settings = await _site_or_folder(place)
     return await asyncio.to_thread(site.model, settings, _say_nothing)
 
 
@@ -208,7 +217,7 @@ async def embedded_server(place: Place, say: Say) -> "EmbeddedServer":
     """Return a server of ours for the model file, not yet started."""
     from agent_workbench.adapters.llama_cpp.factory import embedded_server as server_for
 
-    site, settings = await trusted_site(place)
+    site, settings = await _site_or_folder(place)
     return server_for(settings.model, place.environ, site.model_log, say)
 
 
@@ -216,7 +225,7 @@ async def examine_place(place: Place) -> "tuple[Finding, ...]":
     """Return what works at `place` and what does not."""
     from agent_workbench.engine.doctor import examine, examine_settings
 
-    site, settings = await trusted_site(place)
+    site, settings = await _site_or_folder(place)
     untrusted = await (await site.trust()).question()
     ports = await asyncio.to_thread(site.ports, settings, _say_nothing)
     try:
