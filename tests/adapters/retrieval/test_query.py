@@ -57,6 +57,7 @@ def test_what_is_said_often_counts_twice_at_most() -> None:
 def test_a_query_that_speaks_of_tests_or_documents_says_so() -> None:
     assert read_query("fix the tests", NAMES).of_tests
     assert not read_query("fix the latest", NAMES).of_tests
+    assert not read_query("fix the parser\n" + "=" * 400 + "\nFAILED tests/test_app.py", NAMES).of_tests
     assert read_query("README is wrong", NAMES).of_documents
     assert not read_query("read me", NAMES).of_documents
 

@@ -2,15 +2,16 @@
 
 import os
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 
+from agent_workbench.adapters.retrieval.languages import find_language, language_of
 from agent_workbench.core.patch.globs import matches_glob
 
 MAX_FILE_BYTES = 400_000
-# All files together; what comes after is left out.
-MAX_TOTAL_BYTES = 200_000_000
+# All files together: the index takes about ten times as much memory.
+MAX_TOTAL_BYTES = 60_000_000
 # A file that changed so shortly before it was looked at may change again without its times showing it.
 _CLOCK_TICK_NS = 50_000_000
 
@@ -29,7 +30,6 @@ class Stamp:
 def stamp_files(root: str, paths: Sequence[str], exclude: Collection[str], now_ns: int) -> dict[str, Stamp]:
     """Return a stamp for each regular file that is to be indexed; `now_ns` is the time since the epoch. Blocks."""
     stamps: dict[str, Stamp] = {}
-    total = 0
     for path in paths:
         if any(matches_glob(path, pattern) for pattern in exclude):
             continue
@@ -40,12 +40,23 @@ def stamp_files(root: str, paths: Sequence[str], exclude: Collection[str], now_n
             continue
         if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
             continue
-        total += found.st_size
-        if total > MAX_TOTAL_BYTES:
-            break
         fresh = max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _CLOCK_TICK_NS
         stamps[path] = Stamp(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, fresh)
     return stamps
+
+
+def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES) -> dict[str, Stamp]:
+    """Return the files that are indexed when together they are more than `max_bytes`: source first, then the others."""
+    if sum(stamp.size for stamp in stamps.values()) <= max_bytes:
+        return dict(stamps)
+    kept: dict[str, Stamp] = {}
+    total = 0
+    for path in sorted(stamps, key=lambda path: (find_language(language_of(path)) is None, path)):
+        total += stamps[path].size
+        if total > max_bytes:
+            break
+        kept[path] = stamps[path]
+    return kept
 
 
 def blob_id(data: bytes) -> str:

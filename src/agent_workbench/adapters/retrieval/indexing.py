@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent_workbench.adapters.retrieval.cache import PieceCache
 from agent_workbench.adapters.retrieval.cutting import cut, headings
-from agent_workbench.adapters.retrieval.files import Stamp, blob_id, is_text, stamp_files
+from agent_workbench.adapters.retrieval.files import Stamp, blob_id, is_text, stamp_files, within_bounds
 from agent_workbench.adapters.retrieval.index import Found, WorkspaceIndex
 from agent_workbench.adapters.retrieval.languages import find_language, language_of
 from agent_workbench.adapters.retrieval.pieces import Outline, Piece
@@ -62,10 +62,11 @@ class Parser:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be read, and what the disk said of it before it was."""
+    """What is to be read, what the disk said of all files before, and how many are too many to be indexed."""
 
     paths: tuple[str, ...]
     stamps: Mapping[str, Stamp]
+    left_out: int
 
 
 class Indexing:
@@ -78,12 +79,13 @@ class Indexing:
 
     def changes(self, paths: Sequence[str], exclude: Collection[str]) -> Changes:
         """Return what has to be read anew; what is gone is forgotten."""
-        stamps = stamp_files(self._root, paths, exclude, time.time_ns())
+        found = stamp_files(self._root, paths, exclude, time.time_ns())
+        stamps = within_bounds(found)
         for path in self._stamps.keys() - stamps.keys():
             del self._stamps[path]
             self._index.drop(path)
         changed = (path for path, stamp in stamps.items() if stamp.fresh or self._stamps.get(path) != stamp)
-        return Changes(tuple(changed), stamps)
+        return Changes(tuple(changed), stamps, len(found) - len(stamps))
 
     def take(
         self, files: Mapping[str, bytes | None], stamps: Mapping[str, Stamp], parser: Parser, stop: threading.Event

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -33,10 +33,14 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far the newest indexing is, in files that had to be read; equal when it is done."""
+    """How far the newest indexing is, in files that had to be read; equal when it is done.
+
+    `left_out` are files that are not searched because the workspace is too large.
+    """
 
     done: int = 0
     total: int = 0
+    left_out: int = 0
 
 
 class CodeRetriever:
@@ -109,12 +113,12 @@ class CodeRetriever:
         paths = await workspace.list_files()
         changes = await _in_thread(partial(indexing.changes, paths, self._settings.exclude))
         parsed_before = self._parser.parsed
-        self._progress = IndexProgress(0, len(changes.paths))
+        self._progress = IndexProgress(0, len(changes.paths), changes.left_out)
         for batch in _batches(changes):
             files = {path: await _content(workspace, path) for path in batch}
             stop = threading.Event()
             await _in_thread(partial(indexing.take, files, changes.stamps, self._parser, stop), stop)
-            self._progress = IndexProgress(self._progress.done + len(batch), len(changes.paths))
+            self._progress = replace(self._progress, done=self._progress.done + len(batch))
         if self._parser.parsed > parsed_before:
             await _in_thread(self._parser.shrink_cache)
         return indexing
