@@ -48,6 +48,9 @@ class FolderWorkspace:
     async def commit(self, tree: str, message: str) -> CommitId:
         raise WorkspaceError(_READS_ONLY)
 
+    async def withdraw(self) -> None:
+        raise WorkspaceError(_READS_ONLY)
+
     async def changes(self, tree: str) -> tuple[FileChange, ...]:
         raise WorkspaceError(_READS_ONLY)
 

@@ -107,6 +107,9 @@ class Workspace(Protocol):
     async def commit(self, tree: str, message: str) -> CommitId:
         """Commit `tree` on the task's branch on top of its base; raise if the branch was moved by somebody else."""
 
+    async def withdraw(self) -> None:
+        """Put the task's branch back to its base where its tip is a commit of ours, which stays under `refs/agent/`."""
+
     async def changes(self, tree: str) -> tuple[FileChange, ...]:
         """Return how `tree` differs from the base."""
 

@@ -7,13 +7,15 @@ from agent_workbench.engine.desk import Desk
 
 
 async def roll_back(desk: Desk, reason: str) -> None:
-    """Keep what was tried under `refs/agent/`, then make the workspace its base again."""
+    """Keep what was tried under `refs/agent/`, then make the workspace and the task's branch their base again."""
     desk.board.show_activity("rolling back")
     workspace = await desk.workspace()
     base = desk.run.workspace.base
     if await workspace.strays(desk.run.workspace.tree):
         await take_checkpoint(desk)
     await workspace.restore(base)
+    # A commit was made if the stop came before it was recorded; nobody is to take it for the task's outcome.
+    await workspace.withdraw()
     await desk.record(TaskRolledBack(desk.run.task, base, reason))
     desk.board.show_activity("")
 

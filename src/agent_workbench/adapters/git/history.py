@@ -35,6 +35,7 @@ class History:
         self._content, self._deposit = content, deposit
         self._trees, self._refs = worktrees.trees, worktrees.refs
         self._base_entries = self._trees.entries(facts.base)
+        self._session = request.session
         self._standing = standing_ref(request)
         self._stand_at(self._refs.standing(request) or facts.base)
 
@@ -107,3 +108,16 @@ class History:
         self._refs.move(f"refs/heads/{branch}", new, old, f"commit {self._site.tree.name}")
         self._worktrees.align_index(self._site, new)
         return CommitId(new)
+
+    def withdraw(self) -> None:
+        """Put the branch back to the base if a commit of ours is its tip; the commit is kept under a ref of ours.
+
+        What somebody else put there stays.
+        """
+        branch, base = self._facts.branch, self._facts.base
+        note, tip = self._site.note(), self._refs.branch_tip(branch)
+        if note is None or tip is None or tip not in note.commits:
+            return
+        self._refs.set(f"refs/agent/{self._session}/withdrawn/{tip[:12]}", tip)
+        self._refs.move(f"refs/heads/{branch}", base, tip, "withdraw what was not recorded")
+        self._worktrees.align_index(self._site, base)

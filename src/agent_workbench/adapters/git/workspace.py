@@ -82,6 +82,9 @@ class GitWorkspace:
     async def commit(self, tree: str, message: str) -> CommitId:
         return await self._do(self._history.commit, tree, message)
 
+    async def withdraw(self) -> None:
+        await self._do(self._history.withdraw)
+
     async def changes(self, tree: str) -> tuple[FileChange, ...]:
         return await self._do(self._files.changes, self._facts.base, tree)
 

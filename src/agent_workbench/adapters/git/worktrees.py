@@ -49,7 +49,8 @@ class Worktrees:
         if found:
             self._take_up(request, site, tip)
         else:
-            self._build(request, site, tip, last or tip or request.base)
+            ours = note.commits if note is not None and same_session else ()
+            self._build(request, site, tip, last or tip or request.base, ours)
         make_links(links, self._place.root, str(site.tree))
         tree = self.trees.tree_of(tip or request.base)
         rebuilt = not found and (same_session or tip is not None or last is not None)
@@ -84,8 +85,10 @@ class Worktrees:
             self.align_index(site, tip or request.base)
         self._write_pointer(site, b"gitdir: %s\n" % os.fsencode(self.find_admin(site) or ""))
 
-    def _build(self, request: WorkspaceRequest, site: Site, tip: CommitId | None, content: CommitId) -> None:
-        note = Note(request.session, request.task, request.branch, request.base)
+    def _build(
+        self, request: WorkspaceRequest, site: Site, tip: CommitId | None, content: CommitId, commits: tuple[str, ...]
+    ) -> None:
+        note = Note(request.session, request.task, request.branch, request.base, commits=commits)
         site.write_note(note)
         self.remove(site)
         site.write_note(note)
