@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench import __version__
 from agent_workbench.bootstrap import Say, Site
-from agent_workbench.core.errors import ShellError, TrustError
+from agent_workbench.core.errors import ShellError, RepoError, TrustError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.engine.threshold import Threshold
 
 UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
-UNTRUSTED = "`agent trust` shows what it would run and remembers your yes"
+UNTRUSTED = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
 
 async def find_site(place: Place) -> "TerminalSite":
