@@ -64,7 +64,7 @@ WRONG = """\
 --- a/shop/cart.py
 +++ b/shop/cart.py
 @@ -14,4 +14,4 @@ class Line:
- 
+\x20
  def total(lines: list[Line]) -> int:
      \"\"\"Return the price of all lines in cents.\"\"\"
 -    return sum(line.cents for line in lines)
@@ -76,10 +76,10 @@ def total(lines: list[Line]) -> int:
     """Return the price of all lines in cents."""
     return sum(line.cents for line in lines)
 '''
-TEST = '''\
+TEST = """\
 def test_the_quantity_counts():
     assert total([Line("pen", 3, 120), Line("pad", 1, 450)]) == 810
-'''
+"""
 FAILURE = """\
 ..F                                                                      [100%]
 =================================== FAILURES ===================================
@@ -208,7 +208,9 @@ def applied(proposal: Proposal) -> tuple[Event, ...]:
     return (
         *approved(proposal),
         PatchApplied(proposal.id, proposal.paths, "0" * 64, f"tree-{proposal.id}"),
-        ActionFinished(proposal.id, ActionResult.OK, "Applied to shop/cart.py.\n\nshop/cart.py:14-17 now reads:\n" + CART),
+        ActionFinished(
+            proposal.id, ActionResult.OK, "Applied to shop/cart.py.\n\nshop/cart.py:14-17 now reads:\n" + CART
+        ),
     )
 
 

@@ -74,12 +74,12 @@ class WorkbenchApp(App[SessionUpdate]):
         self._leaving = False
         self._question: Question | None = None
         self._notices_shown = 0
-        self._workbench = WorkbenchScreen(clock, self.keymap)
+        self.workbench = WorkbenchScreen(clock, self.keymap)
         self.animation_level = "none"
 
     def get_default_screen(self) -> Screen[None]:
         """Return the main screen."""
-        return self._workbench
+        return self.workbench
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return Textual's filters with the guard behind them."""
@@ -120,7 +120,7 @@ class WorkbenchApp(App[SessionUpdate]):
         if update.ended:
             self.exit(update)
             return
-        self._workbench.show(update)
+        self.workbench.show(update)
         live = update.live
         if live.notice and live.notice_number != self._notices_shown:
             self._notices_shown = live.notice_number
@@ -209,7 +209,7 @@ class WorkbenchApp(App[SessionUpdate]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield every action by its name, for the palette."""
-        workbench = self._workbench
+        workbench = self.workbench
         for key in KEYS:
             if key.scope not in (Scope.SCROLL, Scope.ALWAYS):
                 node = workbench.node_of(key.scope)

@@ -195,7 +195,8 @@ class WorkbenchScreen(Screen[None]):
         self.query_one(f"#{pane}").focus()
 
     def on_descendant_focus(self) -> None:
-        """A pane that was clicked is the one in front from now on."""
+        """A pane that was clicked is the one in front from now on; the bar's hints depend on the focus."""
+        self.bar.refresh()
         focused = self.focused
         if focused is not None and focused.id in PANES and focused.id != self._front:
             self._front = focused.id

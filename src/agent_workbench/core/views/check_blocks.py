@@ -38,5 +38,5 @@ def _result_blocks(result: CheckResult) -> list[Block]:
     output = inert(result.output.strip(), limit_chars=60_000)
     return [
         Block("\n".join([f"✗ {line}  {ended}, {result.seconds:.1f} s", *failed]), Tone.BAD),
-        *([Block(output, Tone.DIM, fold_lines=OUTPUT_LINES, fold_end=True)] if output else []),
+        *([Block(output, Tone.DIM, fold_lines=OUTPUT_LINES, fold_end=True, clips=True)] if output else []),
     ]

@@ -94,7 +94,7 @@ def acts_for(proposal: Proposal) -> tuple[GateAct, ...]:
         *((GateAct.EDIT,) if proposal.kind in EDITABLE and proposal.tool != KEEP_CHANGES else ()),
         *((GateAct.SKIP,) if proposal.kind in SKIPPABLE else ()),
         *((GateAct.ALWAYS,) if proposal.kind is not GateKind.MERGE else ()),
-        GateAct.ABORT,
+        *((GateAct.ABORT,) if proposal.kind is not GateKind.MERGE else ()),
     )
 
 

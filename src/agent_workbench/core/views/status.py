@@ -49,7 +49,7 @@ def _context(state: SessionState) -> tuple[Figure, ...]:
         return (Figure(f"context {_short(used)}", 2),)
     share = used / size
     tone = Tone.BAD if share > 0.9 else Tone.WARN if share > 0.75 else Tone.DIM
-    return (Figure(f"context {_short(used)} of {_short(size)}", 2, tone),)
+    return (Figure(f"context {_short(used)}/{_short(size)}", 2, tone),)
 
 
 def _speed(state: SessionState) -> tuple[Figure, ...]:
@@ -67,12 +67,12 @@ def _task(state: SessionState) -> tuple[Figure, ...]:
     if run is None:
         return ()
     limit = state.config.limits.max_tool_calls_per_task if state.config is not None else 0
-    calls = f"call {run.tool_calls} of {limit}" if limit else f"step {run.step}"
+    steps = f"step {run.tool_calls}/{limit}" if limit else f"step {run.step}"
     budget = _budget(run)
     return (
         Figure(run.task, 3, Tone.PLAIN),
         Figure(inert_line(run.workspace.branch, 40), 5),
-        Figure(f"step {run.step} · {calls}" if limit else calls, 4),
+        Figure(steps, 4),
         *((Figure(budget, 7),) if budget else ()),
     )
 

@@ -15,7 +15,6 @@ from agent_workbench.core.events import (
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
-    PatchApplied,
     PromptBuilt,
     ProposalReplaced,
     Recorded,
@@ -137,7 +136,9 @@ def _answer_blocks(event: ModelAnswered, before: Before) -> list[Block]:
     if parts.action:
         blocks.append(Block(inert_line(parts.action), Tone.ACCENT, "Action"))
         fold = 4 if parts.action == WRITE_DIFF else FOLD_LINES
-        blocks += [Block(inert(parts.body.rstrip()), Tone.DIM, fold_lines=fold)] if parts.body.strip() else []
+        blocks += (
+            [Block(inert(parts.body.rstrip()), Tone.DIM, fold_lines=fold, clips=True)] if parts.body.strip() else []
+        )
     return blocks
 
 
@@ -157,8 +158,6 @@ def _work_blocks(recorded: Recorded, before: Before) -> list[Block]:
             return _decision_blocks(event)
         case AbortAsked():
             return [Block(inert_line(event.reason), Tone.BAD, "Abort", Tone.BAD)]
-        case PatchApplied():
-            return [Block(f"applied to {inert_line(', '.join(event.paths))}", Tone.GOOD, "Files")]
         case TestsFinished():
             return check_blocks(event)
         case ActionFinished():
@@ -205,7 +204,7 @@ def _result_blocks(event: ActionFinished, before: Before) -> list[Block]:
     cut = f"\n… {event.cut_bytes:,} bytes more were cut" if event.cut_bytes else ""
     if event.result is not ActionResult.OK:
         return [Block(f"{RESULTS[event.result]}: {text}{cut}", Tone.BAD, "Result", Tone.BAD, fold_lines=FOLD_LINES)]
-    return [Block(text + cut, Tone.PLAIN, "Result", fold_lines=FOLD_LINES)] if text else []
+    return [Block(text + cut, Tone.PLAIN, "Result", fold_lines=FOLD_LINES, clips=True)] if text else []
 
 
 def _end_blocks(recorded: Recorded) -> list[Block]:

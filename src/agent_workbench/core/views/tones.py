@@ -29,7 +29,7 @@ class Block:
     """Some lines of one tone, with a word beside the first of them. `fold_lines` (0: all) are shown when not expanded.
 
     The text is inert already. `fold_end` keeps the last lines when folded, not the first. `rule` draws a line to the
-    right of the text.
+    right of the text; `clips` cuts long lines at the edge while it is folded.
     """
 
     text: str
@@ -38,6 +38,7 @@ class Block:
     label_tone: Tone = Tone.DIM
     fold_lines: int = 0
     fold_end: bool = False
+    clips: bool = False
     rule: bool = False
     space_before: bool = False
 

@@ -34,7 +34,7 @@ class DiffPane(RowList):
         super().__init__(id="diff")
         self._view = DiffView("Diff", "")
         self._lines: tuple[DiffLine, ...] = ()
-        self._wraps = False
+        self._wraps = True
         self._seen: list[int] = []
         self._sizes: list[int] = []
         self._unseen = 0
@@ -53,7 +53,6 @@ class DiffPane(RowList):
         self._view = view
         self._lines = tuple(diff_lines(view.diff))
         if new:
-            self._wraps = False
             self._at_end = view.grows
             self._seen, self._sizes, self._unseen = [], [], 0
         self.lay_out_again()
@@ -110,7 +109,7 @@ class DiffPane(RowList):
 
     def row_shown(self, row: Row) -> None:
         """Note how far a line of what waits was drawn, if nothing stands before it."""
-        if row.source < 0 or not self._view.proposal or not self.screen.is_current:
+        if row.source < 0 or not self._view.proposal or self.app.screen is not self.screen:
             return
         left = row.start + self.scroll_offset.x
         cut = row.cells > self.scroll_offset.x + self.room.width

@@ -14,12 +14,13 @@ from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.keymap import Scope
 from agent_workbench.tui.widgets.hints import Hint, PlacedHint, hint_at, place_hints
 from agent_workbench.tui.widgets.rows import Span
+from agent_workbench.tui.widgets.tones import Tones
 
 INDENT = 1
 
 
 class Bar(Widget, can_focus=True):
-    """Two lines; it remembers when the last key or click came, and scrolls a pane on request."""
+    """A few lines; it remembers when the last key or click came, and scrolls a pane on request."""
 
     COMPONENT_CLASSES = {*(f"tone--{tone}" for tone in Tone), "bar--badge"}
 
@@ -36,6 +37,7 @@ class Bar(Widget, can_focus=True):
         super().__init__(id=id)
         self.pressed_at: float | None = None
         self.remark = ""
+        self._tones = Tones(self)
         self._placed: list[PlacedHint] = []
 
     @abstractmethod
@@ -45,6 +47,10 @@ class Bar(Widget, can_focus=True):
     @abstractmethod
     def headline(self) -> tuple[list[Span], list[Span]]:
         """What stands behind the badge, and what stands at the right end."""
+
+    def more(self) -> list[Span]:
+        """What stands between the headline and the keys, where the bar is higher."""
+        return []
 
     @abstractmethod
     def hints(self) -> list[Hint]:
@@ -59,18 +65,21 @@ class Bar(Widget, can_focus=True):
         """Hear that the bar is being drawn."""
 
     def render_line(self, y: int) -> Strip:
-        """Return one of the two lines."""
-        width = self.size.width
+        """Return one of its lines: what is, maybe more about it, and the keys in the last one."""
+        width, height = self.size
         if y == 0:
             self.painted()
             return self._headline(width)
-        return self._hint_line(width) if y == 1 else Strip.blank(width, self.rich_style)
+        if y == height - 1:
+            return self._hint_line(width)
+        more = Strip([Segment(" " * (INDENT + 1), self.rich_style), *self._segments(self.more())])
+        return cut(more, width, self.rich_style)
 
     def _headline(self, width: int) -> Strip:
         left, right = self.headline()
         if self.remark:
             right = [(self.remark, Tone.WARN)]
-        badge = Segment(f" {self.badge()} ", self._part("bar--badge"))
+        badge = Segment(f" {self.badge()} ", self._tones["bar--badge"])
         right_cells = min(sum(cell_len(text) for text, _ in right), width // 2 if not self.remark else width - 12)
         room = width - INDENT - cell_len(badge.text) - right_cells - 3
         segments = [Segment(" " * INDENT, self.rich_style), badge, Segment(" ", self.rich_style)]
@@ -91,12 +100,13 @@ class Bar(Widget, can_focus=True):
 
     def _segments(self, spans: list[Span]) -> list[Segment]:
         return [
-            Segment(text, self.rich_style + (tone if isinstance(tone, Style) else self._part(f"tone--{tone}")))
+            Segment(text, self.rich_style + (tone if isinstance(tone, Style) else self._tones[f"tone--{tone}"]))
             for text, tone in spans
         ]
 
-    def _part(self, name: str) -> Style:
-        return self.get_component_rich_style(name, partial=True)
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._tones.clear()
 
     def on_key(self, event: events.Key) -> None:
         """Remember when the key was pressed; bindings are looked up after this."""
@@ -107,7 +117,7 @@ class Bar(Widget, can_focus=True):
     async def on_click(self, event: events.Click) -> None:
         """Do what the clicked hint says."""
         offset = event.get_content_offset(self)
-        hint = hint_at(self._placed, offset.x) if offset is not None and offset.y == 1 else None
+        hint = hint_at(self._placed, offset.x) if offset is not None and offset.y == self.size.height - 1 else None
         if hint is not None:
             self.pressed_at = event.time
             await self.run_action(hint.action)

@@ -59,7 +59,6 @@ class GateBar(Bar):
         self._view = GateView(GateMode.STARTING, "starting")
         self._unseen = 0
         self._answered = ""
-        self._note = ""
 
     def show(self, view: GateView) -> None:
         """Show what is at the gate now."""
@@ -78,7 +77,7 @@ class GateBar(Bar):
         self.refresh()
 
     def painted(self) -> None:
-        if self._view.waiting is not None and self.screen.is_current:
+        if self._view.waiting is not None and self.app.screen is self.screen:
             self._readiness.painted(self._view.waiting.key)
 
     def badge(self) -> str:
@@ -86,10 +85,15 @@ class GateBar(Bar):
 
     def headline(self) -> tuple[list[Span], list[Span]]:
         view = self._view
+        said: list[Span] = [(view.text, Tone.STRONG)]
+        if view.more and view.mode is not GateMode.TROUBLE:
+            said.append((f"  {view.more}", Tone.DIM))
         if self._unseen and GateAct.APPROVE in view.acts:
-            many = f"{self._unseen} line{'' if self._unseen == 1 else 's'} not shown yet"
-            return [(view.text, Tone.STRONG)], [(f"{view.more}  ", Tone.DIM), (many, Tone.WARN)]
-        return [(view.text, Tone.STRONG)], [(view.more, Tone.DIM)]
+            return said, [(f"{self._unseen} line{'' if self._unseen == 1 else 's'} not shown yet", Tone.WARN)]
+        return said, []
+
+    def more(self) -> list[Span]:
+        return [(self._view.more, Tone.WARN)]
 
     def hints(self) -> list[Hint]:
         named = [self._hint(act) for act in self._view.acts]
@@ -100,7 +104,8 @@ class GateBar(Bar):
         if act is GateAct.ABORT:
             return Hint(key, "abort", "screen.abort")
         label = {GateAct.RETRY: "try again", GateAct.START: f"start {self._view.task}"}.get(act, str(act))
-        return Hint(key, label, act) if self.has_focus else Hint(f"{self._gate_key} {key}", label, act)
+        near = self.has_focus or (act is GateAct.START and self.screen.focused is self.screen.query_one("#plan"))
+        return Hint(key if near else f"{self._gate_key} {key}", label, act)
 
     @property
     def _gate_key(self) -> str:
@@ -109,12 +114,6 @@ class GateBar(Bar):
     def _general_hints(self) -> list[Hint]:
         wanted = (("zoom", "zoom"), ("help", "help"), ("leave", "leave"))
         return [Hint(self._keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
-
-    def on_focus(self) -> None:
-        self.refresh()
-
-    def on_blur(self) -> None:
-        self.refresh()
 
     def action_approve(self) -> None:
         """Let what waits through, if it is known to have been seen; else say what is missing."""
@@ -167,10 +166,12 @@ class GateBar(Bar):
             if self._view.mode is GateMode.WAITING and self._view.acts:
                 self.remark_on(f"{act} does not fit what waits")
             return None
-        return None if waiting.key == self._answered else waiting
+        again = waiting.key == self._answered and not self._readiness.ready(waiting.key, self._queued())
+        return None if again else waiting
 
     def _answer(self, waiting: Waiting, intent: Intent) -> None:
         self._answered = waiting.key
+        self._readiness.begin_again()
         self.post_message(self.Decided(intent))
 
     def _queued(self) -> float:

@@ -9,6 +9,7 @@ from textual.strip import Strip
 
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.rows import Row
+from agent_workbench.tui.widgets.tones import Tones
 
 WIDTH_UNSEEN = 80
 
@@ -23,6 +24,7 @@ class RowList(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.rows: list[Row] = []
         self.cursor = -1
+        self._tones = Tones(self)
         self._laid_out_width = 0
         self._at_end = True
 
@@ -50,19 +52,27 @@ class RowList(ScrollView, can_focus=True):
     def rows_changed(self) -> None:
         """Fit the scrolling to the rows, and follow their end if they are followed."""
         wide = max((row.cells for row in self.rows), default=0) if self.styles.overflow_x == "auto" else 0
-        followed = self.follows and self._at_end
         self.virtual_size = Size(max(wide, self._laid_out_width), len(self.rows))
-        if followed:
-            self.scroll_to(y=max(0, len(self.rows) - self.room.height), animate=False)
-            self._at_end = True
+        self._follow()
         self.refresh()
+
+    def _follow(self) -> None:
+        """Go to the end if the user was there; once more when the sizes are settled."""
+        if self.follows and self._at_end:
+            self.scroll_to(y=len(self.rows), animate=False)
+            self._at_end = True
+            self.call_after_refresh(self._settle)
+
+    def _settle(self) -> None:
+        if self.follows and self._at_end:
+            self.scroll_to(y=len(self.rows), animate=False)
 
     def on_resize(self) -> None:
         """Lay out for another width; stay at the end if that is where we were."""
         if self.room.width not in (0, self._laid_out_width):
             self.lay_out_again()
-        elif self.follows and self._at_end:
-            self.scroll_to(y=max(0, len(self.rows) - self.room.height), animate=False)
+        else:
+            self._follow()
 
     def on_show(self) -> None:
         """Catch up with the room there is now."""
@@ -70,7 +80,10 @@ class RowList(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        self._at_end = new_value >= len(self.rows) - self.room.height
+        if new_value >= min(self.max_scroll_y, len(self.rows) - self.room.height):
+            self._at_end = True
+        elif new_value < old_value:
+            self._at_end = False
 
     def row_shown(self, row: Row) -> None:
         """Hear that a row is being drawn."""
@@ -86,9 +99,7 @@ class RowList(ScrollView, can_focus=True):
         row = self.rows[number]
         self.row_shown(row)
         if row.item >= 0 and row.item == self.cursor:
-            base += self.get_component_rich_style(
-                "row--cursor" if self.has_focus else "row--cursor-blurred", partial=True
-            )
+            base += self._tones["row--cursor" if self.has_focus else "row--cursor-blurred"]
         fill = base if row.fill is None else base + self._style(row.fill)
         strip = Strip([Segment(text, fill + self._style(tone)) for text, tone in row.spans])
         cells = strip.cell_length
@@ -99,9 +110,11 @@ class RowList(ScrollView, can_focus=True):
         return shown
 
     def _style(self, tone: Tone | Style) -> Style:
-        if isinstance(tone, Style):
-            return tone
-        return self.get_component_rich_style(f"tone--{tone}", partial=True)
+        return tone if isinstance(tone, Style) else self._tones[f"tone--{tone}"]
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._tones.clear()
 
     def action_line_down(self) -> None:
         self.scroll_relative(y=1, animate=False)

@@ -58,8 +58,8 @@ def _fitting(text: str, width: int) -> int:
 
 def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
     """Yield the rows of an entry; folded blocks say how many lines they hold back."""
-    for block in entry.blocks:
-        if block.space_before and item > 0:
+    for number, block in enumerate(entry.blocks):
+        if block.space_before and (item > 0 or number > 0):
             yield Row((("", Tone.PLAIN),), item)
         yield from block_rows(block, item, width, label_cells, expanded=expanded)
 
@@ -67,12 +67,16 @@ def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expande
 def block_rows(block: Block, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
     """Yield the rows of a block: its label beside the first one."""
     room = max(8, width - label_cells)
-    pieces = [piece for line in block.text.split("\n") for piece in wrap(line, room)]
+    lines = block.text.split("\n")
+    if block.clips and not expanded:
+        pieces = [line if cell_len(line) <= room else f"{line[: _fitting(line, room - 1)]}…" for line in lines]
+    else:
+        pieces = [piece for line in lines for piece in wrap(line, room)]
     held_back = 0
     if block.fold_lines and not expanded and len(pieces) > block.fold_lines + 1:
         held_back = len(pieces) - block.fold_lines
         pieces = pieces[-block.fold_lines :] if block.fold_end else pieces[: block.fold_lines]
-    more = Row(((" " * label_cells, Tone.DIM), (f"… {held_back} lines more", Tone.KEY)), item)
+    more = Row(((" " * label_cells, Tone.DIM), (f"⋯ {held_back} lines more", Tone.HUNK)), item)
     if held_back and block.fold_end:
         yield more
     for number, piece in enumerate(pieces):

@@ -7,6 +7,7 @@ from textual.widget import Widget
 
 from agent_workbench.core.views.status import Figure, StatusView
 from agent_workbench.core.views.tones import Tone
+from agent_workbench.tui.widgets.tones import Tones
 
 SEPARATOR = " │ "
 
@@ -18,6 +19,7 @@ class StatusLine(Widget):
 
     def __init__(self) -> None:
         super().__init__(id="status")
+        self._tones = Tones(self)
         self._view = StatusView(())
 
     def show(self, view: StatusView) -> None:
@@ -38,8 +40,12 @@ class StatusLine(Widget):
             segments.append(self._segment(figure.text, figure.tone))
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._tones.clear()
+
     def _segment(self, text: str, tone: Tone) -> Segment:
-        return Segment(text, self.rich_style + self.get_component_rich_style(f"tone--{tone}", partial=True))
+        return Segment(text, self.rich_style + self._tones[f"tone--{tone}"])
 
 
 def fitting(figures: tuple[Figure, ...], width: int) -> list[Figure]:

@@ -9,6 +9,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_workbench.tui.widgets.hints import Hint, PlacedHint, hint_at, place_hints
+from agent_workbench.tui.widgets.tones import Tones
 
 
 class TabStrip(Widget):
@@ -28,6 +29,7 @@ class TabStrip(Widget):
         self._hints = [Hint(key, name, pane) for pane, key, name in panes]
         self._placed: list[PlacedHint] = []
         self._front = ""
+        self._tones = Tones(self)
 
     def show(self, front: str) -> None:
         """Mark the pane in front."""
@@ -42,11 +44,15 @@ class TabStrip(Widget):
         at = 0
         for placed in self._placed:
             part = "tab--front" if placed.hint.action == self._front else "tab--other"
-            style = self.rich_style + self.get_component_rich_style(part, partial=True)
+            style = self.rich_style + self._tones[part]
             segments.append(Segment(" " * (placed.start - 1 - at), self.rich_style))
             segments.append(Segment(f" {placed.hint.key} {placed.hint.label} ", style))
             at = placed.end + 1
         return Strip(segments).adjust_cell_length(width, self.rich_style) if y == 0 else Strip.blank(width)
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._tones.clear()
 
     def on_click(self, event: events.Click) -> None:
         """Go to the pane that was clicked."""

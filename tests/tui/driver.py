@@ -1,0 +1,123 @@
+"""A fluent driver of the workbench: presses keys, lets things happen in the session, waits until all is shown."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from agent_workbench.core.events import Event
+from agent_workbench.core.live import Live, SessionUpdate
+from agent_workbench.tui.app import WorkbenchApp
+from agent_workbench.tui.panes.diff import DiffPane
+from agent_workbench.tui.widgets.gate_bar import GateBar
+from agent_workbench.tui.widgets.row_list import RowList
+from tests.fakes.scripted_session import FakeClock, ScriptedSession
+
+SMALL, MIDDLE, LARGE = (80, 24), (120, 32), (200, 50)
+ROUNDS = 400
+AnyWidget = TypeVar("AnyWidget", bound=Widget)
+
+
+class Driver:
+    """One workbench on a scripted session."""
+
+    def __init__(
+        self, app: WorkbenchApp, session: ScriptedSession, clock: FakeClock, pilot: Pilot[SessionUpdate]
+    ) -> None:
+        self.app = app
+        self.session = session
+        self.clock = clock
+        self.pilot = pilot
+
+    async def idle(self) -> "Driver":
+        """Wait until the newest update is shown and nothing is left to do."""
+        for _ in range(ROUNDS):
+            await self.pilot.pause()
+            if self.app.update_shown is self.session.newest or self.app.return_value is not None:
+                break
+        else:
+            raise AssertionError("the newest update was never shown")
+        await self.pilot.pause()
+        return self
+
+    async def until(self, condition: Callable[[], bool]) -> "Driver":
+        """Wait until something is true; what runs in a thread cannot be waited for otherwise."""
+        for _ in range(ROUNDS):
+            if condition():
+                return self
+            await self.pilot.pause(0.02)
+        raise AssertionError("it never came true")
+
+    async def press(self, *keys: str) -> "Driver":
+        """Press keys at once, one after the other."""
+        await self.pilot.press(*keys)
+        return await self.idle()
+
+    async def look(self) -> "Driver":
+        """Let a moment pass, so that what is on screen was seen."""
+        await self.idle()
+        self.clock.advance(1.0)
+        return self
+
+    async def record(self, *events: Event) -> "Driver":
+        """Let these happen in the session."""
+        self.session.record(*events)
+        return await self.idle()
+
+    async def live(self, live: Live) -> "Driver":
+        """Let this be the moment."""
+        self.session.live(live)
+        return await self.idle()
+
+    async def resize(self, width: int, height: int) -> "Driver":
+        """Make the terminal another size."""
+        await self.pilot.resize_terminal(width, height)
+        return await self.idle()
+
+    @property
+    def screen(self) -> Screen[object]:
+        """The screen in front."""
+        return self.app.screen
+
+    @property
+    def diff(self) -> DiffPane:
+        """The diff pane."""
+        return self.app.workbench.query_one(DiffPane)
+
+    @property
+    def gate(self) -> GateBar:
+        """The gate bar."""
+        return self.app.workbench.query_one(GateBar)
+
+    def pane(self, name: str) -> RowList:
+        """Return a pane by its name."""
+        return self.app.workbench.query_one(f"#{name}", RowList)
+
+    def text(self) -> str:
+        """Return what is on screen, line by line."""
+        width, height = self.app.size
+        lines = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in line)[:width] for line in lines[:height])
+
+    def static(self, selector: str) -> str:
+        """Return the text of a plain widget."""
+        return str(self.app.screen.query_one(selector, Static).content)
+
+
+@asynccontextmanager
+async def driving(
+    session: ScriptedSession,
+    size: tuple[int, int] = MIDDLE,
+    *,
+    first_run: bool = False,
+    keys: dict[str, str] | None = None,
+) -> AsyncIterator[Driver]:
+    """Yield a driver of a workbench that shows `session`."""
+    clock = FakeClock()
+    app = WorkbenchApp(session, clock=clock, first_run=first_run, keys=keys)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        yield await Driver(app, session, clock, pilot).idle()

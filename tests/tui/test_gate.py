@@ -1,0 +1,312 @@
+"""What counts as a decision at the gate, and what does not."""
+
+import pytest
+from textual import events
+from textual.widgets import Input, TextArea
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.events import ActionProposed, Author, ProposalReplaced, TroubleMet
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.intents import (
+    AbortTask,
+    AllowAlways,
+    ApproveProposal,
+    EditProposal,
+    RejectProposal,
+    RetryTrouble,
+    SkipProposal,
+    StartTask,
+)
+from agent_workbench.core.live import Live
+from agent_workbench.core.proposals import shown_sha
+from agent_workbench.core.settings import GateKind
+from tests.fakes import runs
+from tests.fakes.scripted_session import ScriptedSession
+from tests.tui.driver import LARGE, SMALL, driving
+
+DIFF = runs.diff_step(30, runs.WRONG)[1]
+SIZES = pytest.mark.parametrize("size", [SMALL, LARGE], ids=["small", "large"])
+LONG = "--- a/x.py\n+++ b/x.py\n@@ -0,0 +1,200 @@\n" + "".join(f"+line {number}\n" for number in range(200))
+WIDE = "--- a/x.py\n+++ b/x.py\n@@ -0,0 +1,2 @@\n+short\n+harmless = 1" + " " * 400 + "; import os\n"
+
+
+def waiting() -> ScriptedSession:
+    return ScriptedSession(*runs.up_to_first_diff())
+
+
+def with_diff(diff: str) -> ScriptedSession:
+    proposal = runs.proposed(GateKind.DIFF, "write_diff", "P-90", diff, diff=diff, paths=("x.py",))
+    return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
+
+
+@SIZES
+async def test_a_proposal_takes_the_focus_and_is_approved_by_one_key(size: tuple[int, int]) -> None:
+    async with driving(waiting(), size) as bench:
+        assert bench.gate.has_focus
+        await bench.look()
+        await bench.press("a")
+        assert bench.session.intents == [ApproveProposal(DIFF.id, shown_sha(DIFF))]
+
+
+async def test_an_approval_that_comes_too_early_is_ignored_and_said_so() -> None:
+    async with driving(waiting()) as bench:
+        bench.clock.advance(0.29)
+        await bench.press("a")
+        assert bench.session.intents == []
+        assert "too quick" in bench.text()
+        bench.clock.advance(0.3)
+        await bench.press("a")
+        assert len(bench.session.intents) == 1
+
+
+async def test_a_key_that_waited_in_the_queue_counts_from_when_it_was_pressed() -> None:
+    async with driving(waiting()) as bench:
+        bench.clock.advance(1.0)
+        typed_ahead = events.Key("a", "a")
+        typed_ahead.time -= 5.0
+        bench.app.post_message(typed_ahead)
+        await bench.idle()
+        assert bench.session.intents == []
+
+
+async def test_the_next_proposal_has_to_be_looked_at_again() -> None:
+    async with driving(waiting()) as bench:
+        await bench.look()
+        await bench.record(*runs.applied(DIFF)[1:], ActionProposed(runs.checks("P-40", CheckPurpose.AFTER_DIFF)))
+        await bench.press("a")
+        assert bench.session.intents == []
+
+
+async def test_a_replaced_proposal_has_to_be_looked_at_again() -> None:
+    async with driving(waiting()) as bench:
+        await bench.look()
+        other = runs.proposed(GateKind.DIFF, "write_diff", DIFF.id, runs.RIGHT, diff=runs.RIGHT, edited=True)
+        await bench.record(ProposalReplaced(other, "edited", Author.USER))
+        await bench.press("a")
+        assert bench.session.intents == []
+        await bench.look()
+        await bench.press("a")
+        assert bench.session.intents == [ApproveProposal(DIFF.id, shown_sha(other))]
+
+
+async def test_a_paste_never_approves() -> None:
+    async with driving(waiting()) as bench:
+        await bench.look()
+        bench.app.post_message(events.Paste("aaay\r\na"))
+        await bench.idle()
+        assert bench.session.intents == []
+
+
+@pytest.mark.parametrize("pane", ["1", "2", "3", "4", "5"])
+async def test_nothing_is_approved_when_the_focus_is_elsewhere(pane: str) -> None:
+    async with driving(waiting()) as bench:
+        await bench.look()
+        await bench.press(pane, "a")
+        assert bench.session.intents == []
+        await bench.press("0")
+        await bench.press("a")
+        assert len(bench.session.intents) == 1
+
+
+async def test_what_appears_behind_a_dialogue_counts_as_shown_only_after_it() -> None:
+    async with driving(ScriptedSession(*runs.opening())) as bench:
+        await bench.press("?")
+        await bench.record(*runs.up_to_first_diff()[4:])
+        await bench.look()
+        await bench.press("escape")
+        await bench.press("a")
+        assert bench.session.intents == []
+        await bench.look()
+        await bench.press("a")
+        assert len(bench.session.intents) == 1
+
+
+@SIZES
+async def test_the_first_key_shows_more_of_a_long_diff_until_all_was_seen(size: tuple[int, int]) -> None:
+    async with driving(with_diff(LONG), size) as bench:
+        await bench.look()
+        assert "lines not shown yet" in bench.text()
+        unseen = bench.diff.unseen
+        pages = 0
+        while bench.diff.unseen:
+            await bench.press("a")
+            assert bench.diff.unseen < unseen
+            assert bench.session.intents == []
+            unseen = bench.diff.unseen
+            pages += 1
+            await bench.look()
+        assert pages >= 3
+        await bench.press("a")
+        assert len(bench.session.intents) == 1
+
+
+async def test_holding_the_key_down_pages_but_does_not_approve() -> None:
+    async with driving(with_diff(LONG)) as bench:
+        await bench.look()
+        await bench.press(*["a"] * 30)
+        assert bench.session.intents == []
+
+
+async def test_going_to_the_end_does_not_count_as_seeing_the_middle() -> None:
+    async with driving(with_diff(LONG)) as bench:
+        await bench.look()
+        await bench.press("G")
+        assert bench.diff.unseen > 100
+
+
+async def test_what_stands_behind_the_edge_has_to_be_seen_too() -> None:
+    session = ScriptedSession(*runs.opening())
+    async with driving(session) as bench:
+        await bench.press("3", "w")
+        session.newest = with_diff(WIDE).newest
+        await bench.record()
+        await bench.look()
+        assert "import os" not in bench.text()
+        assert bench.diff.unseen == 1
+        await bench.press("a")
+        assert bench.session.intents == []
+        assert "import os" in bench.text()
+        await bench.look()
+        await bench.press("a")
+        assert len(bench.session.intents) == 1
+
+
+async def test_long_lines_are_wrapped_at_first_so_that_nothing_hides_behind_the_edge() -> None:
+    async with driving(with_diff(WIDE)) as bench:
+        assert "import os" in bench.text()
+        assert bench.diff.unseen == 0
+
+
+async def test_a_rejection_carries_its_reason() -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("r")
+        bench.screen.query_one(Input).value = "multiply instead"
+        await bench.press("enter")
+        assert bench.session.intents == [RejectProposal(DIFF.id, "multiply instead")]
+
+
+async def test_a_rejection_without_words_says_so() -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("r", "enter")
+        assert bench.session.intents == [RejectProposal(DIFF.id, "no reason given")]
+
+
+async def test_a_rejection_can_be_thought_better_of() -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("r", "escape")
+        assert bench.session.intents == []
+        assert bench.gate.has_focus
+
+
+async def test_an_edit_is_sent_when_it_is_saved() -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("e")
+        area = bench.screen.query_one(TextArea)
+        assert area.text == runs.WRONG
+        area.text = runs.RIGHT
+        await bench.press("ctrl+s")
+        assert bench.session.intents == [EditProposal(DIFF.id, runs.RIGHT)]
+
+
+async def test_an_edit_that_is_discarded_or_changes_nothing_sends_nothing() -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("e")
+        bench.screen.query_one(TextArea).text = "other"
+        await bench.press("escape")
+        await bench.press("e", "ctrl+s")
+        assert bench.session.intents == []
+
+
+async def test_checks_can_be_skipped_and_diffs_cannot() -> None:
+    checks = runs.checks("P-10", CheckPurpose.BASELINE)
+    async with driving(ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(checks))) as bench:
+        await bench.look()
+        await bench.press("s")
+        assert bench.session.intents == [SkipProposal(ProposalId("P-10"))]
+    async with driving(waiting()) as bench:
+        await bench.look()
+        await bench.press("s")
+        assert bench.session.intents == []
+        assert "does not fit" in bench.text()
+
+
+async def test_always_asks_before_it_counts() -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("A")
+        assert "Until this session ends" in bench.text()
+        await bench.press("y")
+        assert bench.session.intents == []
+        await bench.look()
+        await bench.press("y")
+        assert bench.session.intents == [AllowAlways(GateKind.DIFF)]
+
+
+async def test_merges_are_never_let_through_always() -> None:
+    session = ScriptedSession(*runs.up_to_done(), ActionProposed(runs.merge()))
+    async with driving(session) as bench:
+        await bench.look()
+        await bench.press("A")
+        assert bench.screen.id == "workbench"
+        await bench.press("a")
+        assert bench.session.intents == [ApproveProposal(ProposalId("P-80"), shown_sha(runs.merge()))]
+
+
+@pytest.mark.parametrize(("answer", "intents"), [("n", []), ("escape", []), ("y", [AbortTask()])])
+async def test_abort_asks(answer: str, intents: list[AbortTask]) -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("X")
+        await bench.look()
+        await bench.press(answer)
+        assert bench.session.intents == intents
+
+
+async def test_a_click_on_a_hint_obeys_the_same_rules() -> None:
+    async with driving(waiting()) as bench:
+        await bench.pilot.click("#gate", offset=(2, 2))
+        await bench.idle()
+        assert bench.session.intents == []
+        await bench.look()
+        await bench.pilot.click("#gate", offset=(2, 2))
+        await bench.idle()
+        assert len(bench.session.intents) == 1
+
+
+async def test_trouble_says_what_and_what_to_do_and_is_tried_again() -> None:
+    trouble = TroubleMet("model", "the server at 127.0.0.1:8080 does not answer", "start it, then try again")
+    async with driving(ScriptedSession(*runs.up_to_reflexion(), trouble), SMALL) as bench:
+        shown = bench.text()
+        assert "does not answer" in shown
+        assert "start it, then try again" in shown
+        await bench.press("0", "t")
+        assert bench.session.intents == [RetryTrouble()]
+
+
+@pytest.mark.parametrize("keys", [("enter",), ("s",), ("0", "enter")])
+async def test_a_task_is_started_from_the_plan_and_from_the_bar(keys: tuple[str, ...]) -> None:
+    async with driving(ScriptedSession(*runs.opening())) as bench:
+        await bench.press(*keys)
+        assert bench.session.intents == [StartTask(runs.T1)]
+
+
+async def test_a_task_is_not_started_while_one_runs() -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("1", "down", "enter")
+        assert bench.session.intents == []
+
+
+async def test_what_cannot_be_decided_offers_no_keys() -> None:
+    async with driving(waiting().live(Live(decidable=False))) as bench:
+        await bench.look()
+        await bench.press("a", "r", "e", "A")
+        assert bench.session.intents == []
+        assert "a approve" not in bench.text()
+
+
+async def test_a_moved_key_approves_and_the_hint_says_so() -> None:
+    async with driving(waiting(), keys={"approve": "f2"}) as bench:
+        await bench.look()
+        await bench.press("a")
+        assert bench.session.intents == []
+        assert "f2 approve" in bench.text()
+        await bench.press("f2")
+        assert len(bench.session.intents) == 1

@@ -1,0 +1,311 @@
+"""Panes, focus, zoom, notes, help, leaving: what keys do besides deciding."""
+
+import pytest
+from textual.widgets import TextArea
+
+from agent_workbench.core.events import ActionProposed
+from agent_workbench.core.intents import (
+    AnswerQuestion,
+    EditScratchpad,
+    Leave,
+    MergeTask,
+    PlayReplay,
+    SeekReplay,
+    StepReplay,
+)
+from agent_workbench.core.live import Live, Question, Streaming
+from agent_workbench.tui.bridge import FRAME_SECONDS
+from agent_workbench.tui.keymap import KEYS, Scope, bindings
+from agent_workbench.tui.widgets.entry_list import EntryList
+from tests.fakes import runs
+from tests.fakes.scripted_session import ScriptedSession
+from tests.tui.driver import LARGE, MIDDLE, SMALL, Driver, driving
+
+TRUST = Question("trust", "Trust this repository?", ("its .agent.yml would run:", "  pytest -q"), "trust it", "leave")
+PANES = {"1": "plan", "2": "steps", "3": "diff", "4": "scratchpad", "5": "code"}
+MANY = 5_000
+
+
+def shown_panes(bench: Driver) -> set[str]:
+    return {name for name in PANES.values() if bench.pane(name).display}
+
+
+@pytest.mark.parametrize(("size", "many"), [(SMALL, 1), (MIDDLE, 5), (LARGE, 5)])
+async def test_each_pane_is_reached_by_its_number(size: tuple[int, int], many: int) -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), size) as bench:
+        for key, name in PANES.items():
+            await bench.press(key)
+            assert bench.pane(name).has_focus
+            assert name in shown_panes(bench)
+            assert len(shown_panes(bench)) == many
+
+
+async def test_tab_goes_round_through_all_panes_and_the_bar() -> None:
+    async with driving(ScriptedSession(*runs.opening()), SMALL) as bench:
+        seen = []
+        for _ in range(6):
+            await bench.press("tab")
+            seen.append(bench.app.workbench.focused)
+        assert [widget.id for widget in seen if widget] == ["steps", "diff", "scratchpad", "code", "gate", "plan"]
+
+
+async def test_zoom_gives_one_pane_all_the_room_and_back() -> None:
+    async with driving(ScriptedSession(*runs.opening()), LARGE) as bench:
+        await bench.press("z")
+        assert shown_panes(bench) == {"plan"}
+        assert bench.pane("plan").size.width > 150
+        assert "Must pass" in bench.text()
+        await bench.press("z")
+        assert len(shown_panes(bench)) == 5
+        assert "Must pass" not in bench.text()
+
+
+async def test_a_small_terminal_shows_what_happens_while_the_user_is_at_the_bar() -> None:
+    session = ScriptedSession(*runs.up_to_reflexion())
+    async with driving(session, SMALL) as bench:
+        await bench.press("0")
+        await bench.live(Live(activity="thinking", streaming=Streaming("Thought: Now I mult", 5, 1.0)))
+        assert "Now I mult" in bench.text()
+        await bench.live(
+            Live(activity="thinking", streaming=Streaming("Thought: x\nAction: write_diff\n--- a/y.py", 9, 1))
+        )
+        assert "--- a/y.py" in bench.text()
+
+
+async def test_a_diff_grows_while_it_is_written() -> None:
+    async with driving(ScriptedSession(*runs.up_to_reflexion())) as bench:
+        text = f"Thought: times.\nAction: write_diff\n{runs.RIGHT}"
+        for end in range(40, len(text), 60):
+            await bench.live(Live(activity="thinking", streaming=Streaming(text[:end], end, 1.0)))
+        assert "+     return sum(line.cents * " in bench.text()
+
+
+async def test_a_terminal_that_is_too_small_is_told_so() -> None:
+    async with driving(ScriptedSession(*runs.opening()), SMALL) as bench:
+        await bench.resize(50, 10)
+        assert "too small" in bench.text()
+        await bench.resize(80, 24)
+        assert "too small" not in bench.text()
+        assert "T-1" in bench.text()
+
+
+async def test_the_end_of_the_steps_is_followed_only_from_the_end() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
+        steps = bench.pane("steps")
+        assert steps.scroll_offset.y == steps.max_scroll_y
+        await bench.press("2", "g")
+        await bench.record(*runs.applied(runs.diff_step(30, runs.WRONG)[1])[1:])
+        assert steps.scroll_offset.y == 0
+        await bench.press("G")
+        before = steps.max_scroll_y
+        await bench.record(*runs.diff_step(50, runs.RIGHT)[0])
+        assert steps.scroll_offset.y == steps.max_scroll_y > before
+
+
+async def test_an_entry_is_expanded_and_folded() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), LARGE) as bench:
+        steps = bench.pane("steps")
+        folded = len(steps.rows)
+        await bench.press("2", "o")
+        assert len(steps.rows) > folded
+        await bench.press("o")
+        assert len(steps.rows) == folded
+
+
+async def test_thousands_of_events_are_added_without_laying_out_those_before() -> None:
+    session = ScriptedSession(*runs.up_to_first_diff())
+    events = [event for number in range(MANY // 4) for event in (*runs.answered(number, "Thought: again"),) * 2]
+    session.record(*events)
+    async with driving(session) as bench:
+        steps = bench.pane("steps")
+        assert isinstance(steps, EntryList)
+        assert len(steps.entries) > MANY - 100
+        first, asked = steps.rows[0], []
+        lay_out = steps.rows_of
+
+        def counted(*arguments: object) -> object:
+            asked.append(arguments)
+            return lay_out(*arguments)  # type: ignore[arg-type] # handed on as they came
+
+        steps.rows_of = counted  # type: ignore[method-assign, assignment] # to count the calls
+        await bench.record(*runs.answered(2000, "Thought: one more"))
+        assert steps.rows[0] is first
+        assert len(asked) == 2
+
+
+async def test_retrieved_code_is_shown_on_demand_and_coloured() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), LARGE) as bench:
+        await bench.press("5", "j", "enter")
+        code = bench.pane("code")
+
+        def colours() -> int:
+            row = next(row for row in code.rows if "".join(text for text, _ in row.spans).endswith("in lines)"))
+            return len({str(style) for _, style in row.spans})
+
+        await bench.until(lambda: colours() > 3)
+
+
+async def test_notes_are_edited_and_sent_with_what_they_were() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
+        await bench.press("4", "i")
+        area = bench.screen.query_one(TextArea)
+        before = area.text
+        area.text = before + "- ask Mia\n"
+        await bench.press("ctrl+s")
+        assert bench.session.intents == [EditScratchpad(runs.T1, before, before + "- ask Mia\n")]
+
+
+async def test_a_done_task_is_merged_from_the_plan() -> None:
+    async with driving(ScriptedSession(*runs.up_to_done())) as bench:
+        await bench.press("1", "g", "m")
+        assert bench.session.intents == [MergeTask(runs.T1)]
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
+async def test_leaving_waits_for_the_session_and_returns_its_last_update(key: str) -> None:
+    async with driving(ScriptedSession(*runs.opening())) as bench:
+        bench.session.ends_when_left = False
+        await bench.press(key)
+        assert bench.session.intents == [Leave()]
+        assert bench.app.is_running
+        bench.session.end("see you")
+        await bench.idle()
+        assert bench.app.return_value is bench.session.newest
+        assert bench.session.newest.farewell == "see you"
+
+
+async def test_leaving_twice_does_not_wait() -> None:
+    async with driving(ScriptedSession(*runs.opening())) as bench:
+        bench.session.ends_when_left = False
+        await bench.press("q", "q")
+        assert bench.app.return_value is bench.session.newest
+
+
+async def test_a_session_that_ends_closes_the_workbench() -> None:
+    async with driving(ScriptedSession(*runs.opening())) as bench:
+        bench.session.end("over")
+        await bench.idle()
+        assert bench.app.return_value is not None
+
+
+async def test_the_help_begins_with_the_focused_pane_and_has_every_key() -> None:
+    async with driving(ScriptedSession(*runs.opening()), LARGE) as bench:
+        await bench.press("5", "?")
+        keys = bench.screen.query_one(EntryList)
+        assert "Retrieved code (focused)" in keys.entries[0].blocks[0].text
+        assert len(keys.entries) == len(KEYS)
+
+
+async def test_a_question_is_asked_and_answered_once() -> None:
+    async with driving(ScriptedSession().live(Live(question=TRUST))) as bench:
+        assert "pytest -q" in bench.text()
+        await bench.press("y")
+        assert bench.session.intents == []
+        await bench.look()
+        await bench.press("y")
+        assert bench.session.intents == [AnswerQuestion("trust", True)]
+        await bench.record(*runs.opening())
+        assert bench.screen.id == "workbench"
+
+
+async def test_a_question_that_was_settled_elsewhere_goes_away() -> None:
+    async with driving(ScriptedSession().live(Live(question=TRUST))) as bench:
+        assert bench.screen.id == "question"
+        await bench.live(Live())
+        assert bench.screen.id == "workbench"
+
+
+async def test_the_first_start_explains_itself_and_then_asks() -> None:
+    async with driving(ScriptedSession().live(Live(question=TRUST)), SMALL, first_run=True) as bench:
+        assert "Every diff, test run and commit waits" in bench.text()
+        await bench.press("y")
+        assert bench.screen.id == "question"
+        assert bench.session.intents == []
+
+
+async def test_a_notice_is_shown_once() -> None:
+    async with driving(ScriptedSession(*runs.opening())) as bench:
+        bench.session.notify("the plan changed on disk")
+        await bench.idle()
+        assert "the plan changed on disk" in bench.text()
+        await bench.record(*runs.started())
+        assert bench.text().count("the plan changed on disk") == 1
+
+
+async def test_a_replay_moves_by_keys_and_decides_nothing() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()).as_replay(seq=60)) as bench:
+        await bench.look()
+        await bench.press("right", "l", "left", "h", "]", "[", "home", "end", "space")
+        assert bench.session.intents == [
+            *(StepReplay(1), StepReplay(1), StepReplay(-1), StepReplay(-1), StepReplay(10), StepReplay(-10)),
+            *(SeekReplay(0.0), SeekReplay(1.0), PlayReplay(True)),
+        ]
+        bench.session.intents.clear()
+        await bench.press("a", "r", "A", "s")
+        assert bench.session.intents == []
+        assert "a approve" not in bench.text()
+
+
+async def test_a_replay_that_goes_back_shows_what_was_then() -> None:
+    session = ScriptedSession(*runs.up_to_first_diff()).as_replay()
+    async with driving(session) as bench:
+        assert "write_diff" in bench.text()
+        earlier = ScriptedSession(*runs.up_to_first_diff()[:8]).as_replay(seq=20)
+        session.newest = earlier.newest
+        session.live(earlier.newest.live)
+        await bench.idle()
+        assert "write_diff" not in bench.text()
+
+
+async def test_the_palette_has_every_action() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
+        commands = {command.title for command in bench.app.get_system_commands(bench.screen)}
+        for key in KEYS:
+            if key.scope not in (Scope.SCROLL, Scope.ALWAYS, Scope.REPLAY):
+                assert f"{key.scope}: {key.label}" in commands
+
+
+async def test_a_theme_and_a_key_that_do_not_exist_are_said_so() -> None:
+    async with driving(ScriptedSession(*runs.opening()), keys={"aprove": "f2"}) as bench:
+        assert "no key named 'aprove'" in bench.text()
+
+
+async def test_a_merge_with_obstacles_shows_them() -> None:
+    blocked = runs.merge(obstacles=("shop/cart.py has changes of yours in the way",))
+    async with driving(ScriptedSession(*runs.up_to_done(), ActionProposed(blocked)), SMALL) as bench:
+        assert "It cannot be merged now" in bench.text()
+        assert "changes of yours in the way" in bench.text()
+
+
+def test_each_binding_has_an_action_that_exists() -> None:
+    from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.panes.code import CodePane
+    from agent_workbench.tui.panes.diff import DiffPane
+    from agent_workbench.tui.panes.plan import PlanPane
+    from agent_workbench.tui.panes.scratchpad import ScratchpadPane
+    from agent_workbench.tui.panes.steps import StepsPane
+    from agent_workbench.tui.widgets.gate_bar import GateBar
+    from agent_workbench.tui.widgets.replay_bar import ReplayBar
+    from agent_workbench.tui.workbench_screen import WorkbenchScreen
+
+    owners: dict[Scope, tuple[type, ...]] = {
+        Scope.GATE: (GateBar,),
+        Scope.REPLAY: (ReplayBar,),
+        Scope.PLAN: (PlanPane,),
+        Scope.STEPS: (StepsPane,),
+        Scope.DIFF: (DiffPane,),
+        Scope.SCRATCHPAD: (ScratchpadPane,),
+        Scope.CODE: (CodePane,),
+        Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane),
+        Scope.EVERYWHERE: (WorkbenchScreen,),
+        Scope.ALWAYS: (WorkbenchApp,),
+    }
+    assert set(owners) == set(Scope)
+    for key in KEYS:
+        for owner in owners[key.scope]:
+            assert hasattr(owner, f"action_{key.action}"), (owner, key.action)
+    assert len(bindings(*Scope)) == len(KEYS)
+
+
+def test_the_screen_is_painted_at_most_twenty_five_times_a_second() -> None:
+    assert FRAME_SECONDS >= 1 / 25
