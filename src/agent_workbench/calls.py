@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench import __version__
 from agent_workbench.bootstrap import Say, Site
-from agent_workbench.core.errors import ShellError, RepoError, TrustError
+from agent_workbench.core.errors import RepoError, ShellError, TrustError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
