@@ -63,7 +63,13 @@ def _unheard(recorded: "Recorded", _: object) -> None:
 
 
 async def open_desk(
-    site: Site, board: "Board", *, trusted: bool, on_recorded: "OnRecorded", headless: bool = False
+    site: Site,
+    board: "Board",
+    *,
+    trusted: bool,
+    on_recorded: "OnRecorded",
+    headless: bool = False,
+    say: Say | None = None,
 ) -> "tuple[Desk, Recorder]":
     """Take up or begin a session at `site`; raise `LockedError`, `JournalError`, `ConfigError`, `StorageError`."""
     from agent_workbench.core.events import SessionConfigured, SessionStarted
@@ -73,7 +79,7 @@ async def open_desk(
     from agent_workbench.engine.recorder import Recorder
 
     settings = await asyncio.to_thread(lambda: site.settings(trusted=trusted))
-    ports = await asyncio.to_thread(site.ports, settings, board.show_activity)
+    ports = await asyncio.to_thread(site.ports, settings, say or board.show_activity)
     sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
     if headless and not sandbox.holds and not site.place.unconfined:
         raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
@@ -109,8 +115,8 @@ def terminal_session(place: Place) -> "Threshold":
     return Threshold(lambda: find_site(place))
 
 
-async def run_unattended(place: Place, on_recorded: "OnRecorded") -> "Ending":
-    """Work on the tasks of `place` under the policy; raise `TrustError` for an untrusted repo."""
+async def run_unattended(place: Place, on_recorded: "OnRecorded", say: Say) -> "Ending":
+    """Work on the tasks of `place` under the policy, saying what is waited for; raise `TrustError`."""
     from agent_workbench.core.state import SessionState
     from agent_workbench.engine.board import Board
     from agent_workbench.engine.headless import run_headless
@@ -121,7 +127,7 @@ async def run_unattended(place: Place, on_recorded: "OnRecorded") -> "Ending":
         raise TrustError(f"what {site.root} would run is not trusted", advice=UNTRUSTED)
     await _check_begin(site)
     board = Board(SessionState())
-    desk, recorder = await open_desk(site, board, trusted=True, headless=True, on_recorded=on_recorded)
+    desk, recorder = await open_desk(site, board, trusted=True, headless=True, on_recorded=on_recorded, say=say)
     return await run_headless(desk, recorder, place.tasks)
 
 
@@ -207,10 +213,10 @@ async def planned_tasks(place: Place, goal: str, existing: "Plan") -> "tuple[Tas
         await ports.model.close()
 
 
-async def configured_model(place: Place) -> "Model":
-    """Return the model that the settings ask for; close it when done."""
+async def configured_model(place: Place, say: Say) -> "Model":
+    """Return the model that the settings ask for; it says what it waits for; close it when done."""
     site, settings = await _site_or_folder(place)
-    return await asyncio.to_thread(site.model, settings, _say_nothing)
+    return await asyncio.to_thread(site.model, settings, say)
 
 
 async def embedded_server(place: Place, say: Say) -> "EmbeddedServer":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
-from agent_workbench.cli.saying import say
+from agent_workbench.cli.saying import say, say_aside
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.place import Place
 
@@ -52,7 +52,7 @@ def status(options: argparse.Namespace) -> int:
     from agent_workbench.calls import configured_model
 
     async def ask() -> None:
-        model = await configured_model(Place(Path.cwd(), os.environ, overrides(options)))
+        model = await configured_model(Place(Path.cwd(), os.environ, overrides(options)), say_aside)
         try:
             facts = await model.observe()
         finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
-from agent_workbench.cli.saying import say
+from agent_workbench.cli.saying import say, say_aside
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.place import Place
@@ -62,7 +62,7 @@ async def run_tasks(place: Place, *, as_json: bool) -> int:
     """Run the tasks of a place headless, printing what happens; return the exit code. A signal ends it cleanly."""
     from agent_workbench.calls import run_unattended
 
-    work = asyncio.ensure_future(run_unattended(place, print_json if as_json else print_event))
+    work = asyncio.ensure_future(run_unattended(place, print_json if as_json else print_event, say_aside))
     received = _stop_at_signals(work.cancel)
     try:
         ending = await work

@@ -1,5 +1,6 @@
 """Printing for people: whatever a repository, a model or a server wrote in a text does not control the terminal."""
 
+import contextlib
 import sys
 from typing import TextIO
 
@@ -9,3 +10,10 @@ from agent_workbench.core.inert import inert
 def say(text: str, *, to: TextIO | None = None) -> None:
     """Print `text` with its control characters made visible, to standard output unless told otherwise."""
     print(inert(text), file=to or sys.stdout, flush=True)
+
+
+def say_aside(text: str) -> None:
+    """Print what is waited for to standard error, if anybody reads it; empty says nothing."""
+    with contextlib.suppress(OSError):
+        if text:
+            say(text, to=sys.stderr)
