@@ -48,7 +48,9 @@ def measure(rounds: int = 7) -> list[Figure]:
 
 def prepare(folder: Path) -> Mapping[str, str]:
     """Make a repository that is set up and trusted below `folder`; return the environment to start programs in."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGENT_", "GIT_", "LLAMA_"))}
+    # Of Python's own variables none: without bytecode, for one, every start would compile what changed.
+    dropped = ("AGENT_", "GIT_", "LLAMA_", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     environment = {**kept, "XDG_STATE_HOME": f"{folder}/state", "XDG_CACHE_HOME": f"{folder}/cache"}
     repo = folder / "repo"
     repo.mkdir()
