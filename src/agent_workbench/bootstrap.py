@@ -126,7 +126,7 @@ class Site:
         from agent_workbench.adapters.shell.shell import SandboxedShell
         from agent_workbench.adapters.skills.folders import SkillFolders
         from agent_workbench.engine.bench import Ports
-        from agent_workbench.host.paths import cache_dir
+        from agent_workbench.host.paths import cache_dir, config_dir
 
         return Ports(
             workspaces=self.repository,
@@ -134,7 +134,7 @@ class Site:
             retriever=CodeRetriever(settings.retrieval, cache_dir()),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
-            skills=SkillFolders(self.root, settings.skills),
+            skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),
             model=self.model(settings, say),
             clock=SystemClock(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root)).of,

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.host.paths import cache_dir, repo_key, state_dir
+from agent_workbench.host.paths import cache_dir, config_dir, repo_key, state_dir
 
 
-@pytest.mark.parametrize(("variable", "folder"), [("XDG_STATE_HOME", state_dir), ("XDG_CACHE_HOME", cache_dir)])
+@pytest.mark.parametrize(
+    ("variable", "folder"),
+    [("XDG_STATE_HOME", state_dir), ("XDG_CACHE_HOME", cache_dir), ("XDG_CONFIG_HOME", config_dir)],
+)
 def test_the_environment_moves_our_folders(
     variable: str, folder: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -22,7 +25,7 @@ def test_a_folder_that_is_not_absolute_is_ignored(value: str, tmp_path: Path, mo
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", value)
     monkeypatch.setenv("XDG_CACHE_HOME", value)
-    for folder in (state_dir(), cache_dir()):
+    for folder in (state_dir(), cache_dir(), config_dir()):
         assert folder.is_relative_to(tmp_path)
         assert "agent-workbench" in folder.parts
     assert state_dir() != cache_dir()

@@ -18,6 +18,11 @@ def cache_dir() -> Path:
     return _moved_by("XDG_CACHE_HOME") or _platform_dirs()[1]
 
 
+def config_dir() -> Path:
+    """Return the folder for what the user writes for all repos; `XDG_CONFIG_HOME` moves it. Nothing is created."""
+    return _moved_by("XDG_CONFIG_HOME") or _platform_dirs()[2]
+
+
 def repo_key(common_git_dir: str) -> str:
     """Return a folder name for the repository: readable, and one for all its worktrees and every way to its path."""
     real = Path(common_git_dir).resolve()
@@ -32,8 +37,8 @@ def _moved_by(variable: str) -> Path | None:
     return folder / APPLICATION if folder.is_absolute() else None
 
 
-def _platform_dirs() -> tuple[Path, Path]:
+def _platform_dirs() -> tuple[Path, Path, Path]:
     from platformdirs import PlatformDirs
 
     places = PlatformDirs(APPLICATION, appauthor=False)
-    return places.user_state_path, places.user_cache_path
+    return places.user_state_path, places.user_cache_path, places.user_config_path
