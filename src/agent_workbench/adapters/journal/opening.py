@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.adapters.journal.sessions import find_session, list_sessions
+from agent_workbench.adapters.journal.sessions import SessionSummary, find_session, list_sessions
 from agent_workbench.adapters.journal.writer import JournalWriter
-from agent_workbench.core.errors import TrustError
+from agent_workbench.core.errors import JournalError, TrustError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
@@ -61,7 +61,8 @@ class Sessions:
     def find(self, wanted: Wanted) -> Path | None:
         """Return the folder of the session that `open` would go on with, None where it would begin a new one.
 
-        Raises `UsageError` for a name that fits none or several, `TrustError` for a session that was not begun here.
+        Raises `UsageError` for a name that fits none or several, `TrustError` for a session that was not begun here,
+        `JournalError` for an unfinished one that is damaged.
         """
         if not wanted.name:
             return None if wanted.fresh else self._unfinished(wanted.tasks)
@@ -74,11 +75,20 @@ class Sessions:
         return directory
 
     def _unfinished(self, tasks: tuple[TaskId, ...] | None) -> Path | None:
+        """Return the newest one that is unfinished; raise when it is damaged, unless a newer one was begun since."""
+        newer = False
         for summary in list_sessions(self._folder):
-            open_ = summary.status is TaskStatus.IN_PROGRESS and not summary.holder and not summary.problem
-            fits = tasks is None or (summary.tasks and summary.tasks[-1] in tasks)
-            if open_ and fits and self._is_ours(summary.directory):
+            fits = tasks is None or not summary.tasks or summary.tasks[-1] in tasks
+            if not fits or summary.holder or not self._is_ours(summary.directory):
+                continue
+            if summary.status is TaskStatus.IN_PROGRESS and not summary.problem:
                 return summary.directory
+            if not newer and _is_damaged(summary):
+                raise JournalError(
+                    f"session {summary.id} may be unfinished, and its journal is damaged: {summary.problem}",
+                    advice=f"`agent sessions verify {summary.id}` tells what; `--new` begins another session",
+                )
+            newer = True
         return None
 
     def _note(self, directory: Path) -> None:
@@ -93,3 +103,8 @@ class Sessions:
             return (self._ours / directory.name).read_bytes() == os.fsencode(directory.resolve())
         except OSError:
             return False
+
+
+def _is_damaged(summary: SessionSummary) -> bool:
+    """Return whether a session that cannot be gone on with may be unfinished (no status: its start is not legible)."""
+    return bool(summary.problem and summary.events) and summary.status in {TaskStatus.IN_PROGRESS, None}
