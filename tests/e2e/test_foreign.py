@@ -51,7 +51,7 @@ def test_a_task_is_done_in_a_package_of_the_registry(served: Machine) -> None:
     refused = served.agent("run", "--task", "T-1", "--yes", cwd=repo)
     assert refused.code == 4
     assert "agent trust" in refused.err
-    done = served.agent("trust", cwd=repo)
+    done = served.agent("trust", "--yes", cwd=repo)
     assert (done.code, done.err) == (0, "")
     assert f"python: {sys.executable} (runs the tests)" in done.out
 

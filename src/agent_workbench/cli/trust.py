@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 import os
+import sys
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,9 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:
+    from agent_workbench.bootstrap import Site
     from agent_workbench.cli.options import Verbs
+    from agent_workbench.config.repo_trust import RepoTrust
 
 
 def add(verbs: "Verbs") -> None:
@@ -20,23 +24,36 @@ def add(verbs: "Verbs") -> None:
     verb = add_verb(verbs, "trust", "show what this repository would run, and trust exactly that", execute)
     which = verb.add_mutually_exclusive_group()
     which.add_argument("--show", action="store_true", help="only show it")
+    which.add_argument("--yes", action="store_true", help="trust it without asking")
     which.add_argument("--revoke", action="store_true", help="trust it no longer")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Show, trust or revoke."""
+    """Show, ask and trust, or revoke. Where nobody can be asked, only `--yes` trusts."""
     from agent_workbench.calls import find_site
 
-    async def act() -> None:
-        trust = await (await find_site(Place(Path.cwd(), os.environ, {}))).trust()
-        if options.revoke:
-            say("no longer trusted" if await trust.revoke() else "it was not trusted")
-            return
-        lines = await trust.question()
-        say("\n".join(lines) or "there is nothing left to trust here")
-        if lines and not options.show:
-            await trust.accept()
-            say("trusted, exactly this; a change to it asks again")
-
-    asyncio.run(act())
+    trust = asyncio.run(_find(find_site(Place(Path.cwd(), os.environ, {}))))
+    if options.revoke:
+        say("no longer trusted" if asyncio.run(trust.revoke()) else "it was not trusted")
+        return ExitCode.DONE
+    lines = asyncio.run(trust.question())
+    say("\n".join(lines) or "there is nothing left to trust here")
+    if not lines or options.show:
+        return ExitCode.DONE
+    if not (options.yes or _ask()):
+        say("nothing was trusted; `agent trust --yes` trusts exactly this", to=sys.stderr)
+        return ExitCode.PARKED
+    asyncio.run(trust.accept())
+    say("trusted, exactly this; a change to it asks again")
     return ExitCode.DONE
+
+
+async def _find(site: "Awaitable[Site]") -> "RepoTrust":
+    return await (await site).trust()
+
+
+def _ask() -> bool:
+    """Ask outside of any loop, so that Ctrl-C ends it at once."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return input("trust exactly this? [y/N] ").strip().lower() in {"y", "yes"}
