@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent_workbench.core.errors import ExitCode, WorkbenchError, WorkspaceError
-from agent_workbench.core.events import SessionLeft, TaskStatusChanged, TroubleMet
+from agent_workbench.core.events import SessionLeft, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.engine.desk import Desk
@@ -12,6 +12,7 @@ from agent_workbench.engine.flow import AwaitRetry, Decide, Idle, Move, next_mov
 from agent_workbench.engine.gating import decide, ruling
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.starting import read_again, start_task
+from agent_workbench.engine.trouble import exit_code_of, trouble_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ async def _work(desk: Desk) -> Ending:
                 return Ending(ExitCode.DONE if done else ExitCode.FAILED, f"{run.task} {run.status}: {run.reason}")
             case AwaitRetry():
                 advice = f" ({move.trouble.advice})" if move.trouble.advice else ""
-                return Ending(_exit_code(move.trouble), move.trouble.what + advice)
+                return Ending(exit_code_of(move.trouble), move.trouble.what + advice)
             case Decide():
                 verdict = ruling(desk.state, move.proposal)
                 if verdict is None:
@@ -116,8 +117,4 @@ async def _guarded(desk: Desk, move: Move) -> None:
     try:
         await perform(desk, move)
     except WorkbenchError as error:
-        await desk.record(TroubleMet(type(move).__name__.lower(), str(error), error.advice))
-
-
-def _exit_code(trouble: TroubleMet) -> ExitCode:
-    return ExitCode.MODEL if trouble.source == "model" else ExitCode.ENVIRONMENT
+        await desk.record(trouble_of(move, error))

@@ -4,16 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 
 from agent_workbench.core.errors import StorageError, WorkbenchError
-from agent_workbench.core.events import (
-    SessionLeft,
-    TroubleMet,
-)
-from agent_workbench.core.intents import (
-    AbortTask,
-    Intent,
-    Leave,
-    StartTask,
-)
+from agent_workbench.core.events import SessionLeft
+from agent_workbench.core.intents import AbortTask, Intent, Leave, StartTask
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state import Phase
@@ -26,6 +18,7 @@ from agent_workbench.engine.handling import handle
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.starting import read_again, start_task
 from agent_workbench.engine.tools.tool import REFUSALS
+from agent_workbench.engine.trouble import trouble_of
 
 
 class LiveSession:
@@ -133,9 +126,9 @@ class LiveSession:
         except StorageError as error:
             # The journal itself may be what cannot be written: the trouble is shown, and recorded if it can be.
             self._desk.board.notify(spoken(error))
-            await self._desk.record(TroubleMet("storage", str(error), error.advice))
+            await self._desk.record(trouble_of(move, error))
         except WorkbenchError as error:
-            await self._desk.record(TroubleMet(type(move).__name__.lower(), str(error), error.advice))
+            await self._desk.record(trouble_of(move, error))
         if isinstance(move, Close):
             await self._offer_merge()
 
