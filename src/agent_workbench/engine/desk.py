@@ -56,6 +56,10 @@ class Desk:
                     self.state.session, self.run.task, facts.branch, facts.base, self.settings.workspace.link
                 )
             )
+            if self._workspace.facts.rebuilt:
+                self.board.notify(
+                    f"the worktree of {self.run.task} was gone; it was made again as it was recorded last"
+                )
         return self._workspace
 
     async def release_workspace(self) -> None:
