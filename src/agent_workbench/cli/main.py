@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_workbench import __version__
 from agent_workbench.cli import demo, doctor, init, merge, model, plan, replay, run, sessions, trust, tui
-from agent_workbench.cli.saying import say
+from agent_workbench.cli.saying import drop_output, say
 from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
 
 VERBS = (tui, run, replay, init, plan, sessions, merge, model, trust, doctor, demo)
@@ -36,7 +36,7 @@ def execute(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()
+        drop_output()
         return ExitCode.DONE
     except Exception:
         traceback.print_exc()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
-from agent_workbench.cli.saying import say, say_aside
+from agent_workbench.cli.saying import drop_output, say, say_aside
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.place import Place
@@ -116,7 +116,4 @@ def _print(line: str) -> None:
     try:
         print(line, flush=True)
     except OSError:
-        # Nobody reads any more. The work goes on: what is printed stands in the journal too.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        drop_output()  # nobody reads any more; the work goes on, and what is printed stands in the journal too

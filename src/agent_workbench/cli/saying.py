@@ -1,6 +1,7 @@
 """Printing for people: whatever a repository, a model or a server wrote in a text does not control the terminal."""
 
 import contextlib
+import os
 import sys
 from typing import TextIO
 
@@ -17,3 +18,10 @@ def say_aside(text: str) -> None:
     with contextlib.suppress(OSError):
         if text:
             say(text, to=sys.stderr)
+
+
+def drop_output() -> None:
+    """Have what is still to be printed go nowhere, because nobody reads it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
