@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.journal.reader import VerifyReport
     from agent_workbench.adapters.journal.sessions import SessionSummary
     from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
+    from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.findings import Finding
     from agent_workbench.core.plan import Plan, Task
@@ -138,6 +139,11 @@ async def _check_begin(site: Site) -> None:
     settings = await asyncio.to_thread(lambda: site.settings(trusted=True))
     if await asyncio.to_thread(lambda: site.sessions(settings).find(site.wanted)) is None:
         check_startable(await site.plans(settings).read(), site.place.tasks or ())
+
+
+async def repo_trust(place: Place) -> "RepoTrust":
+    """Return what the repository at `place` would have run or obeyed, and the user's answer to it."""
+    return await (await find_site(place)).trust()
 
 
 async def trusted_site(place: Place) -> "tuple[Site, Settings]":

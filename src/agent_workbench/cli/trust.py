@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:
-    from agent_workbench.bootstrap import Site
     from agent_workbench.cli.options import Verbs
-    from agent_workbench.config.repo_trust import RepoTrust
 
 
 def add(verbs: "Verbs") -> None:
@@ -30,9 +27,9 @@ def add(verbs: "Verbs") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Show, ask and trust, or revoke. Where nobody can be asked, only `--yes` trusts."""
-    from agent_workbench.calls import find_site
+    from agent_workbench.calls import repo_trust
 
-    trust = asyncio.run(_find(find_site(Place(Path.cwd(), os.environ, {}))))
+    trust = asyncio.run(repo_trust(Place(Path.cwd(), os.environ, {})))
     if options.revoke:
         say("no longer trusted" if asyncio.run(trust.revoke()) else "it was not trusted")
         return ExitCode.DONE
@@ -46,10 +43,6 @@ def execute(options: argparse.Namespace) -> int:
     asyncio.run(trust.accept())
     say("trusted, exactly this; a change to it asks again")
     return ExitCode.DONE
-
-
-async def _find(site: "Awaitable[Site]") -> "RepoTrust":
-    return await (await site).trust()
 
 
 def _ask() -> bool:
