@@ -30,7 +30,7 @@ TOKENS_BEFORE_HALT = 5
 
 @dataclass
 class Halt:
-    """A point at which the run stays for ever, and the file that says that it is there."""
+    """A point at which the run stays, and the file that says that it is there; it goes on when that is taken away."""
 
     point: str
     mark: Path
@@ -44,7 +44,8 @@ class Halt:
         self.passed += 1
         if self.passed == int(number or 1):
             self.mark.write_text(name)
-            await asyncio.Event().wait()
+            while self.mark.exists():  # noqa: ASYNC110 - another process takes the mark away
+                await asyncio.sleep(0.01)
 
 
 class HaltingModel:

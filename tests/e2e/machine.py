@@ -64,6 +64,10 @@ class Running:
         """Wait until the launcher stands at its halt."""
         self.until(self.mark.exists, "the halt")
 
+    def release(self) -> None:
+        """Let the launcher go on from its halt."""
+        self.mark.unlink()
+
     def send(self, number: int) -> Done:
         """Send a signal and return how the command ended; its family is remembered for `survivors`."""
         self.family = {*psutil.Process(self.process.pid).children(recursive=True)}

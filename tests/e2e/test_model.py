@@ -1,11 +1,8 @@
 """The model is missing, loading, dying or too small: each says what failed and what to do, and the run can go on."""
 
-import asyncio
 import os
 import signal
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -13,27 +10,12 @@ import pytest
 
 from tests.adapters.git.fingerprint import fingerprint
 from tests.e2e.calc import GOOD, SCRIPTS, calc_repo
-from tests.e2e.machine import WAIT_SECONDS, Machine, bodies, journal_lines, journal_path
+from tests.e2e.machine import Machine, bodies, journal_lines, journal_path
+from tests.e2e.serving import listening
 from tests.fakes.faulty_server import Answer, FaultyServer, delta, error, stream
 
 RUN = ("run", "--task", "T-1", "--yes")
 LOADING = error(503, "Loading model", "unavailable_error")
-
-
-@contextmanager
-def listening(server: FaultyServer) -> Iterator[str]:
-    """Have a faulty server answer while a process of its own asks; give its address."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="faulty-server", daemon=True)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(WAIT_SECONDS)
-    try:
-        yield server.url
-    finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(WAIT_SECONDS)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(WAIT_SECONDS)
-        loop.close()
 
 
 @pytest.mark.parametrize(
