@@ -2,7 +2,7 @@
 
 from contextlib import aclosing
 
-from agent_workbench.core.errors import ModelError, PlanError
+from agent_workbench.core.errors import ModelError, ModelUnavailable, PlanError
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, StopCause, TextDelta
 from agent_workbench.core.plan import Plan, Task, next_id
 from agent_workbench.core.ports import Model
@@ -51,9 +51,11 @@ async def make_plan(
         async for item in items:
             if isinstance(item, TextDelta):
                 text += item.text
-            elif isinstance(item, AnswerEnd) and item.stop is StopCause.LENGTH:
-                raise ModelError("the plan was cut at the token limit", advice="ask for a smaller goal")
-    return read_tasks(text, existing)
+            elif isinstance(item, AnswerEnd):
+                if item.stop is StopCause.LENGTH:
+                    raise ModelError("the plan was cut at the token limit", advice="ask for a smaller goal")
+                return read_tasks(text, existing)
+    raise ModelUnavailable("the model's plan has no end", advice="try again", partial=text)
 
 
 def read_tasks(text: str, existing: Plan) -> tuple[Task, ...]:
@@ -67,6 +69,8 @@ def read_tasks(text: str, existing: Plan) -> tuple[Task, ...]:
             _after(line, label)
             for line, label in zip(lines[number : number + 3], ("Task", "Goal", "Accept"), strict=True)
         )
+        if not description:
+            raise PlanError("the model's plan has a task without words", advice="ask again")
         taken = (*existing.tasks, *tasks)
         tasks.append(Task(next_id(taken), description, goal, accept_tests=(accept,) if accept else ()))
     return tuple(tasks)
