@@ -126,7 +126,7 @@ class Site:
         from agent_workbench.adapters.shell.shell import SandboxedShell
         from agent_workbench.adapters.skills.folders import SkillFolders
         from agent_workbench.engine.bench import Ports
-        from agent_workbench.host.paths import cache_dir, config_dir
+        from agent_workbench.host.paths import cache_dir, config_dir, state_dir
 
         return Ports(
             workspaces=self.repository,
@@ -137,5 +137,5 @@ class Site:
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),
             model=self.model(settings, say),
             clock=SystemClock(),
-            environment_for=WorktreeEnvironments(settings.python, str(self.root)).of,
+            environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
         )

@@ -56,6 +56,7 @@ class TerminalSite(Site):
         from agent_workbench.engine.session import LiveSession
 
         desk, recorder = await open_desk(self, board, trusted=trusted, on_recorded=_unheard)
+        board.show_ui(desk.settings.ui)
         return LiveSession(desk, recorder)
 
 

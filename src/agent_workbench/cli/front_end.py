@@ -6,13 +6,17 @@ import signal
 from collections.abc import Coroutine
 
 from agent_workbench.cli.saying import say
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports import Session
 
 
 async def show(session: Session, life: Coroutine[None, None, None] | None, *, first_run: bool = False) -> None:
-    """Show `session` while `life` goes on; a hang-up or a request to end leaves cleanly. Prints the farewell."""
+    """Show `session` while `life` goes on; a hang-up or a request to end leaves cleanly. Prints the farewell.
+
+    Raises `WorkbenchError` when the screen itself failed.
+    """
     from agent_workbench.calls import system_clock
     from agent_workbench.tui.app import WorkbenchApp
 
@@ -35,6 +39,11 @@ async def show(session: Session, life: Coroutine[None, None, None] | None, *, fi
             if not living.done():
                 await session.submit(Leave("the terminal went away"))
             await living
+    if app.return_code:
+        raise WorkbenchError(
+            "the screen failed, which is a defect of the workbench",
+            advice="the session's journal is kept; `agent tui` takes an unfinished task up again",
+        )
     if isinstance(last, SessionUpdate) and last.farewell:
         with contextlib.suppress(OSError):  # the terminal may be gone
             say(last.farewell)

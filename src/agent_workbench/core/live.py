@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state import SessionState
 
 
@@ -47,13 +48,17 @@ class ReplayPosition:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The moment. `activity` is one line on what is being done now (empty: nothing); `notice` is for the user once."""
+    """The moment. `activity` is one line on what is being done now (empty: nothing); `notice` is for the user once.
+
+    `ui` is how the user wants the screen, from when the settings were read.
+    """
 
     activity: str = ""
     streaming: Streaming | None = None
     running: Running | None = None
     question: Question | None = None
     replay: ReplayPosition | None = None
+    ui: UiSettings | None = None
     notice: str = ""
     notice_number: int = 0
     now: str = ""

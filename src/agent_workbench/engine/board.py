@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from agent_workbench.core.live import Live, Running, SessionUpdate, Streaming
+from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state import SessionState
 
 
@@ -40,6 +41,10 @@ class Board:
     def show_live(self, live: Live) -> None:
         """Publish another moment as a whole."""
         self._publish(replace(self._update, live=live))
+
+    def show_ui(self, ui: UiSettings) -> None:
+        """Say how the user wants the screen."""
+        self._publish(replace(self._update, live=replace(self.live, ui=ui)))
 
     def notify(self, notice: str) -> None:
         """Tell the user something once."""

@@ -242,3 +242,13 @@ async def test_an_interpreter_that_is_missing_is_looked_for_again(tmp_path: Path
     python = make_program(tmp_path / "env" / "bin" / "python", "")
     assert await found.python() == python
     assert (await found.of(str(tmp_path)))["PATH"] == f"{tmp_path}/env/bin:/usr/bin:/bin"
+
+
+async def test_an_interpreter_without_a_python_beside_it_gets_the_name(tmp_path: Path) -> None:
+    alone = tmp_path / "alone" / "python3.99"
+    alone.parent.mkdir()
+    alone.symlink_to(sys.executable)
+    environments = WorktreeEnvironments(str(alone), str(tmp_path), path="/usr/bin", names=tmp_path / "names")
+    for _ in range(2):
+        first = (await environments.of(str(tmp_path)))["PATH"].split(":")[0]
+    assert Path(first, "python").resolve() == Path(first, "python3").resolve() == Path(sys.executable).resolve()

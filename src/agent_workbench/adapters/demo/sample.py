@@ -28,20 +28,22 @@ def total(lines: list[Line]) -> int:
     return sum(line.cents for line in lines)
 '''
 
+# The standard library's tests, so that the demo runs with whatever interpreter the workbench was installed for.
 TEST_CART = """\
+import unittest
+
 from shop.cart import Line, total
 
 
-def test_an_empty_cart_costs_nothing():
-    assert total([]) == 0
+class TotalTest(unittest.TestCase):
+    def test_an_empty_cart_costs_nothing(self):
+        self.assertEqual(total([]), 0)
 
+    def test_one_of_each_adds_up(self):
+        self.assertEqual(total([Line("pen", 1, 120), Line("pad", 1, 450)]), 570)
 
-def test_one_of_each_adds_up():
-    assert total([Line("pen", 1, 120), Line("pad", 1, 450)]) == 570
-
-
-def test_the_quantity_counts():
-    assert total([Line("pen", 3, 120), Line("pad", 1, 450)]) == 810
+    def test_the_quantity_counts(self):
+        self.assertEqual(total([Line("pen", 3, 120), Line("pad", 1, 450)]), 810)
 """
 
 PLAN = """\
@@ -53,7 +55,7 @@ tasks:
     description: Make the cart's total count quantities
     goal: The failing test in tests/test_cart.py passes.
     accept_tests:
-      - python -m pytest -q tests/test_cart.py
+      - python -m unittest tests/test_cart.py
     scope:
       allowed_write_globs: ["shop/**", "tests/**"]
 
@@ -61,8 +63,8 @@ tasks:
     description: Give the cart a discount in percent
     goal: discounted(cents, percent) stands in shop/cart.py, with tests in tests/test_discount.py.
     accept_tests:
-      - python -m pytest -q tests/test_discount.py   # written by this task
-      - python -m pytest -q tests/test_cart.py
+      - python -m unittest tests/test_discount.py   # written by this task
+      - python -m unittest tests/test_cart.py
     depends_on: [T-1]   # not merged yet? then T-2 starts from its commit
     scope:
       allowed_write_globs: ["shop/**", "tests/**"]
@@ -77,7 +79,7 @@ journal are real.
 
 FILES = {
     "README.md": README,
-    ".gitignore": "__pycache__/\n.pytest_cache/\n",
+    ".gitignore": "__pycache__/\n",
     "memory/.gitignore": "sessions/\nscratch/\n",
     "memory/plans/PLAN.yaml": PLAN,
     "shop/__init__.py": '"""A small shop."""\n',

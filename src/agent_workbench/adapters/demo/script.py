@@ -72,22 +72,22 @@ Action: write_diff
 --- /dev/null
 +++ b/tests/test_discount.py
 @@ -0,0 +1,16 @@
-+import pytest
++import unittest
++
 +from shop.cart import discounted
 +
 +
-+def test_a_tenth_off():
-+    assert discounted(810, 10) == 729
++class DiscountTest(unittest.TestCase):
++    def test_a_tenth_off(self):
++        self.assertEqual(discounted(810, 10), 729)
 +
++    def test_half_a_cent_rounds_up(self):
++        self.assertEqual(discounted(101, 50), 51)
 +
-+def test_half_a_cent_rounds_up():
-+    assert discounted(101, 50) == 51
-+
-+
-+@pytest.mark.parametrize("percent", [-1, 101])
-+def test_only_percentages(percent):
-+    with pytest.raises(ValueError, match="0 to 100"):
-+        discounted(100, percent)
++    def test_only_percentages(self):
++        for percent in (-1, 101):
++            with self.assertRaisesRegex(ValueError, "0 to 100"):
++                discounted(100, percent)
 """
 
 T2_FINISH = """\

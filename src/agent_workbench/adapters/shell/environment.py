@@ -1,10 +1,12 @@
 """What a command finds in its environment: nothing of ours but what it needs, and the worktree's code first."""
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.core.errors import ConfigError
@@ -135,12 +137,14 @@ def packages_of(worktree: str) -> tuple[str, tuple[str, ...]]:
 class WorktreeEnvironments:
     """What commands need set in a worktree of `checkout`; the interpreter is looked for at the first question.
 
-    `python` is the setting of that name, `path` the `PATH` to look on (default: the parent's).
+    `python` is the setting of that name, `path` the `PATH` to look on (default: the parent's). An interpreter that has
+    no `python` beside it, such as Debian's, gets that name in a folder below `names`: or a command would find another.
     """
 
-    def __init__(self, python: str, checkout: str, path: str = "") -> None:
+    def __init__(self, python: str, checkout: str, path: str = "", names: Path | None = None) -> None:
         self._wanted = python
         self._checkout = checkout
+        self._names = names
         self._path = path
         self._finding: asyncio.Task[str] | None = None
 
@@ -153,7 +157,21 @@ class WorktreeEnvironments:
 
     async def of(self, folder: str) -> Mapping[str, str]:
         """Return what is set for commands in the worktree `folder`; raise `ConfigError` without an interpreter."""
-        return await asyncio.to_thread(environment_for_tests, folder, await self.python(), self._path)
+        python = await self.python()
+        return await asyncio.to_thread(lambda: environment_for_tests(folder, self._named(python), self._path))
+
+    def _named(self, python: str) -> str:
+        if self._names is None or (Path(python).parent / "python").exists():
+            return python
+        named = self._names / sha256(os.fsencode(python)).hexdigest()[:12] / "python"
+        try:
+            named.parent.mkdir(parents=True, exist_ok=True)
+            for name in ("python", "python3"):
+                with contextlib.suppress(FileExistsError):
+                    (named.parent / name).symlink_to(python)
+        except OSError as error:
+            raise ConfigError(f"{named} could not be made: {error.strerror}", advice="name a venv's python") from error
+        return str(named)
 
 
 def environment_for_tests(worktree: str, python: str, path: str = "") -> dict[str, str]:
