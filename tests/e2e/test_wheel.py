@@ -1,0 +1,78 @@
+"""The wheel, installed outside of the checkout: it carries all that it needs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.machine import CHECKOUT, Done, Machine
+
+# The package is imported from where the wheel was put, and the libraries from where they are installed.
+CALL = """
+import sys
+import agent_workbench
+if not agent_workbench.__file__.startswith(sys.argv[1]):
+    sys.exit(f"this is {agent_workbench.__file__}")
+from agent_workbench.cli.main import main
+sys.argv = ["agent", *sys.argv[2:]]
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the unpacked wheel, built from a copy of what git knows."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(CHECKOUT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = folder.glob("agent_workbench-*.whl")
+    site = folder / "site"
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel)]
+    subprocess.run([sys.executable, "-m", "pip", *install], check=True, timeout=100)
+    return site
+
+
+def call(machine: Machine, installed: Path, *arguments: str, cwd: Path) -> Done:
+    """Run the installed command."""
+    command = [sys.executable, "-c", CALL, str(installed), *arguments]
+    return machine.run(command, cwd, {"PYTHONPATH": str(installed)})
+
+
+@pytest.mark.xdist_group("wheel")
+def test_it_says_its_version(machine: Machine, installed: Path) -> None:
+    done = call(machine, installed, "--version", cwd=machine.home)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("agent 0.")
+    assert (installed / "bin/agent").exists()
+
+
+@pytest.mark.xdist_group("wheel")
+def test_it_brings_what_is_not_python(installed: Path) -> None:
+    source = CHECKOUT / "src/agent_workbench"
+    wanted = {path.relative_to(source) for path in source.rglob("*") if path.suffix in {".tcss", ".typed", ".md"}}
+    package = installed / "agent_workbench"
+    assert [path for path in sorted(wanted) if not (package / path).exists()] == []
+    skills = {path.parent.name for path in (CHECKOUT / "skills").glob("*/SKILL.md")}
+    assert skills
+    assert {path.parent.name for path in (package / "_data/skills").glob("*/SKILL.md")} == skills
+    assert not list(installed.rglob("tests"))
+
+
+@pytest.mark.xdist_group("wheel")
+def test_its_demo_runs_and_finds_the_skills(machine: Machine, installed: Path) -> None:
+    repo = machine.folder / "shop"
+    done = call(machine, installed, "demo", "--headless", "--folder", str(repo), cwd=machine.home)
+    assert done.code == 0, done.said
+    assert "T-2 done: committed" in done.out
+    assert call(machine, installed, "sessions", "verify", cwd=repo).code == 0
+    plan = repo / "memory/plans/PLAN.yaml"
+    plan.write_text(plan.read_text().replace("    scope:", "    applicable_skills: [git-workflow]\n    scope:", 1))
+    again = plan.read_text().replace("    status: done\n", "", 1)
+    plan.write_text(again)
+    done = call(machine, installed, "run", "--task", "T-1", "--json", cwd=repo)
+    assert done.code == 3, done.said
+    (started,) = done.of_kind("task_started")
+    assert [skill["name"] for skill in started["skills"]] == ["git-workflow"]
+    assert len(started["skills"][0]["text"]) > 200
