@@ -198,7 +198,8 @@ def read_step() -> tuple[Event, ...]:
 
 def diff_step(number: int, diff: str) -> tuple[tuple[Event, ...], Proposal]:
     """Return a step that writes a diff, up to the answer, and the proposal it becomes."""
-    thought = "Thought: The quantity is never used. I add it to the price of each line."
+    added, times = "The quantity is never used. I add it to the price.", "A line costs its price times its quantity."
+    thought = f"Thought: {added if diff is WRONG else times}"
     proposal = proposed(GateKind.DIFF, "write_diff", f"P-{number}", diff, diff=diff, paths=("shop/cart.py",))
     return answered(2 if diff is WRONG else 3, f"{thought}\nAction: write_diff\n{diff}"), proposal
 

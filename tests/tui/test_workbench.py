@@ -217,7 +217,7 @@ async def test_a_question_that_was_settled_elsewhere_goes_away() -> None:
 
 async def test_the_first_start_explains_itself_and_then_asks() -> None:
     async with driving(ScriptedSession().live(Live(question=TRUST)), SMALL, first_run=True) as bench:
-        assert "Every diff, test run and commit waits" in bench.text()
+        assert "Every diff, test run and commit waits in the bar below" in bench.text()
         await bench.press("y")
         assert bench.screen.id == "question"
         assert bench.session.intents == []

@@ -97,6 +97,7 @@ class WorkbenchScreen(Screen[None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Show an update in every part of the screen."""
+        begins = update.state.unfinished and not (self.update_shown and self.update_shown.state.unfinished)
         self.update_shown = update
         steps = view_steps(update, self._transcript)
         self._transcript = steps.transcript
@@ -111,6 +112,8 @@ class WorkbenchScreen(Screen[None]):
         waits = "" if update.live.replay is not None else diff.proposal
         if waits and waits != self._waiting:
             self._go_to_gate()
+        elif begins and self.focused is self.query_one(PlanPane):
+            self.set_focus(self.bar)
         self._waiting = waits
         self._bring_forward(update, diff.proposal)
 
@@ -123,7 +126,7 @@ class WorkbenchScreen(Screen[None]):
         bar.show(replay)
         if not bar.display:
             gate.display, bar.display = False, True
-            bar.focus()
+            self.set_focus(bar)
 
     @property
     def bar(self) -> Bar:

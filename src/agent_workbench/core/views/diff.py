@@ -92,12 +92,15 @@ def _special(proposal: Proposal) -> tuple[Block, ...]:
 
 def _merge_notes(proposal: Proposal) -> tuple[Block, ...]:
     said = Block(inert(proposal.text.strip()), Tone.STRONG)
-    files = Block("\n".join(inert_line(path) for path in proposal.paths), Tone.PLAIN, space_before=True)
+    files = Block("\n".join(inert_line(path) for path in proposal.paths))
     if not proposal.special:
-        clear = Block("Nothing stands in the way. This changes your branch and your files.", Tone.GOOD)
+        clear = Block(
+            "Nothing stands in the way. This changes your branch and your files.", Tone.GOOD, space_before=True
+        )
         return (said, Block("It brings", Tone.DIM, space_before=True), files, clear)
     obstacles = Block("\n".join(inert_line(each) for each in proposal.special), Tone.WARN, "!", Tone.WARN)
-    return (said, Block("It cannot be merged now:", Tone.BAD, space_before=True), obstacles, files)
+    brings = Block("It would bring", Tone.DIM, space_before=True)
+    return (said, Block("It cannot be merged now:", Tone.BAD, space_before=True), obstacles, brings, files)
 
 
 def _check_notes(proposal: Proposal) -> tuple[Block, ...]:

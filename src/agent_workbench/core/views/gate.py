@@ -140,4 +140,4 @@ def _idle(state: SessionState) -> GateView:
         return GateView(GateMode.IDLE, "the plan is empty", 'leave with q, then: agent plan new "goal"')
     if all(task.status is TaskStatus.DONE for task in state.plan.tasks):
         return GateView(GateMode.IDLE, "all tasks are done", "q leaves; `agent replay` shows how it went")
-    return GateView(GateMode.IDLE, "no task can start", "each is over, blocked, or for a person; Enter on one tries it")
+    return GateView(GateMode.IDLE, "no task can start", "each is over, blocked, or for a person")

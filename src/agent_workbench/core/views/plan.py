@@ -71,7 +71,7 @@ def _row(state: SessionState, task: Task) -> TaskRow:
     elif mergeable:
         word += ", not merged"
     head = Block(inert_line(f"{task.id}  {task.description}"), Tone.STRONG, glyph, tone)
-    under = Block("  ".join((word, *_remarks(state.plan, task))), tone)
+    under = Block(", ".join((word, *_remarks(state.plan, task))), tone)
     return TaskRow(
         id=task.id,
         short=Entry(task.id, (head, under)),

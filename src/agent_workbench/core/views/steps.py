@@ -94,7 +94,8 @@ def _unsettled(live: Live, step: int) -> Iterator[Entry]:
     if live.running is not None:
         tail = inert("\n".join(live.running.tail.rstrip("\n").split("\n")[-12:]), limit_chars=20_000)
         head = Block(f"{inert_line(live.running.line)}  {live.running.seconds:.0f} s", Tone.ACCENT, "Running")
-        yield Entry("running", (head, *((Block(tail, Tone.DIM),) if tail.strip() else ())))
+        body = (Block(tail, Tone.DIM, fold_lines=4, fold_end=True, clips=True),) if tail.strip() else ()
+        yield Entry("running", (head, *body))
 
 
 def _stream(streaming: Streaming, step: int) -> Iterator[Block]:

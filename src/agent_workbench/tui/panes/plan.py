@@ -1,13 +1,16 @@
 """The plan: which tasks there are and how they stand; from here one is started or merged."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from textual.message import Message
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.views.plan import PlanView, TaskRow
+from agent_workbench.core.views.tones import Entry
 from agent_workbench.tui.keymap import Scope, bindings
 from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.tui.widgets.rows import Row
 
 
 class PlanPane(EntryList):
@@ -58,6 +61,12 @@ class PlanPane(EntryList):
     def _show_rows(self) -> None:
         entries = tuple(row.long if self._detailed else row.short for row in self._view.rows)
         self.show_entries(entries, empty=self._view.empty)
+
+    def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
+        """Return the rows of a task; its details are not marked with it."""
+        rows = list(super().rows_of(number, entry, width))
+        details = next((at for at, row in enumerate(rows) if at and not row.cells), len(rows))
+        return [*rows[:details], *(replace(row, item=-1) for row in rows[details:])]
 
     def selection_changed(self) -> None:
         row = self._selected_row()

@@ -15,7 +15,7 @@ class HelpList(EntryList):
     """The list of keys."""
 
     BINDINGS = bindings(Scope.SCROLL)
-    label_cells = 18
+    label_cells = 14
 
     def on_mount(self) -> None:
         self.focus()

@@ -35,9 +35,9 @@ def _lines(keymap: Keymap) -> tuple[str, ...]:
 
     everywhere = Scope.EVERYWHERE
     return (
-        "A language model on your own machine works on the tasks of your plan.",
-        "It works in a copy of your repository; your files and branch stay as they",
-        "are until you merge.",
+        "A language model on your own machine works on your plan's tasks,",
+        "in a copy of your repository: your files and your branch stay as",
+        "they are until you merge.",
         "",
         "Panes   1 Plan         what is to be done; Enter starts a task",
         "        2 Steps        what the model thinks, does and is told",
@@ -45,7 +45,7 @@ def _lines(keymap: Keymap) -> tuple[str, ...]:
         "        4 Scratchpad   notes, yours and the model's",
         "        5 Code         what the model was given to read",
         "",
-        "Gate    Every diff, test run and commit waits in the bar at the bottom.",
+        "Gate    Every diff, test run and commit waits in the bar below.",
         f"        {key('approve')} approve   {key('reject')} reject with a reason   {key('edit')} edit first",
         "        Only what was on screen can be approved, and only in the bar.",
         "",

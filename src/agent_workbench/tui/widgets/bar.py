@@ -72,7 +72,7 @@ class Bar(Widget, can_focus=True):
             return self._headline(width)
         if y == height - 1:
             return self._hint_line(width)
-        more = Strip([Segment(" " * (INDENT + 1), self.rich_style), *self._segments(self.more())])
+        more = Strip([Segment(" " * INDENT, self.rich_style), *self._segments(self.more())])
         return cut(more, width, self.rich_style)
 
     def _headline(self, width: int) -> Strip:
@@ -89,7 +89,7 @@ class Bar(Widget, can_focus=True):
         return Strip.join([kept, Strip.blank(1, self.rich_style), end]).adjust_cell_length(width, self.rich_style)
 
     def _hint_line(self, width: int) -> Strip:
-        self._placed = place_hints(self.hints(), INDENT + 1, width)
+        self._placed = place_hints(self.hints(), INDENT, width)
         segments: list[Segment] = []
         at = 0
         for placed in self._placed:
@@ -118,7 +118,7 @@ class Bar(Widget, can_focus=True):
         """Do what the clicked hint says."""
         offset = event.get_content_offset(self)
         hint = hint_at(self._placed, offset.x) if offset is not None and offset.y == self.size.height - 1 else None
-        if hint is not None:
+        if hint is not None and hint.action:
             self.pressed_at = event.time
             await self.run_action(hint.action)
 

@@ -51,7 +51,7 @@ class EntryList(RowList):
             self.rows += self.rows_of(number, self.entries[number], width)
         self._settled_rows = len(self.rows)
         for entry in self._unsettled:
-            self.rows += entry_rows(entry, len(self.entries), width, self.label_cells, expanded=True)
+            self.rows += entry_rows(entry, len(self.entries), width, self.label_cells, expanded=False)
         if not self.rows and self._empty:
             self.rows += entry_rows(Entry("", (Block(self._empty, Tone.DIM),)), -1, width, 0, expanded=True)
 

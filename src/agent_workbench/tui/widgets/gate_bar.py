@@ -9,7 +9,7 @@ from agent_workbench.core.intents import ApproveProposal, Intent, RetryTrouble, 
 from agent_workbench.core.ports import Clock
 from agent_workbench.core.views.gate import GateAct, GateMode, GateView, Waiting
 from agent_workbench.core.views.tones import Tone
-from agent_workbench.tui.keymap import Keymap, Scope, bindings
+from agent_workbench.tui.keymap import KEYS, Keymap, Scope, bindings
 from agent_workbench.tui.readiness import Readiness, queued_seconds
 from agent_workbench.tui.widgets.bar import Bar
 from agent_workbench.tui.widgets.hints import Hint
@@ -97,15 +97,36 @@ class GateBar(Bar):
 
     def hints(self) -> list[Hint]:
         named = [self._hint(act) for act in self._view.acts]
-        return [*named, *self._general_hints()]
+        far = [] if self._near or all(act is GateAct.ABORT for act in self._view.acts) else [self._go_there]
+        return [*far, *named, *self._pane_hints(), *self._general_hints()]
+
+    @property
+    def _near(self) -> bool:
+        """True when the bar's keys count: it has the focus, or the plan has, where Enter starts a task too."""
+        starts = self._view.mode is GateMode.IDLE and getattr(self.screen.focused, "scope", None) is Scope.PLAN
+        return self.has_focus or starts
+
+    @property
+    def _go_there(self) -> Hint:
+        return Hint(self._gate_key, "then", "screen.focus_bar")
+
+    def _pane_hints(self) -> list[Hint]:
+        """The keys of the focused pane, when nothing waits; they are pressed there, so they cannot be clicked here."""
+        scope = getattr(self.screen.focused, "scope", Scope.GATE)
+        if scope is Scope.GATE or self._view.mode in (GateMode.WAITING, GateMode.STARTING):
+            return []
+        started = Scope.PLAN if GateAct.START in self._view.acts else None
+        keys = [key for key in KEYS if key.scope is scope and (key.action != "start_selected" or scope is not started)]
+        return [Hint(self._keymap.names(key)[0], key.label, "") for key in keys[:3]]
 
     def _hint(self, act: GateAct) -> Hint:
         key = self._keymap.first(SCOPES.get(act, Scope.GATE), act)
         if act is GateAct.ABORT:
             return Hint(key, "abort", "screen.abort")
         label = {GateAct.RETRY: "try again", GateAct.START: f"start {self._view.task}"}.get(act, str(act))
-        near = self.has_focus or (act is GateAct.START and self.screen.focused is self.screen.query_one("#plan"))
-        return Hint(key if near else f"{self._gate_key} {key}", label, act)
+        if act is GateAct.APPROVE and self._unseen:
+            label = "show more"
+        return Hint(key, label, act)
 
     @property
     def _gate_key(self) -> str:

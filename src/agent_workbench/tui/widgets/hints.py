@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-GAP = 3
+GAP = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PlacedHint:
     end: int
 
 
-def place_hints(hints: Iterable[Hint], start: int, width: int) -> list[PlacedHint]:
+def place_hints(hints: Iterable[Hint], start: int, width: int, gap: int = GAP) -> list[PlacedHint]:
     """Return the hints side by side from `start`, as many as fit into `width` cells."""
     placed: list[PlacedHint] = []
     at = start
@@ -35,7 +35,7 @@ def place_hints(hints: Iterable[Hint], start: int, width: int) -> list[PlacedHin
         if end > width:
             break
         placed.append(PlacedHint(hint, at, end))
-        at = end + GAP
+        at = end + gap
     return placed
 
 

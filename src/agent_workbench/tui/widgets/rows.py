@@ -60,7 +60,7 @@ def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expande
     """Yield the rows of an entry; folded blocks say how many lines they hold back."""
     for number, block in enumerate(entry.blocks):
         if block.space_before and (item > 0 or number > 0):
-            yield Row((("", Tone.PLAIN),), item)
+            yield Row((("", Tone.PLAIN),), item if number else -1)
         yield from block_rows(block, item, width, label_cells, expanded=expanded)
 
 

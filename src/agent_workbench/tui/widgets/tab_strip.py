@@ -39,7 +39,7 @@ class TabStrip(Widget):
     def render_line(self, y: int) -> Strip:
         """Return the line."""
         width = self.size.width
-        self._placed = place_hints(self._hints, 2, width)
+        self._placed = place_hints(self._hints, 2, width, gap=3)
         segments: list[Segment] = []
         at = 0
         for placed in self._placed:

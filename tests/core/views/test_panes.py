@@ -1,0 +1,119 @@
+"""What the other panes, the gate and the status line say in each state."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.events import ActionProposed, Event, Recorded, TaskMerged
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.answers import AnswerParts, take_apart
+from agent_workbench.core.views.diff import view_diff
+from agent_workbench.core.views.gate import GateAct, GateMode, acts_for, view_gate
+from agent_workbench.core.views.plan import view_plan
+from agent_workbench.core.views.replay import view_replay
+from agent_workbench.core.views.scratchpad import view_scratchpad
+from agent_workbench.core.views.status import view_status
+from agent_workbench.core.workspace import MergeOutcome
+from tests.fakes import runs
+
+
+def state_after(*events: Event) -> SessionState:
+    return fold_all(Recorded(seq, "2026-11-20T10:15:00.000000Z", event) for seq, event in enumerate(events))
+
+
+def update_after(*events: Event, live: Live | None = None) -> SessionUpdate:
+    return SessionUpdate(state_after(*events), live or Live())
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", AnswerParts("")),
+        ("Thought: so", AnswerParts("so")),
+        ("Thought: so\nAction: grep\n{}", AnswerParts("so", "grep", "{}")),
+        ("Reflexion: wrong", AnswerParts("wrong", reflects=True)),
+        ("no shape at all", AnswerParts("no shape at all")),
+        ("Action: write_diff\n--- a", AnswerParts("", "write_diff", "--- a")),
+    ],
+)
+def test_answers_are_taken_apart(text: str, parts: AnswerParts) -> None:
+    assert take_apart(text) == parts
+
+
+def test_the_gate_says_what_can_be_started() -> None:
+    view = view_gate(update_after(*runs.opening()))
+    assert (view.mode, view.task, view.acts) == (GateMode.IDLE, runs.T1, (GateAct.START,))
+
+
+def test_the_gate_is_starting_until_there_is_a_plan() -> None:
+    assert view_gate(SessionUpdate(SessionState())).mode is GateMode.STARTING
+
+
+def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
+    assert view_gate(update_after(*runs.up_to_first_diff(), live=Live(decidable=False))).acts == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "acts"),
+    [
+        (GateKind.DIFF, "approve reject edit always abort"),
+        (GateKind.COMMAND, "approve reject edit skip always abort"),
+        (GateKind.CHECK, "approve reject skip always abort"),
+        (GateKind.COMMIT, "approve reject edit always abort"),
+        (GateKind.READ, "approve reject always abort"),
+        (GateKind.MERGE, "approve reject skip"),
+    ],
+)
+def test_each_kind_has_its_acts(kind: GateKind, acts: str) -> None:
+    assert " ".join(acts_for(runs.proposed(kind, "x", "P-1", "x"))) == acts
+
+
+def test_the_diff_pane_goes_back_to_what_was_applied_last() -> None:
+    waiting = view_diff(update_after(*runs.up_to_first_diff()))
+    assert waiting.proposal
+    after = view_diff(update_after(*runs.up_to_reflexion()))
+    assert (after.diff, after.proposal) == (runs.WRONG, "")
+
+
+def test_checks_are_listed_with_why() -> None:
+    checks = runs.checks("P-1", CheckPurpose.FINAL)
+    view = view_diff(update_after(*runs.opening(), *runs.started(), ActionProposed(checks)))
+    text = "\n".join(block.text for block in view.notes)
+    assert runs.PYTEST in text
+    assert "before the commit" in text
+
+
+def test_a_task_says_whether_it_is_merged() -> None:
+    done = view_plan(state_after(*runs.up_to_done()))
+    assert done.rows[0].mergeable
+    merged = TaskMerged(runs.T1, MergeOutcome(runs.COMMIT_ID, "main", "fast-forward"))
+    after = view_plan(state_after(*runs.up_to_done(), merged))
+    assert not after.rows[0].mergeable
+    assert "merged into main" in after.rows[0].short.blocks[1].text
+
+
+def test_notes_are_of_the_task_that_runs_or_of_the_selected_one() -> None:
+    running = state_after(*runs.up_to_first_diff())
+    assert view_scratchpad(running, "T-2").task == runs.T1
+    assert view_scratchpad(state_after(*runs.opening()), "T-2").task == runs.T2
+    assert view_scratchpad(state_after(*runs.opening()), "gone").task is None
+
+
+def test_the_status_line_says_that_it_is_a_demo_and_that_nothing_confines() -> None:
+    demo = view_status(update_after(*runs.opening())).figures
+    assert demo[0].text == "scripted demo"
+    bare = view_status(update_after(*runs.opening(sandbox=False))).figures
+    assert "no sandbox" in [figure.text for figure in bare]
+    assert min(bare, key=lambda figure: figure.rank).rank == 0
+
+
+def test_a_replay_says_where_it_is() -> None:
+    update = update_after(*runs.up_to_first_diff())
+    assert view_replay(update) is None
+    view = view_replay(replace(update, live=Live(replay=ReplayPosition(update.state.seq, update.state.seq))))
+    assert view is not None
+    assert (view.position, view.count, view.event, view.share) == (view.count, view.count, "action proposed", 1.0)
