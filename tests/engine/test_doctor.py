@@ -1,0 +1,140 @@
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.core.errors import ConfigError, ModelRefused, ModelUnavailable, PlanError, RepoError, ShellError
+from agent_workbench.core.findings import Finding, Health
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Plan, Task
+from agent_workbench.core.settings import ModelSettings, Settings
+from agent_workbench.core.workspace import SandboxFacts
+from agent_workbench.engine.bench import Ports
+from agent_workbench.engine.doctor import examine, examine_settings
+from tests.engine.stage import a_stage
+from tests.fakes.ports import FACTS, Hang, SayingModel
+
+SETTINGS = Settings(test_command="pytest")
+
+
+async def findings(ports: Ports, settings: Settings = SETTINGS) -> dict[str, Finding]:
+    """Return what the doctor finds, by part."""
+    found = await examine(ports, settings, "/logs/model.log")
+    assert all(each.advice for each in found if each.health is not Health.GOOD), found
+    return {each.part: each for each in found}
+
+
+async def test_all_is_well(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, ["yes"]) as stage:
+        found = await findings(stage.ports)
+        assert {part: each.health for part, each in found.items()} == dict.fromkeys(
+            ["repository", "plan", "tests", "sandbox", "model", "context", "grammar"], Health.GOOD
+        )
+        assert f"on main at {stage.user.head()[:10]}" in found["repository"].seen
+
+
+async def test_what_could_be_better(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, ["no"], holds=False) as stage:
+        stage.model.facts = replace(FACTS, context_tokens=4096)
+        stage.user.write("README.md", "changed\n")
+        stage.user.write("fast.so", "compiled\n")
+        found = await findings(stage.ports, Settings())
+        assert {part for part, each in found.items() if each.health is Health.WARNING} == {
+            *("checkout", "test_command", "extensions", "sandbox", "context", "grammar"),
+        }
+        assert "2 files" in found["checkout"].seen
+        assert "'no'" in found["grammar"].seen
+
+
+@pytest.mark.parametrize(
+    ("facts", "part", "words"),
+    [
+        (replace(FACTS, context_tokens=0), "context", "does not say"),
+        (replace(FACTS, takes_grammar=False), "grammar", "takes no grammar"),
+    ],
+)
+async def test_what_an_endpoint_cannot_do(tmp_path: Path, facts: object, part: str, words: str) -> None:
+    async with a_stage(tmp_path, ["yes"]) as stage:
+        assert isinstance(facts, type(FACTS))
+        stage.model.facts = facts
+        found = (await findings(stage.ports))[part]
+        assert found.health is Health.WARNING
+        assert words in found.seen
+
+
+class Broken:
+    """Every port at once, and every call of it fails."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    @property
+    def path(self) -> str:
+        return "memory/plans/PLAN.yaml"
+
+    async def inspect(self) -> object:
+        raise self._error
+
+    async def read(self) -> Plan:
+        raise self._error
+
+    async def observe(self) -> SandboxFacts:
+        raise self._error
+
+
+async def test_every_part_fails_for_itself(tmp_path: Path) -> None:
+    async with a_stage(tmp_path) as stage:
+        stage.model.facts = ModelUnavailable("nobody answers", advice="start it")
+        broken = replace(
+            stage.ports,
+            workspaces=Broken(RepoError("no repo", advice="git init")),  # type: ignore[arg-type] # only asked to inspect
+            plans=Broken(PlanError("bad yaml", advice="line 3")),  # type: ignore[arg-type] # only asked to read
+            shell=Broken(ShellError("no sh", advice="install one")),  # type: ignore[arg-type] # only asked to observe
+        )
+        found = await findings(broken)
+        assert {part: (each.health, each.seen) for part, each in found.items()} == {
+            "repository": (Health.BAD, "no repo"),
+            "plan": (Health.BAD, "bad yaml"),
+            "tests": (Health.BAD, "no repo"),
+            "sandbox": (Health.BAD, "no sh"),
+            "model": (Health.BAD, "nobody answers"),
+        }
+
+
+async def test_a_plan_in_a_circle_is_said(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, ["yes"]) as stage:
+        stage.plan.plan = Plan((Task(TaskId("T-1"), "It", depends_on=(TaskId("T-1"),)),))
+        plan = (await findings(stage.ports))["plan"]
+        assert (plan.health, "circle" in plan.seen) == (Health.BAD, True)
+
+
+async def test_python_that_is_not_there_is_said(tmp_path: Path) -> None:
+    async def nowhere(_: str) -> Mapping[str, str]:
+        raise ConfigError("there is no python at .venv/bin/python", advice="make it")
+
+    async with a_stage(tmp_path, ["yes"]) as stage:
+        tests = (await findings(replace(stage.ports, environment_for=nowhere)))["tests"]
+        assert (tests.health, tests.seen) == (Health.BAD, "there is no python at .venv/bin/python")
+
+
+async def test_a_server_of_ours_points_to_its_log(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [ModelRefused("bad", advice="mend it")]) as stage:
+        settings = replace(SETTINGS, model=ModelSettings(path="x.gguf"))
+        model = (await findings(stage.ports, settings))["model"]
+        assert (model.health, model.advice) == (Health.BAD, "mend it; the server's log: /logs/model.log")
+
+
+async def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
+    async with a_stage(tmp_path) as stage:
+        settings = replace(SETTINGS, model=ModelSettings(answer_seconds=0.05))
+        ports = replace(stage.ports, model=SayingModel([Hang("y")]))
+        model = (await findings(ports, settings))["model"]
+        assert (model.health, model.seen) == (Health.BAD, "no answer within 0.05 s")
+
+
+def test_settings_tell_who_said_them() -> None:
+    assert examine_settings({}, ())[0].seen == "all as they come"
+    found = examine_settings({"python": "environment", "lint_command": "default"}, ("python",))
+    assert found[0].seen == "python (environment)"
+    assert (found[1].part, found[1].health) == ("trust", Health.WARNING)
