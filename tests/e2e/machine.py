@@ -142,8 +142,9 @@ class Machine:
         scripts: Mapping[str, Sequence[str]] | None = None,
         halt: str = "",
         environ: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
     ) -> Running:
-        """Start `agent` with a model that says `scripts`, and stays at `halt`."""
+        """Start `agent` with a model that says `scripts`, and stays at `halt`; `prefix` is a command that starts it."""
         folder = self.folder / f"run-{len(self._started)}"
         folder.mkdir()
         plan = folder / "plan.json"
@@ -152,7 +153,7 @@ class Machine:
         paths = [str(CHECKOUT), self.environ.get("PYTHONPATH")]
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             process = subprocess.Popen(
-                [sys.executable, str(LAUNCHER), str(plan), *arguments],
+                [*prefix, sys.executable, str(LAUNCHER), str(plan), *arguments],
                 cwd=cwd,
                 env={**self.environ, **(environ or {}), "PYTHONPATH": ":".join(filter(None, paths))},
                 stdin=subprocess.DEVNULL,

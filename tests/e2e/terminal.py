@@ -1,0 +1,78 @@
+"""A terminal in front of a command: what is typed reaches it as a person's keys do, Ctrl-C included."""
+
+import os
+import pty
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from tests.e2e.machine import WAIT_SECONDS, Machine
+
+CTRL_C = "\x03"
+# The terminal becomes the one that rules the command, so that its keys send signals.
+RULED = """\
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@dataclass
+class Terminal:
+    """A command and the terminal it runs in; `shown` is all that it printed so far."""
+
+    process: subprocess.Popen[bytes]
+    descriptor: int
+    shown: str = ""
+
+    def until(self, text: str) -> None:
+        """Read until `text` was shown."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.descriptor, selectors.EVENT_READ)
+            while text not in self.shown:
+                assert selector.select(deadline - time.monotonic()), f"never shown: {text!r} in {self.shown!r}"
+                self.shown += self._read()
+
+    def _read(self) -> str:
+        try:
+            data = os.read(self.descriptor, 4096)
+        except OSError:  # Linux says so where the other end is closed
+            data = b""
+        assert data, f"it ended; it showed {self.shown!r}"
+        return data.decode(errors="replace")
+
+    def type(self, keys: str) -> None:
+        """Type, once the command waits for keys: Python misses a signal between its prompt and its reading."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while psutil.Process(self.process.pid).status() != psutil.STATUS_SLEEPING:
+            assert time.monotonic() < deadline, "it never waited"
+            time.sleep(0.01)  # polled: another process sets no event here
+        os.write(self.descriptor, keys.encode())
+
+    def end(self, seconds: float = WAIT_SECONDS) -> int:
+        """Return the exit code of the command, which must end within `seconds`."""
+        return self.process.wait(seconds)
+
+
+@contextmanager
+def in_terminal(machine: Machine, *arguments: str, cwd: Path) -> Iterator[Terminal]:
+    """Run `agent` in a terminal of its own."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", RULED, sys.executable, "-m", "agent_workbench", *arguments]
+    process = subprocess.Popen(command, cwd=cwd, env=machine.environ, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    try:
+        yield Terminal(process, ours)
+    finally:
+        process.kill()
+        process.wait(WAIT_SECONDS)
+        os.close(ours)
