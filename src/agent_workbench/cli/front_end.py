@@ -21,7 +21,7 @@ async def show(session: Session, life: Coroutine[None, None, None] | None, *, fi
     from agent_workbench.tui.app import WorkbenchApp
 
     app = WorkbenchApp(session, clock=system_clock(), first_run=first_run)
-    living = asyncio.create_task(life) if life is not None else None
+    living = asyncio.create_task(_live_behind(app.first_screen, life)) if life is not None else None
     loop = asyncio.get_running_loop()
     leaving: set[asyncio.Task[None]] = set()
 
@@ -35,6 +35,7 @@ async def show(session: Session, life: Coroutine[None, None, None] | None, *, fi
     try:
         last = await app.run_async()
     finally:
+        app.first_screen.set()
         if living is not None:
             if not living.done():
                 await session.submit(Leave("the terminal went away"))
@@ -47,3 +48,13 @@ async def show(session: Session, life: Coroutine[None, None, None] | None, *, fi
     if isinstance(last, SessionUpdate) and last.farewell:
         with contextlib.suppress(OSError):  # the terminal may be gone
             say(last.farewell)
+
+
+async def _live_behind(first_screen: asyncio.Event, life: Coroutine[None, None, None]) -> None:
+    """Begin `life` when the screen stands: loading the adapters before would hold the first screen up."""
+    try:
+        await first_screen.wait()
+    except BaseException:
+        life.close()
+        raise
+    await life

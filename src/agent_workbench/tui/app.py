@@ -1,8 +1,10 @@
 """The workbench: a session in a terminal. It shows updates and hands on what the user wants; it decides nothing."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.app import App, SystemCommand
 from textual.filter import LineFilter
@@ -18,7 +20,6 @@ from agent_workbench.core.intents import (
     StartTask,
 )
 from agent_workbench.core.live import Question, SessionUpdate
-from agent_workbench.core.ports import Clock, Session
 from agent_workbench.tui import dialogues
 from agent_workbench.tui.bridge import carry_updates
 from agent_workbench.tui.guard import ControlGuard
@@ -29,12 +30,14 @@ from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.replay_bar import ReplayBar
 from agent_workbench.tui.workbench_screen import WorkbenchScreen
 
+if TYPE_CHECKING:
+    from agent_workbench.core.ports import Clock, Session
+
 NOTICE_SECONDS = 8.0
 HERE = Path(__file__).parent
 STYLES = (
     "app.tcss",
     "workbench_screen.tcss",
-    "widgets/tones.tcss",
     "widgets/rows.tcss",
     "widgets/bar.tcss",
     "widgets/status_line.tcss",
@@ -44,7 +47,10 @@ STYLES = (
 
 
 class WorkbenchApp(App[SessionUpdate]):
-    """Shows `session` until it has ended; returns its last update. `keys` moves keys by name (docs/keys.md)."""
+    """Shows `session` until it has ended; returns its last update. `keys` moves keys by name (docs/keys.md).
+
+    `first_screen` is set when the first screen stands: what takes its time is better begun after that.
+    """
 
     TITLE = "Agent Workbench"
     CSS_PATH = [HERE / style for style in STYLES]
@@ -56,15 +62,16 @@ class WorkbenchApp(App[SessionUpdate]):
 
     def __init__(
         self,
-        session: Session,
+        session: "Session",
         *,
-        clock: Clock,
+        clock: "Clock",
         theme: str = "textual-dark",
         keys: Mapping[str, str] | None = None,
         first_run: bool = False,
     ) -> None:
         super().__init__()
         self.clock = clock
+        self.first_screen = asyncio.Event()
         self.keymap = Keymap(keys or {})
         self.update_shown: SessionUpdate | None = None
         self._session = session
@@ -99,6 +106,7 @@ class WorkbenchApp(App[SessionUpdate]):
             self.push_screen(WelcomeScreen(self.keymap), lambda _: self._settle_question())
 
     def on_workbench_screen_ready(self) -> None:
+        self.call_after_refresh(self.first_screen.set)
         self.run_worker(self._read(), name="bridge")
 
     async def _read(self) -> None:
