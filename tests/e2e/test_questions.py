@@ -14,7 +14,7 @@ TRUST_QUESTION = "trust exactly this? [y/N] "
 
 def test_ctrl_c_at_the_merge_ends_it_at_once(served: Machine) -> None:
     repo = calc_repo(served)
-    done = served.scripted(SCRIPTS, "run", "--task", "T-1", "--yes", "--unconfined", cwd=repo)
+    done = served.scripted(SCRIPTS, "run", "--task", "T-1", "--yes", cwd=repo)
     assert done.code == 0, done.said
     before = fingerprint(repo)
     with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:
