@@ -24,9 +24,10 @@ from agent_workbench.core.settings import Approval
 from agent_workbench.engine.headless import run_headless
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
-from tests.engine.stage import FINISH, OPEN, SESSION, T1, Stage, a_stage, change, kinds, reflexion, reopened
+from tests.engine.stage import FINISH, OPEN, SESSION, T1, Stage, a_stage, call, change, kinds, reflexion, reopened
 
 RIGHT, WRONG = change("wrong", "right"), change("wrong", "rigth")
+READ = call("read_file", '{"path": "answer.txt"}')
 AGAIN = change("rigth", "right")
 
 
@@ -104,9 +105,10 @@ async def test_what_left_nothing_on_record_is_unknown_and_taken_back(tmp_path: P
         assert stage.state.run is not None
         answer = Path(stage.state.run.workspace.path) / "answer.txt"
         assert answer.read_text() == "right\n", "it was written, and nobody knows"
-        async with reopened(stage, [RIGHT, FINISH]) as again:
+        async with reopened(stage, [READ, RIGHT, FINISH]) as again:
             ending = await run_headless(again.desk, again.recorder, (T1,))
             assert ending.exit_code is ExitCode.DONE, ending
+        assert told(again, 1).endswith("wrong")
         assert finished_of(stage.events, 2).result is ActionResult.UNKNOWN
         assert "what came of it is unknown, and the files were put back" in told(again)
 
