@@ -249,6 +249,6 @@ async def test_an_interpreter_without_a_python_beside_it_gets_the_name(tmp_path:
     alone.parent.mkdir()
     alone.symlink_to(sys.executable)
     environments = WorktreeEnvironments(str(alone), str(tmp_path), path="/usr/bin", names=tmp_path / "names")
-    for _ in range(2):
-        first = (await environments.of(str(tmp_path)))["PATH"].split(":")[0]
+    first, again = [(await environments.of(str(tmp_path)))["PATH"].split(":")[0] for _ in range(2)]
+    assert first == again
     assert Path(first, "python").resolve() == Path(first, "python3").resolve() == Path(sys.executable).resolve()
