@@ -1,8 +1,11 @@
 """When a decision counts: not before what it is about was on screen for a moment."""
 
 import time
+from typing import TYPE_CHECKING
 
-from agent_workbench.core.ports import Clock
+if TYPE_CHECKING:
+    from agent_workbench.core.ports import Clock
+
 
 MOMENT_SECONDS = 0.3
 
@@ -10,7 +13,7 @@ MOMENT_SECONDS = 0.3
 class Readiness:
     """Knows since when something is on screen. A key that waited in a queue counts from when it was pressed."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: "Clock") -> None:
         self._clock = clock
         self._key = ""
         self._since = 0.0

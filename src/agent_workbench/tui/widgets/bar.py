@@ -14,15 +14,13 @@ from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.keymap import Scope
 from agent_workbench.tui.widgets.hints import Hint, PlacedHint, hint_at, place_hints
 from agent_workbench.tui.widgets.rows import Span
-from agent_workbench.tui.widgets.tones import Tones
+from agent_workbench.tui.widgets.tones import Look, Tones
 
 INDENT = 1
 
 
 class Bar(Widget, can_focus=True):
     """A few lines; it remembers when the last key or click came, and scrolls a pane on request."""
-
-    COMPONENT_CLASSES = {*(f"tone--{tone}" for tone in Tone), "bar--badge"}
 
     scope: Scope
 
@@ -43,6 +41,10 @@ class Bar(Widget, can_focus=True):
     @abstractmethod
     def badge(self) -> str:
         """The word at the beginning."""
+
+    def badge_color(self) -> str:
+        """The theme's variable for what is behind that word."""
+        return "primary"
 
     @abstractmethod
     def headline(self) -> tuple[list[Span], list[Span]]:
@@ -79,7 +81,7 @@ class Bar(Widget, can_focus=True):
         left, right = self.headline()
         if self.remark:
             right = [(self.remark, Tone.WARN)]
-        badge = Segment(f" {self.badge()} ", self._tones["bar--badge"])
+        badge = Segment(f" {self.badge()} ", self._tones[Look("background", bold=True, behind=self.badge_color())])
         right_cells = min(sum(cell_len(text) for text, _ in right), width // 2 if not self.remark else width - 12)
         room = width - INDENT - cell_len(badge.text) - right_cells - 3
         segments = [Segment(" " * INDENT, self.rich_style), badge, Segment(" ", self.rich_style)]
@@ -100,7 +102,7 @@ class Bar(Widget, can_focus=True):
 
     def _segments(self, spans: list[Span]) -> list[Segment]:
         return [
-            Segment(text, self.rich_style + (tone if isinstance(tone, Style) else self._tones[f"tone--{tone}"]))
+            Segment(text, self.rich_style + (tone if isinstance(tone, Style) else self._tones[tone]))
             for text, tone in spans
         ]
 

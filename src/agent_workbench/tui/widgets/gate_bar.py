@@ -1,12 +1,12 @@
 """The gate: what waits and which keys answer, what is being done, what went wrong, what can be started."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.intents import ApproveProposal, Intent, RetryTrouble, SkipProposal, StartTask
-from agent_workbench.core.ports import Clock
 from agent_workbench.core.views.gate import GateAct, GateMode, GateView, Waiting
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.keymap import KEYS, Keymap, Scope, bindings
@@ -15,7 +15,17 @@ from agent_workbench.tui.widgets.bar import Bar
 from agent_workbench.tui.widgets.hints import Hint
 from agent_workbench.tui.widgets.rows import Span
 
+if TYPE_CHECKING:
+    from agent_workbench.core.ports import Clock
+
 SCOPES = {GateAct.ABORT: Scope.EVERYWHERE}
+BADGES = {
+    GateMode.STARTING: "foreground",
+    GateMode.WAITING: "warning",
+    GateMode.BUSY: "accent",
+    GateMode.TROUBLE: "error",
+    GateMode.IDLE: "primary",
+}
 MODE_CLASSES = {f"-{mode}": mode for mode in GateMode}
 
 
@@ -52,7 +62,7 @@ class GateBar(Bar):
     class MoreWanted(Message):
         """Not all of what waits was on screen: show what is missing."""
 
-    def __init__(self, clock: Clock, keymap: Keymap) -> None:
+    def __init__(self, clock: "Clock", keymap: Keymap) -> None:
         super().__init__(id="gate")
         self._readiness = Readiness(clock)
         self._keymap = keymap
@@ -82,6 +92,9 @@ class GateBar(Bar):
 
     def badge(self) -> str:
         return self._view.word
+
+    def badge_color(self) -> str:
+        return BADGES[self._view.mode]
 
     def headline(self) -> tuple[list[Span], list[Span]]:
         view = self._view

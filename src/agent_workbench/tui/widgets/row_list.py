@@ -9,7 +9,7 @@ from textual.strip import Strip
 
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.rows import Row
-from agent_workbench.tui.widgets.tones import Tones
+from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, Tones
 
 WIDTH_UNSEEN = 80
 
@@ -17,7 +17,6 @@ WIDTH_UNSEEN = 80
 class RowList(ScrollView, can_focus=True):
     """Shows rows; subclasses lay them out for a width in `lay_out`. `follows`: new rows are followed from the end."""
 
-    COMPONENT_CLASSES = {*(f"tone--{tone}" for tone in Tone), "row--cursor", "row--cursor-blurred"}
     follows = False
 
     def __init__(self, *, id: str) -> None:
@@ -99,7 +98,7 @@ class RowList(ScrollView, can_focus=True):
         row = self.rows[number]
         self.row_shown(row)
         if row.item >= 0 and row.item == self.cursor:
-            base += self._tones["row--cursor" if self.has_focus else "row--cursor-blurred"]
+            base += self._tones[CURSOR if self.has_focus else CURSOR_BLURRED]
         fill = base if row.fill is None else base + self._style(row.fill)
         strip = Strip([Segment(text, fill + self._style(tone)) for text, tone in row.spans])
         cells = strip.cell_length
@@ -110,7 +109,7 @@ class RowList(ScrollView, can_focus=True):
         return shown
 
     def _style(self, tone: Tone | Style) -> Style:
-        return tone if isinstance(tone, Style) else self._tones[f"tone--{tone}"]
+        return tone if isinstance(tone, Style) else self._tones[tone]
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

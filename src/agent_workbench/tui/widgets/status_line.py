@@ -15,8 +15,6 @@ SEPARATOR = " │ "
 class StatusLine(Widget):
     """Shows a `StatusView` in one line."""
 
-    COMPONENT_CLASSES = {f"tone--{tone}" for tone in Tone}
-
     def __init__(self) -> None:
         super().__init__(id="status")
         self._tones = Tones(self)
@@ -45,7 +43,7 @@ class StatusLine(Widget):
         self._tones.clear()
 
     def _segment(self, text: str, tone: Tone) -> Segment:
-        return Segment(text, self.rich_style + self._tones[f"tone--{tone}"])
+        return Segment(text, self.rich_style + self._tones[tone])
 
 
 def fitting(figures: tuple[Figure, ...], width: int) -> list[Figure]:

@@ -9,13 +9,14 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_workbench.tui.widgets.hints import Hint, PlacedHint, hint_at, place_hints
-from agent_workbench.tui.widgets.tones import Tones
+from agent_workbench.tui.widgets.tones import Look, Tones
+
+FRONT = Look("background", bold=True, behind="primary")
+OTHER = Look(text_percent=70)
 
 
 class TabStrip(Widget):
     """Shows the panes' names, the one in front marked."""
-
-    COMPONENT_CLASSES = {"tab--front", "tab--other"}
 
     @dataclass
     class Chosen(Message):
@@ -43,8 +44,8 @@ class TabStrip(Widget):
         segments: list[Segment] = []
         at = 0
         for placed in self._placed:
-            part = "tab--front" if placed.hint.action == self._front else "tab--other"
-            style = self.rich_style + self._tones[part]
+            look = FRONT if placed.hint.action == self._front else OTHER
+            style = self.rich_style + self._tones[look]
             segments.append(Segment(" " * (placed.start - 1 - at), self.rich_style))
             segments.append(Segment(f" {placed.hint.key} {placed.hint.label} ", style))
             at = placed.end + 1

@@ -1,31 +1,64 @@
-"""Tones as styles: what the style sheets say of a part of a widget, with see-through colours mixed already."""
+"""How each tone looks: a variable of the theme, mixed with the background it stands on."""
+
+from dataclasses import dataclass
 
 from rich.style import Style
+from textual.color import Color
 from textual.widget import Widget
 
+from agent_workbench.core.views.tones import Tone
 
-class Tones(dict[str, Style]):
-    """The styles of a widget's parts by name, found when first asked for; to be cleared when its styles change.
 
-    A part without a background of its own has none, so that it can stand on any.
-    """
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A theme's variable for the text and how much of it (percent), bold or not; one for what is behind it."""
+
+    text: str = "foreground"
+    text_percent: int = 100
+    bold: bool = False
+    behind: str = ""
+    behind_percent: int = 100
+
+
+LOOKS = {
+    Tone.PLAIN: Look(),
+    Tone.DIM: Look(text_percent=62),
+    Tone.STRONG: Look(bold=True),
+    Tone.TITLE: Look("text-primary", bold=True),
+    Tone.ACCENT: Look("text-accent", bold=True),
+    Tone.GOOD: Look("text-success"),
+    Tone.BAD: Look("text-error"),
+    Tone.WARN: Look("text-warning"),
+    Tone.ADDED: Look(behind="success", behind_percent=18),
+    Tone.REMOVED: Look(behind="error", behind_percent=20),
+    Tone.HUNK: Look("text-secondary"),
+    Tone.FILE: Look(bold=True),
+    Tone.NUMBER: Look(text_percent=38),
+    Tone.KEY: Look("text-accent"),
+    Tone.RULE: Look(text_percent=22),
+}
+CURSOR = Look(behind="primary", behind_percent=28)
+CURSOR_BLURRED = Look(behind="foreground", behind_percent=7)
+
+
+class Tones(dict[Tone | Look, Style]):
+    """Looks as styles on a widget's background; to be cleared when its styles change."""
 
     def __init__(self, widget: Widget) -> None:
         super().__init__()
         self._widget = widget
 
-    def __missing__(self, name: str) -> Style:
-        styles = self._widget.get_component_styles(name)
+    def __missing__(self, tone: Tone | Look) -> Style:
+        look = LOOKS[tone] if isinstance(tone, Tone) else tone
         behind = self._widget.background_colors[1]
-        own = behind + styles.background
-        color = own + styles.color
-        text = styles.text_style
+        own = self._mix(behind, look.behind, look.behind_percent) if look.behind else behind
         style = Style(
-            color=color.rich_color,
-            bgcolor=own.rich_color if styles.background.a else None,
-            bold=text.bold,
-            italic=text.italic,
-            underline=text.underline,
+            color=self._mix(own, look.text, look.text_percent).rich_color,
+            bgcolor=own.rich_color if look.behind else None,
+            bold=look.bold or None,
         )
-        self[name] = style
+        self[tone] = style
         return style
+
+    def _mix(self, behind: Color, variable: str, percent: int) -> Color:
+        return behind.blend(Color.parse(self._widget.app.theme_variables[variable]), percent / 100)
