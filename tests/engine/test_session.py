@@ -1,8 +1,11 @@
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.git.repository import Repository
+from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.core.errors import ModelUnavailable, RepoError, StorageError
 from agent_workbench.core.events import (
     AbortAsked,
@@ -38,6 +41,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Settings
 from agent_workbench.core.state import Phase
+from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.session import LiveSession
 from tests.adapters.git.fingerprint import fingerprint
 from tests.engine.front import Front, in_front_of
@@ -547,3 +551,49 @@ async def test_two_sessions_on_one_task(tmp_path: Path) -> None:
         request = stage.user.request(session=stage.state.session)
         with pytest.raises(Exception, match="T-1 is being worked on by session"):
             await other.open(request)
+
+
+@pytest.mark.parametrize("intent", [AbortTask(), Leave()])
+async def test_a_start_that_is_given_up_leaves_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intent: AbortTask | Leave
+) -> None:
+    async with a_stage(tmp_path, [RIGHT]) as stage:
+        repository = stage.ports.workspaces
+        assert isinstance(repository, Repository)
+        opening, go_on = threading.Event(), threading.Event()
+        open_ = repository._open
+
+        def slowly(request: WorkspaceRequest) -> GitWorkspace:
+            opening.set()
+            go_on.wait()
+            return open_(request)
+
+        monkeypatch.setattr(repository, "_open", slowly)
+        async with in_front_of(stage) as front:
+            await front.start()
+            await asyncio.to_thread(opening.wait)
+            await front.submit(intent)
+            go_on.set()
+            if isinstance(intent, AbortTask):
+                await front.until(lambda it: "no task is being worked on" in it.live.notice)
+                await front.start()
+                await front.gate(GateKind.CHECK)
+        workspace = await repository.open(stage.user.request(session=stage.state.session))
+        await workspace.release(keep=False)
+
+
+async def test_a_merge_goes_where_it_was_shown_to_go(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
+        await front.start()
+        await front.approve(GateKind.DIFF)
+        shown = await front.gate(GateKind.MERGE)
+        assert "into main" in shown.text
+        stage.git("switch", "--quiet", "--create", "other")
+        await front.approve(GateKind.MERGE)
+        again = await front.gate(GateKind.MERGE)
+        assert "into other" in again.text
+        assert stage.git("show", "other:answer.txt") == "wrong"
+        await front.approve(GateKind.MERGE)
+        await front.over()
+        assert stage.git("show", "other:answer.txt") == "right"
+        assert stage.git("show", "main:answer.txt") == "wrong"

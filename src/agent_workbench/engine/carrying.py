@@ -18,6 +18,7 @@ from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.gating import propose_draft, replace_proposal, spoken
 from agent_workbench.engine.tools import all_tools
+from agent_workbench.engine.tools.merge import merged_into
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Outcome
 from agent_workbench.engine.tools.write_diff import check_unmoved
 
@@ -28,7 +29,7 @@ MUST_WORK = frozenset({CHECKS, COMMIT})
 async def carry(desk: Desk, proposal: Proposal) -> None:
     """Do what was approved, unless a file moved under it: then the gate asks again."""
     bench = await desk.bench()
-    if moved := await check_unmoved(bench, proposal):
+    if moved := await _moved(bench, proposal):
         await _ask_again(desk, proposal, moved)
         return
     desk.board.show_activity(_activity(proposal))
@@ -64,10 +65,19 @@ async def take_checkpoint(desk: Desk) -> None:
     await desk.record(CheckpointTaken(desk.run.step, checkpoint))
 
 
+async def _moved(bench: Bench, proposal: Proposal) -> str:
+    """Return what is not any more as it was when the proposal was shown, nothing when all is."""
+    if proposal.kind is not GateKind.MERGE:
+        return await check_unmoved(bench, proposal)
+    now = await merged_into(bench)
+    return "" if now == proposal.preimages else f"the branch to merge into ({now[0].path})"
+
+
 async def _ask_again(desk: Desk, proposal: Proposal, moved: str) -> None:
     reason = f"{moved} changed after this was shown"
+    ours = proposal.kind is GateKind.MERGE and not proposal.edited  # a message of ours names the branch
     try:
-        await replace_proposal(desk, proposal, proposal.text, reason, Author.WORKBENCH)
+        await replace_proposal(desk, proposal, "" if ours else proposal.text, reason, Author.WORKBENCH)
     except REFUSALS as refusal:
         observation = f"{reason}, and the diff no longer fits: {spoken(refusal)}"
         await desk.record(ActionFinished(proposal.id, ActionResult.REFUSED, observation))

@@ -46,7 +46,15 @@ class Repository:
         return await asyncio.to_thread(self._free_branch, task, session)
 
     async def open(self, request: WorkspaceRequest) -> GitWorkspace:
-        return await asyncio.to_thread(self._open, request)
+        opening = asyncio.ensure_future(asyncio.to_thread(self._open, request))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            # The thread goes on, and what nobody waits for any more would keep the task's lock.
+            await asyncio.wait({opening})
+            if not opening.cancelled() and opening.exception() is None:
+                await opening.result().release(keep=True)
+            raise
 
     async def task_commit(self, task: TaskId) -> CommitId | None:
         return await asyncio.to_thread(self._task_commit, task)

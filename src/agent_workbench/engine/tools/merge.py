@@ -3,7 +3,7 @@
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import TaskMerged
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.proposals import MERGE, Proposal
+from agent_workbench.core.proposals import MERGE, Preimage, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
@@ -22,6 +22,7 @@ class Merge(ToolFace):
             text=text or f"Merge {bench.workspace.facts.branch} ({commit[:10]}) into {into}",
             paths=tuple(change.path for change in await bench.workspace.changes(bench.run.tree)),
             special=await bench.ports.workspaces.merge_obstacles(commit),
+            preimages=await merged_into(bench),
         )
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
@@ -29,6 +30,12 @@ class Merge(ToolFace):
         outcome = await bench.ports.workspaces.merge(_commit(bench), proposal.text)
         done = f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})"
         return Outcome(done, effects=(TaskMerged(bench.task.id, outcome),))
+
+
+async def merged_into(bench: Bench) -> tuple[Preimage, ...]:
+    """Return what a merge starts from: the user's branch (`HEAD` when detached) and its commit."""
+    facts = await bench.ports.workspaces.inspect()
+    return (Preimage(facts.branch or "HEAD", facts.head),)
 
 
 def _commit(bench: Bench) -> CommitId:
