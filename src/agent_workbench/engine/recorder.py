@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
@@ -33,7 +34,11 @@ class Recorder:
             try:
                 recorded = await asyncio.shield(write)
             except asyncio.CancelledError:
-                self._take(await write)  # the line is on its way to the disk: the state must not fall behind it
+                # The line is on its way to the disk: the state must not fall behind it, however often one asks to stop.
+                while not write.done():
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.wait({write})
+                self._take(write.result())
                 raise
             self._take(recorded)
             return recorded
