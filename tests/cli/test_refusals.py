@@ -254,4 +254,4 @@ def test_a_terminal_that_knows_few_characters_is_no_error(machine: Machine) -> N
     repo = calc_repo(machine)
     done = machine.agent("plan", "show", cwd=repo, environ={"PYTHONIOENCODING": "ascii"})
     assert (done.code, done.err) == (0, "")
-    assert "? python -m pytest" in done.out
+    assert "? python test_calc.py" in done.out

@@ -17,9 +17,7 @@ RIGHT = CALC.replace("left - right", "left + right")
 TEST_CALC = """\
 from calc import add
 
-
-def test_add():
-    assert add(2, 3) == 5
+assert add(2, 3) == 5, "two and three"
 """
 PLAN = """\
 # My plan; it is mine.
@@ -28,7 +26,7 @@ tasks:
   - id: T-1   # the first of all
     description: Make add() add
     accept_tests:
-      - python -m pytest -q -p no:cacheprovider test_calc.py   # quick
+      - python test_calc.py   # quick
 """
 FILES = {
     "calc.py": CALC,

@@ -24,7 +24,7 @@ for path in ["/proc/self/environ", f"/proc/{os.getppid()}/environ", *glob.glob("
         print(pathlib.Path(path).read_bytes(), flush=True)
     except OSError as error:
         print(error)
-sys.exit(subprocess.call([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_calc.py"]))
+sys.exit(subprocess.call([sys.executable, "test_calc.py"]))
 """
 
 
@@ -35,7 +35,7 @@ def found_in(text: str | bytes) -> list[str]:
 
 
 def test_secrets_reach_nothing(machine: Machine) -> None:
-    plan = PLAN.replace("python -m pytest -q -p no:cacheprovider test_calc.py", "python nosy.py")
+    plan = PLAN.replace("python test_calc.py", "python nosy.py")
     notes = f"the token is {SECRETS['GITHUB_TOKEN']}\nand {ADDRESS['DATABASE_URL']}\n"
     repo = calc_repo(machine, {"nosy.py": NOSY, "memory/plans/PLAN.yaml": plan, "notes.txt": notes})
     told = f"I have seen {SECRETS['AWS_SECRET_ACCESS_KEY']}."

@@ -26,7 +26,7 @@ runs = pathlib.Path("runs.ignored")
 count = len(runs.read_text()) if runs.exists() else 0
 runs.write_text("x" * (count + 1))
 if count < int(sys.argv[1]) or pathlib.Path("go.ignored").exists():
-    sys.exit(subprocess.call([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_calc.py"]))
+    sys.exit(subprocess.call([sys.executable, "test_calc.py"]))
 stubborn = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.setsid(); time.sleep(300)"
 subprocess.Popen([sys.executable, "-I", "-S", "-c", stubborn])
 time.sleep(300)
@@ -101,7 +101,7 @@ def check_whole(machine: Machine, repo: Path, session: str, before: dict[str, st
     ids=["base-KILL", "base-TERM", "diff-KILL", "diff-INT"],
 )
 def test_checks_that_run_end_with_it(served: Machine, quick: int, number: signal.Signals) -> None:
-    plan = PLAN.replace("python -m pytest -q -p no:cacheprovider test_calc.py", f"python slow.py {quick}")
+    plan = PLAN.replace("python test_calc.py", f"python slow.py {quick}")
     files = {"slow.py": SLOW, ".gitignore": "__pycache__/\n*.ignored\n", "memory/plans/PLAN.yaml": plan}
     repo = calc_repo(served, files)
     before = fingerprint(repo, ["memory"])
