@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,10 @@ class Site:
 
         return state_dir() / "logs" / f"model-{repo_key(str(self.root))}.log"
 
+    def not_code(self, settings: "Settings") -> tuple[str, ...]:
+        """Return what is never searched: what the user leaves out, and the workbench's own files."""
+        return (*settings.retrieval.exclude, f"{settings.memory.dir}/**", ".agent.yml")
+
     def plans(self, settings: "Settings") -> "Plans":
         """Return the plan's file."""
         from agent_workbench.adapters.plans.plan_file import PlanFile
@@ -131,7 +136,7 @@ class Site:
         return Ports(
             workspaces=self.repository,
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
-            retriever=CodeRetriever(settings.retrieval, cache_dir()),
+            retriever=CodeRetriever(replace(settings.retrieval, exclude=self.not_code(settings)), cache_dir()),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),

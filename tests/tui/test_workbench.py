@@ -14,6 +14,7 @@ from agent_workbench.core.intents import (
     StepReplay,
 )
 from agent_workbench.core.live import Live, Question, Streaming
+from agent_workbench.core.settings import UiSettings
 from agent_workbench.tui.bridge import FRAME_SECONDS
 from agent_workbench.tui.keymap import KEYS, Scope, bindings
 from agent_workbench.tui.widgets.entry_list import EntryList
@@ -223,6 +224,20 @@ async def test_the_first_start_explains_itself_and_then_asks() -> None:
         assert bench.session.intents == []
 
 
+async def test_the_first_screen_of_the_demo_says_that_the_answers_are_scripted() -> None:
+    async with driving(ScriptedSession(*runs.opening()), SMALL, first_run=True) as bench:
+        assert "answers are scripted" in bench.text()
+    async with driving(ScriptedSession(*runs.opening(scripted=False)), SMALL, first_run=True) as bench:
+        assert "scripted" not in bench.text()
+
+
+async def test_a_small_terminal_goes_back_to_the_plan_when_a_task_is_over() -> None:
+    session = ScriptedSession(*runs.up_to_commit())
+    async with driving(session, SMALL) as bench:
+        await bench.record(*runs.up_to_done()[len(runs.up_to_commit()) :])
+        assert shown_panes(bench) == {"plan"}
+
+
 async def test_a_notice_is_shown_once() -> None:
     async with driving(ScriptedSession(*runs.opening())) as bench:
         bench.session.notify("the plan changed on disk")
@@ -309,3 +324,12 @@ def test_each_binding_has_an_action_that_exists() -> None:
 
 def test_the_screen_is_painted_at_most_twenty_five_times_a_second() -> None:
     assert FRAME_SECONDS >= 1 / 25
+
+
+async def test_the_users_theme_and_keys_count_from_when_the_settings_were_read() -> None:
+    async with driving(ScriptedSession(*runs.opening()), LARGE) as bench:
+        await bench.live(Live(ui=UiSettings(theme="nord", keys=(("zoom", "f6"), ("no_such_key", "f7")))))
+        assert bench.app.theme == "nord"
+        await bench.press("f6")
+        assert shown_panes(bench) == {"plan"}
+        await bench.until(lambda: "no_such_key" in bench.text())

@@ -32,6 +32,7 @@ from agent_workbench.tui.workbench_screen import WorkbenchScreen
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports import Clock, Session
+from agent_workbench.core.settings import UiSettings
 
 NOTICE_SECONDS = 8.0
 HERE = Path(__file__).parent
@@ -77,6 +78,7 @@ class WorkbenchApp(App[SessionUpdate]):
         self._session = session
         self._wanted_theme = theme
         self._first_run = first_run
+        self._looks: UiSettings | None = None
         self._newest: SessionUpdate | None = None
         self._leaving = False
         self._question: Question | None = None
@@ -93,17 +95,19 @@ class WorkbenchApp(App[SessionUpdate]):
         return [*super().get_line_filters(), ControlGuard()]
 
     def on_mount(self) -> None:
+        self._take_looks(self._wanted_theme)
+        if self._first_run:
+            dialogues.welcome(self, self._settle_question)
+
+    def _take_looks(self, theme: str) -> None:
+        """Put the keys of the keymap and a theme in force, and say what of it there is not."""
         self.set_keymap(self.keymap.moved)
-        if self._wanted_theme in self.available_themes:
-            self.theme = self._wanted_theme
+        if theme in self.available_themes:
+            self.theme = theme
         else:
-            self.tell(f"there is no theme {self._wanted_theme!r}; Ctrl-P lists them", "warning")
+            self.tell(f"there is no theme {theme!r}; Ctrl-P lists them", "warning")
         for name in self.keymap.unknown:
             self.tell(f"ui.keys: there is no key named {name!r}; docs/keys.md lists the names", "warning")
-        if self._first_run:
-            from agent_workbench.tui.screens.welcome import WelcomeScreen
-
-            self.push_screen(WelcomeScreen(self.keymap), lambda _: self._settle_question())
 
     def on_workbench_screen_ready(self) -> None:
         self.call_after_refresh(self.first_screen.set)
@@ -128,8 +132,13 @@ class WorkbenchApp(App[SessionUpdate]):
         if update.ended:
             self.exit(update)
             return
-        self.workbench.show(update)
         live = update.live
+        if live.ui is not None and live.ui != self._looks:
+            self._looks = live.ui
+            self.keymap.move(dict(live.ui.keys))
+            self._take_looks(live.ui.theme)
+        self.workbench.show(update)
+        dialogues.say_scripted(self)
         if live.notice and live.notice_number != self._notices_shown:
             self._notices_shown = live.notice_number
             self.tell(live.notice)

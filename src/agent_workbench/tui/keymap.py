@@ -125,6 +125,10 @@ class Keymap:
     """The keys as they are with what the user moved."""
 
     def __init__(self, moved: Mapping[str, str]) -> None:
+        self.move(moved)
+
+    def move(self, moved: Mapping[str, str]) -> None:
+        """Take other keys by name; names that there are not stand in `unknown` afterwards."""
         known = {binding_id(key) for key in KEYS}
         self.moved = {name: keys for name, keys in moved.items() if name in known and keys.strip()}
         self.unknown = tuple(name for name in moved if name not in known)
