@@ -1,5 +1,6 @@
 """What the workbench asks the user, and the intent that the answer becomes."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.ids import TaskId
@@ -32,6 +33,23 @@ EDIT_TITLES = {
     GateKind.COMMAND: "Edit the command",
     GateKind.COMMIT: "Edit the message",
 }
+
+
+def welcome(app: "WorkbenchApp", closed: Callable[[], None]) -> None:
+    """Explain the workbench to somebody who sees it for the first time."""
+    from agent_workbench.tui.screens.welcome import WelcomeScreen
+
+    app.push_screen(WelcomeScreen(app.keymap), lambda _: closed())
+
+
+def say_scripted(app: "WorkbenchApp") -> None:
+    """Say on the first screen, while it stands, that the model's answers are scripted."""
+    from agent_workbench.tui.screens.welcome import WelcomeScreen
+
+    screen = app.screen
+    model = app.update_shown.state.model if app.update_shown is not None else None
+    if isinstance(screen, WelcomeScreen) and screen.is_mounted and model is not None and model.scripted:
+        screen.say_scripted()
 
 
 def ask_question(app: "WorkbenchApp", question: Question) -> None:

@@ -143,6 +143,8 @@ class WorkbenchScreen(PaneScreen):
             self.bring_forward("diff")
         elif streaming is not None or update.live.replay is not None:
             self.bring_forward("steps")
+        elif not update.live.activity and not update.state.unfinished and update.state.run is not None:
+            self.bring_forward("plan")
 
     def on_screen_resume(self) -> None:
         """Draw again what a dialogue covered, so that it counts as seen from now on."""

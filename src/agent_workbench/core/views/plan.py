@@ -1,6 +1,6 @@
 """The plan pane: tasks with where they stand, and all that is known of each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inert import inert, inert_line
@@ -75,7 +75,7 @@ def _row(state: SessionState, task: Task) -> TaskRow:
     return TaskRow(
         id=task.id,
         short=Entry(task.id, (head, under)),
-        long=Entry(task.id, (head, under, *_details(task))),
+        long=Entry(task.id, (replace(head, space_before=True), under, *_details(task))),
         running=state.run is not None and state.run.task == task.id and state.unfinished,
         mergeable=mergeable,
         open=task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS),

@@ -33,7 +33,7 @@ def view_replay(update: SessionUpdate) -> ReplayView | None:
         position=place.seq + 1,
         count=place.last_seq + 1,
         event=_event(update.state),
-        time=f"{time[:10]} {time[11:19]}" if len(time) >= 19 else time,
+        time=time[11:19],
         playing=place.playing,
     )
 

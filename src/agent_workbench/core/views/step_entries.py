@@ -54,8 +54,8 @@ class Before(Protocol):
     """What an entry depends on besides its event."""
 
     @property
-    def tested(self) -> bool:
-        """True when the checks of the running action were shown already."""
+    def told(self) -> bool:
+        """True when what the running action came to was shown already."""
 
     @property
     def purpose(self) -> Purpose:
@@ -79,7 +79,7 @@ def _session_blocks(recorded: Recorded) -> list[Block]:
         case SessionResumed():
             return [Block("the session was taken up again", Tone.DIM, rule=True, space_before=True)]
         case SessionLeft():
-            return [Block(f"left: {inert_line(event.reason)}", Tone.DIM)]
+            return [Block(inert_line(event.reason), Tone.DIM, "Session")]
         case ApprovalChanged():
             how = "approved by itself" if event.always else "asked about again"
             return [Block(f"from now on each {event.kind} is {how}", Tone.WARN, "Gate")]
@@ -198,7 +198,7 @@ def _decision_blocks(event: ActionDecided) -> list[Block]:
 
 
 def _result_blocks(event: ActionFinished, before: Before) -> list[Block]:
-    if before.tested and event.result is ActionResult.OK:
+    if before.told and event.result is ActionResult.OK:
         return []
     text = inert(event.observation.strip(), limit_chars=100_000)
     cut = f"\n… {event.cut_bytes:,} bytes more were cut" if event.cut_bytes else ""

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from agent_workbench.core.events import ActionFinished, ModelAnswered, PromptBuilt, Recorded, TestsFinished
+from agent_workbench.core.events import (
+    ActionFinished,
+    ModelAnswered,
+    PromptBuilt,
+    Recorded,
+    TaskCommitted,
+    TaskMerged,
+    TestsFinished,
+)
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import Purpose
@@ -17,13 +25,13 @@ from agent_workbench.core.views.tones import Block, Entry, Tone
 class Transcript:
     """What is settled: `entries` of all events up to `last`, of which the state had `count`.
 
-    `tested` holds since checks were shown until the action they belong to is over; `purpose` is the last prompt's.
+    `told`: what the running action came to was shown already; `purpose` is the last prompt's.
     """
 
     entries: tuple[Entry, ...] = ()
     count: int = 0
     last: Recorded | None = None
-    tested: bool = False
+    told: bool = False
     purpose: Purpose = Purpose.EXECUTOR
     step: int = 0
 
@@ -78,12 +86,12 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
     match event:
         case PromptBuilt():
             return replace(transcript, purpose=event.purpose)
-        case TestsFinished():
-            return replace(transcript, tested=True)
+        case TestsFinished() | TaskCommitted() | TaskMerged():
+            return replace(transcript, told=True)
         case ModelAnswered():
             return replace(transcript, step=event.step)
         case ActionFinished():
-            return replace(transcript, tested=False)
+            return replace(transcript, told=False)
         case _:
             return transcript
 

@@ -78,7 +78,7 @@ class DiffPane(RowList):
         highest = max((max(line.old, line.new) for line in self._lines), default=0)
         digits = len(str(highest)) if highest else 0
         for number, line in enumerate(self._lines):
-            if line.tone is Tone.FILE and line.text.startswith("--- ") and number:
+            if number and _begins_file(line, self._lines[number - 1]):
                 yield Row((("", Tone.PLAIN),))
             yield from self._line_rows(line, number, digits, width)
 
@@ -173,3 +173,10 @@ class DiffPane(RowList):
     def _go_to(self, row: int | None) -> None:
         if row is not None:
             self.scroll_to(y=row, animate=False)
+
+
+def _begins_file(line: DiffLine, before: DiffLine) -> bool:
+    """Return whether the headers of another file begin here."""
+    if line.tone is Tone.FILE:
+        return line.text.startswith("--- ") and before.tone is not Tone.DIM
+    return line.tone is Tone.DIM and line.text.startswith("diff --git ")

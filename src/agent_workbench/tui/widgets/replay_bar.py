@@ -12,7 +12,7 @@ from agent_workbench.tui.widgets.bar import Bar
 from agent_workbench.tui.widgets.hints import Hint
 from agent_workbench.tui.widgets.rows import Span
 
-TRACK_CELLS = 24
+TRACK_CELLS = 20
 
 
 class ReplayBar(Bar):
