@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_workbench import __version__
 from agent_workbench.cli import demo, doctor, init, merge, model, plan, replay, run, sessions, trust, tui
-from agent_workbench.cli.saying import drop_output, say
+from agent_workbench.cli.saying import drop_output, say_last
 from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
 
 VERBS = (tui, run, replay, init, plan, sessions, merge, model, trust, doctor, demo)
@@ -65,6 +65,6 @@ def parser() -> argparse.ArgumentParser:
 
 def print_error(error: WorkbenchError) -> None:
     """Print what failed and what to do to standard error."""
-    say(f"agent: {error}", to=sys.stderr)
+    say_last(f"agent: {error}", to=sys.stderr)
     if error.advice:
-        say(f"       {error.advice}", to=sys.stderr)
+        say_last(f"       {error.advice}", to=sys.stderr)

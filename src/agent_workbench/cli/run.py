@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
-from agent_workbench.cli.saying import drop_output, say, say_aside
+from agent_workbench.cli.saying import drop_output, say_aside, say_last
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.place import Place
@@ -69,10 +68,9 @@ async def run_tasks(place: Place, *, as_json: bool) -> int:
     except asyncio.CancelledError:
         if not received:
             raise
-        with contextlib.suppress(OSError):  # the terminal may be gone
-            say(f"stopped by {received[0].name}; `agent run` goes on from what is recorded", to=sys.stderr)
+        say_aside(f"stopped by {received[0].name}; `agent run` goes on from what is recorded")
         return ExitCode.INTERRUPTED
-    say(ending.reason, to=sys.stderr if as_json else sys.stdout)
+    say_last(ending.reason, to=sys.stderr if as_json else sys.stdout)
     return ending.exit_code
 
 

@@ -1,6 +1,5 @@
 """Printing for people: whatever a repository, a model or a server wrote in a text does not control the terminal."""
 
-import contextlib
 import os
 import sys
 from typing import TextIO
@@ -13,15 +12,22 @@ def say(text: str, *, to: TextIO | None = None) -> None:
     print(inert(text), file=to or sys.stdout, flush=True)
 
 
+def say_last(text: str, *, to: TextIO | None = None) -> None:
+    """Do as `say` does, whether or not anybody reads: what follows, an exit code above all, does not depend on it."""
+    try:
+        say(text, to=to)
+    except OSError:
+        drop_output(to)
+
+
 def say_aside(text: str) -> None:
     """Print what is waited for to standard error, if anybody reads it; empty says nothing."""
-    with contextlib.suppress(OSError):
-        if text:
-            say(text, to=sys.stderr)
+    if text:
+        say_last(text, to=sys.stderr)
 
 
-def drop_output() -> None:
-    """Have what is still to be printed go nowhere, because nobody reads it."""
+def drop_output(stream: TextIO | None = None) -> None:
+    """Have what is still to be printed (to standard output unless told otherwise) go nowhere: nobody reads it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, (stream or sys.stdout).fileno())
     os.close(nowhere)
