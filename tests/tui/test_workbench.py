@@ -333,3 +333,11 @@ async def test_the_users_theme_and_keys_count_from_when_the_settings_were_read()
         await bench.press("f6")
         assert shown_panes(bench) == {"plan"}
         await bench.until(lambda: "no_such_key" in bench.text())
+
+
+async def test_every_theme_can_be_chosen() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
+        for theme in bench.app.available_themes:
+            bench.app.theme = theme
+            await bench.idle()
+            assert "return sum(line.cents" in bench.text(), theme

@@ -50,15 +50,29 @@ class Tones(dict[Tone | Look, Style]):
 
     def __missing__(self, tone: Tone | Look) -> Style:
         look = LOOKS[tone] if isinstance(tone, Tone) else tone
-        behind = self._widget.background_colors[1]
-        own = self._mix(behind, look.behind, look.behind_percent) if look.behind else behind
-        style = Style(
-            color=self._mix(own, look.text, look.text_percent).rich_color,
-            bgcolor=own.rich_color if look.behind else None,
-            bold=look.bold or None,
-        )
+        text = self._color(look.text)
+        style = self._unmixed(look) if text.ansi is not None else self._mixed(look, text)
         self[tone] = style
         return style
 
-    def _mix(self, behind: Color, variable: str, percent: int) -> Color:
-        return behind.blend(Color.parse(self._widget.app.theme_variables[variable]), percent / 100)
+    def _color(self, variable: str) -> Color:
+        return Color.parse(self._widget.app.theme_variables[variable])
+
+    def _mixed(self, look: Look, text: Color) -> Style:
+        own = self._widget.background_colors[1]
+        if look.behind:
+            own = own.blend(self._color(look.behind), look.behind_percent / 100)
+        return Style(
+            color=own.blend(text, look.text_percent / 100).rich_color,
+            bgcolor=own.rich_color if look.behind else None,
+            bold=look.bold or None,
+        )
+
+    def _unmixed(self, look: Look) -> Style:
+        """Return a look in the terminal's own colours, which cannot be mixed: dim, reversed, or coloured text."""
+        if not look.behind:
+            dim = look.text_percent < 100 or None
+            return Style(color=self._color(look.text).rich_color, dim=dim, bold=look.bold or None)
+        color = self._color(look.behind).rich_color
+        reverse = look.behind_percent == 100 or look == CURSOR or None
+        return Style(color=color, reverse=reverse, bold=look.bold or None)
