@@ -366,3 +366,34 @@ async def test_what_was_approved_is_what_is_committed(tmp_path: Path, seed: int)
         assert commit.diff == shown.diff
         assert stage.git("show", f"{committed.commit}:it.txt") + "\n" == "".join(f"{line}\n" for line in after)
         assert stage.git("diff", "--name-only", "main", committed.commit) == "it.txt"
+
+
+async def test_a_file_that_became_a_link_is_shown_again_or_refused(tmp_path: Path) -> None:
+    sayings = [change("wrong", "right"), FINISH, reflexion()]
+    async with a_stage(tmp_path, sayings, approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
+        stage.model.sayings.extend([change("wrong", "right")])
+        await front.start()
+        shown = await front.gate(GateKind.DIFF)
+        run = stage.state.run
+        assert run is not None
+        answer = Path(run.workspace.path) / "answer.txt"
+        answer.unlink()
+        answer.symlink_to(stage.user.root / "README.md")
+        await front.approve(GateKind.DIFF)
+        await front.until(lambda it: it.state.run and it.state.run.step > shown.step)
+        results = [event for event in stage.events if isinstance(event, ActionFinished)]
+        assert any(event.result is ActionResult.REFUSED and event.proposal_id == shown.id for event in results)
+        assert (stage.user.root / "README.md").read_text() == "# Hello\n"
+
+
+async def test_a_diff_that_only_undoes_what_nobody_approved_is_refused(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [], approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
+        stage.model.sayings.extend([change("wrong", "first"), change("stray", "wrong"), change("wrong", "right")])
+        await front.start()
+        await front.gate(GateKind.DIFF)
+        run = stage.state.run
+        assert run is not None
+        (Path(run.workspace.path) / "answer.txt").write_text("stray\n")
+        await front.reject(GateKind.DIFF, "wait")
+        await front.until(lambda _: len(stage.model.requests) == 3)
+        assert "only brings back what was approved" in stage.model.requests[2].messages[-1].text
