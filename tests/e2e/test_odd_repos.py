@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.git.fingerprint import fingerprint
-from tests.e2e.calc import PLAN, SCRIPTS, calc_repo
+from tests.e2e.calc import FINISH, PLAN, SCRIPTS, calc_repo, diff_step
 from tests.e2e.machine import Machine, bodies, journal_lines
 
 RUN = ("run", "--task", "T-1", "--yes", "--json")
@@ -116,3 +116,20 @@ def test_a_plan_that_the_user_edits_meanwhile_keeps_the_edit(served: Machine) ->
     text = path.read_text()
     assert "  - id: T-2   # thought of while it ran\n    description: Another\n" in text
     assert text.count("status: done") == 1
+
+
+def test_two_tasks_are_worked_on_side_by_side(served: Machine) -> None:
+    plan = PLAN + "  - id: T-2\n    description: Say how\n    accept_tests: [python -c 'import how']\n"
+    repo = calc_repo(served, {"memory/plans/PLAN.yaml": plan})
+    running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="token")
+    running.until_halted()
+    scripts = {"T-2": (diff_step({}, {"how.py": "HOW = 'so'\n"}), FINISH)}
+    other = served.scripted(scripts, "run", "--task", "T-2", "--yes", "--json", cwd=repo)
+    assert other.code == 0, other.err
+    running.release()
+    done = running.wait()
+    assert done.code == 0, done.err
+    assert done.events[0]["session"] != other.events[0]["session"]
+    assert served.git(repo, "show", "agent/T-2:how.py") == "HOW = 'so'"
+    assert "left + right" in served.git(repo, "show", "agent/T-1:calc.py")
+    assert (repo / "memory/plans/PLAN.yaml").read_text().count("status: done") == 2
