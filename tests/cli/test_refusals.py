@@ -255,3 +255,9 @@ def test_a_terminal_that_knows_few_characters_is_no_error(machine: Machine) -> N
     done = machine.agent("plan", "show", cwd=repo, environ={"PYTHONIOENCODING": "ascii"})
     assert (done.code, done.err) == (0, "")
     assert "? python test_calc.py" in done.out
+
+
+def test_output_that_cannot_be_written_is_said(machine: Machine) -> None:
+    repo = calc_repo(machine)
+    script = f"{sys.executable} -m agent_workbench plan show > /dev/full"
+    assert_refused(machine.run(["bash", "-c", script], repo), 4, ("the output cannot be written: No space left",))

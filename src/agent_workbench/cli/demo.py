@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.run import YES, run_tasks
+from agent_workbench.cli.saying import say_last
 from agent_workbench.cli.tui import check_terminal, open_workbench
 from agent_workbench.core.place import Place
 
@@ -39,7 +40,9 @@ def execute(options: argparse.Namespace) -> int:
     start = Place(folder, os.environ, flags, unconfined=True, demo_tokens_per_second=pace)
     place = asyncio.run(demo_place(folder.absolute(), start))
     if not options.json:
-        print(f"The sample repo is {folder}. Its model is tiny and its answers are scripted; everything else is real.")
+        say_last(
+            f"The sample repo is {folder}. Its model is tiny and its answers are scripted; everything else is real."
+        )
     if options.headless:
         return asyncio.run(run_tasks(place, as_json=options.json))
     code = open_workbench(place, welcome=True)

@@ -4,19 +4,29 @@ import os
 import sys
 from typing import TextIO
 
+from agent_workbench.core.errors import StorageError
 from agent_workbench.core.inert import inert
 
 
 def say(text: str, *, to: TextIO | None = None) -> None:
-    """Print `text` with its control characters made visible, to standard output unless told otherwise."""
-    print(inert(text), file=to or sys.stdout, flush=True)
+    """Print `text` with its control characters made visible, to standard output unless told otherwise.
+
+    Raises `BrokenPipeError` when nobody reads any more, `StorageError` when it cannot be written for another reason.
+    """
+    try:
+        print(inert(text), file=to or sys.stdout, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_output(to)
+        raise StorageError(f"the output cannot be written: {error.strerror}") from error
 
 
 def say_last(text: str, *, to: TextIO | None = None) -> None:
     """Do as `say` does, whether or not anybody reads: what follows, an exit code above all, does not depend on it."""
     try:
         say(text, to=to)
-    except OSError:
+    except (BrokenPipeError, StorageError):
         drop_output(to)
 
 
