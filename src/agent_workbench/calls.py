@@ -127,19 +127,24 @@ async def run_unattended(place: Place, on_recorded: "OnRecorded", say: Say) -> "
     trust = await site.trust()
     if await trust.question():
         raise TrustError(f"what {site.root} would run is not trusted", advice=UNTRUSTED)
-    await _check_begin(site)
+    if ending := await _check_begin(site):
+        return ending
     board = Board(SessionState())
     desk, recorder = await open_desk(site, board, trusted=True, headless=True, on_recorded=on_recorded, say=say)
     return await run_headless(desk, recorder, place.tasks)
 
 
-async def _check_begin(site: Site) -> None:
-    """Raise `PlanError`, `UsageError` for what cannot be begun, so that no empty session is left of it."""
+async def _check_begin(site: Site) -> "Ending | None":
+    """Return the ending where there is nothing to do, so that no empty session is left of it; raise `PlanError`."""
+    from agent_workbench.engine.headless import nothing_to_do
     from agent_workbench.engine.starting import check_startable
 
     settings = await asyncio.to_thread(lambda: site.settings(trusted=True))
-    if await asyncio.to_thread(lambda: site.sessions(settings).find(site.wanted)) is None:
-        check_startable(await site.plans(settings).read(), site.place.tasks or ())
+    if await asyncio.to_thread(lambda: site.sessions(settings).find(site.wanted)) is not None:
+        return None
+    plan, tasks = await site.plans(settings).read(), site.place.tasks
+    check_startable(plan, tasks or ())
+    return nothing_to_do(plan) if tasks is None and plan.next_task() is None else None
 
 
 async def repo_trust(place: Place) -> "RepoTrust":

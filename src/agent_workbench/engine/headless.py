@@ -78,7 +78,7 @@ async def _run_all(desk: Desk, ending: Ending | None) -> Ending:
         return Ending(ExitCode.FAILED, f"failed: {', '.join(failed)}")
     if blocked:
         return Ending(ExitCode.PARKED, f"blocked: {'; '.join(blocked)}")
-    return ending or Ending(ExitCode.DONE, _why_nothing(desk.state.plan))
+    return ending or nothing_to_do(desk.state.plan)
 
 
 async def _block(desk: Desk, task: TaskId, reason: str) -> None:
@@ -86,9 +86,10 @@ async def _block(desk: Desk, task: TaskId, reason: str) -> None:
     await desk.record(TaskStatusChanged(task, TaskStatus.BLOCKED, reason))
 
 
-def _why_nothing(plan: Plan) -> str:
+def nothing_to_do(plan: Plan) -> Ending:
+    """Return the ending of a run for which no task of the plan is ready."""
     waiting = [f"{task.id} waits for {', '.join(waits)}" for task in plan.tasks if (waits := plan.waits_for(task))]
-    return "; ".join(["no task is ready", *waiting])
+    return Ending(ExitCode.DONE, "; ".join(["no task is ready", *waiting]))
 
 
 async def _work(desk: Desk) -> Ending:
