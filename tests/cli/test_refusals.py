@@ -240,6 +240,7 @@ def test_a_plan_whose_last_tasks_wait_says_for_what(machine: Machine) -> None:
     done = machine.agent("run", "--all", "--yes", cwd=repo)
     assert done.code == 0
     assert "T-2 waits for T-1" in done.out
+    assert not (repo / "memory/sessions").exists(), "nothing was done, so there is nothing to look back at"
 
 
 def test_words_over_several_lines_stay_one_line_of_the_plan(machine: Machine) -> None:
