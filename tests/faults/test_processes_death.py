@@ -43,7 +43,10 @@ while True: time.sleep(0.05)
 
 
 def is_gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it went between the two questions
+        return True
 
 
 @pytest.mark.parametrize("kind", ["confined", "unconfined"])
