@@ -1,0 +1,46 @@
+"""The workbench in a terminal that goes away, or in a process that is asked to end: it ends, and nothing is lost."""
+
+import fcntl
+import os
+import signal
+import struct
+import termios
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.e2e.machine import Machine, bodies, journal_lines
+from tests.e2e.terminal import Terminal, in_terminal
+
+ENDED = 130
+
+
+def close(terminal: Terminal) -> None:
+    """Close our end of the terminal, as a window that is closed does."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, terminal.descriptor)
+    os.close(nowhere)
+
+
+def ask_to_end(terminal: Terminal) -> None:
+    terminal.process.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("end", "code", "reason"), [(close, ENDED, "SIGHUP"), (ask_to_end, 0, "SIGTERM")])
+def test_the_workbench_ends_with_its_terminal(end: object, code: int, reason: str, tmp_path: Path) -> None:
+    assert callable(end)
+    machine = Machine(tmp_path / "home")
+    shop = tmp_path / "shop"
+    with in_terminal(machine, "demo", "--folder", str(shop), cwd=tmp_path) as terminal:
+        fcntl.ioctl(terminal.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        # Only what comes after the model answered proves that the session lives behind the screen.
+        terminal.until("demo-model.gguf")
+        family = psutil.Process(terminal.process.pid).children(recursive=True)
+        end(terminal)
+        if end is ask_to_end:
+            terminal.until("is kept")
+        assert terminal.end(10) == code
+    assert [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
+    assert bodies(journal_lines(shop), "session_left") == [{"reason": f"ended by {reason}"}]
+    assert machine.agent("sessions", "verify", cwd=shop).code == 0
