@@ -93,6 +93,8 @@ async def _model(ports: Ports, settings: Settings, model_log: str) -> Sequence[F
         async with asyncio.timeout(settings.model.answer_seconds):
             facts = await ports.model.observe()
             findings = [Finding("model", Health.GOOD, f"{facts.model} at {facts.endpoint} {facts.build}".strip())]
+            if settings.model.path:
+                findings.append(Finding("server log", Health.GOOD, model_log))
             findings.append(_context(facts.context_tokens))
             findings.append(await _grammar(ports, takes_grammar=facts.takes_grammar))
             return findings
