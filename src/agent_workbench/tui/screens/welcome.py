@@ -21,7 +21,7 @@ class WelcomeScreen(Dialogue[None]):
 
     def say_scripted(self) -> None:
         """Say that this is the demo."""
-        self.show_keys("Demo: the model's answers are scripted, the rest is real.   any key goes on")
+        self.show_keys("Demo: answers are scripted, the rest is real.   any key goes on")
 
     def on_key(self, event: events.Key) -> None:
         """Close, and let the key do nothing else."""
