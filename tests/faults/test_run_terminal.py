@@ -38,7 +38,7 @@ def test_it_ends_at_once_and_goes_on_later(served: Machine, leave: object) -> No
     before = fingerprint(repo, ["memory"])
     server = FaultyServer().chat(stream(delta(SAID), WAIT_SECONDS)).on("/tokenize", Answer(200, [b'{"tokens": [1]}']))
     with listening(server) as url:
-        command = ("run", "--task", "T-1", "--yes", "--model-url", url)
+        command = ("run", "--task", "T-1", "--yes", "--unconfined", "--model-url", url)
         with in_terminal(served, *command, cwd=repo) as terminal:
             terminal.until("of context")
             _until_asked(server)
