@@ -59,7 +59,8 @@ def test_what_was_read_again_is_counted() -> None:
 @pytest.mark.xdist_group("pty")
 def test_the_first_screen_is_seen() -> None:
     found = by_name(first_paint.measure(rounds=1))
-    assert found["agent tui, of the empty app"] > 0
+    assert found["first frame, of the empty app"] > 0
+    assert found["first frame of agent tui"] < found["panes of agent tui stand"]
 
 
 @pytest.mark.xdist_group("pty")

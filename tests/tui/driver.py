@@ -118,6 +118,6 @@ async def driving(
 ) -> AsyncIterator[Driver]:
     """Yield a driver of a workbench that shows `session`."""
     clock = FakeClock()
-    app = WorkbenchApp(session, clock=clock, first_run=first_run, keys=keys)
+    app = WorkbenchApp(lambda: session, clock=clock, first_run=first_run, keys=keys)
     async with app.run_test(size=size, notifications=True) as pilot:
         yield await Driver(app, session, clock, pilot).idle()

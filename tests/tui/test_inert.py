@@ -120,7 +120,7 @@ from agent_workbench.tui.app import WorkbenchApp
 from tests.fakes.scripted_session import FakeClock
 from tests.tui.test_inert import session_of
 session = session_of(sys.argv[1])
-app = WorkbenchApp(session, clock=FakeClock())
+app = WorkbenchApp(lambda: session, clock=FakeClock())
 async def end():
     while app.update_shown is not session.newest:
         await asyncio.sleep(0.02)

@@ -26,7 +26,7 @@ class Compare(Protocol):
 
 def compare(snap_compare: Compare, scene: Scene, size: tuple[int, int]) -> None:
     session = scene.session()
-    app = WorkbenchApp(session, clock=FakeClock(), first_run=scene.first_run)
+    app = WorkbenchApp(lambda: session, clock=FakeClock(), first_run=scene.first_run)
 
     async def settle(pilot: Pilot[SessionUpdate]) -> None:
         while app.update_shown is not session.newest:

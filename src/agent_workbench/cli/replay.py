@@ -28,7 +28,8 @@ def execute(options: argparse.Namespace) -> int:
     from agent_workbench.cli.front_end import show
 
     async def live() -> None:
-        await show(await replay_session(Place(Path.cwd(), os.environ, {}, options.session)), None)
+        session = await replay_session(Place(Path.cwd(), os.environ, {}, options.session))
+        await show(lambda: session, None)
 
     asyncio.run(live())
     return ExitCode.DONE

@@ -51,6 +51,5 @@ async def _live(place: Place, welcome: bool) -> WorkbenchError | None:
     from agent_workbench.calls import terminal_session
     from agent_workbench.cli.front_end import show
 
-    session = terminal_session(place)
-    await show(session, session.run(), first_run=welcome)
-    return session.failure
+    session = await show(lambda: terminal_session(place), lambda session: session.run(), first_run=welcome)
+    return session.failure if session is not None else None

@@ -1,11 +1,12 @@
 """The workbench: a session in a terminal. It shows updates and hands on what the user wants; it decides nothing."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.filter import LineFilter
 from textual.message import Message
@@ -13,31 +14,22 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from agent_workbench.core.inert import inert
-from agent_workbench.core.intents import (
-    Intent,
-    Leave,
-    MergeTask,
-    StartTask,
-)
-from agent_workbench.core.live import Question, SessionUpdate
-from agent_workbench.tui import dialogues
-from agent_workbench.tui.bridge import carry_updates
 from agent_workbench.tui.guard import ControlGuard
 from agent_workbench.tui.keymap import KEYS, Keymap, Scope, bindings
-from agent_workbench.tui.panes.plan import PlanPane
-from agent_workbench.tui.panes.scratchpad import ScratchpadPane
-from agent_workbench.tui.widgets.gate_bar import GateBar
-from agent_workbench.tui.widgets.replay_bar import ReplayBar
-from agent_workbench.tui.workbench_screen import WorkbenchScreen
+from agent_workbench.tui.screens.opening import OpeningScreen
 
+# What knows sessions, panes and dialogues is imported in functions here: only so the first frame comes before it.
 if TYPE_CHECKING:
+    from agent_workbench.core.intents import Intent
+    from agent_workbench.core.live import Question, SessionUpdate
     from agent_workbench.core.ports import Clock, Session
-from agent_workbench.core.settings import UiSettings
+    from agent_workbench.core.settings import UiSettings
+    from agent_workbench.tui.session_screen import SessionScreen
 
 NOTICE_SECONDS = 8.0
 HERE = Path(__file__).parent
-STYLES = (
-    "app.tcss",
+FIRST_STYLES = ("app.tcss", "screens/opening.tcss")
+MORE_STYLES = (
     "workbench_screen.tcss",
     "widgets/rows.tcss",
     "widgets/bar.tcss",
@@ -47,14 +39,17 @@ STYLES = (
 )
 
 
-class WorkbenchApp(App[SessionUpdate]):
-    """Shows `session` until it has ended; returns its last update. `keys` moves keys by name (docs/keys.md).
+class WorkbenchApp(App["SessionUpdate"]):
+    """Shows a session until it has ended; returns its last update. `keys` moves keys by name (docs/keys.md).
 
-    `first_screen` is set when the first screen stands: what takes its time is better begun after that.
+    It opens in two steps: a first frame that needs next to nothing, then the panes and the session, which `begin`
+    returns. `first_screen` is set when the panes stand: what takes its time is better begun after that.
     """
 
+    workbench: "SessionScreen"
+
     TITLE = "Agent Workbench"
-    CSS_PATH = [HERE / style for style in STYLES]
+    CSS_PATH = [HERE / style for style in FIRST_STYLES]
     BINDINGS = bindings(Scope.ALWAYS)
     ENABLE_COMMAND_PALETTE = True
 
@@ -63,7 +58,7 @@ class WorkbenchApp(App[SessionUpdate]):
 
     def __init__(
         self,
-        session: "Session",
+        begin: Callable[[], "Session"],
         *,
         clock: "Clock",
         theme: str = "textual-dark",
@@ -75,7 +70,9 @@ class WorkbenchApp(App[SessionUpdate]):
         self.first_screen = asyncio.Event()
         self.keymap = Keymap(keys or {})
         self.update_shown: SessionUpdate | None = None
-        self._session = session
+        self.session: Session | None = None
+        self._begin = begin
+        self._typed: list[events.Key] | None = []
         self._wanted_theme = theme
         self._first_run = first_run
         self._looks: UiSettings | None = None
@@ -83,21 +80,38 @@ class WorkbenchApp(App[SessionUpdate]):
         self._leaving = False
         self._question: Question | None = None
         self._notices_shown = 0
-        self.workbench = WorkbenchScreen(clock, self.keymap)
         self.animation_level = "none"
 
-    def get_default_screen(self) -> Screen[None]:
-        """Return the main screen."""
-        return self.workbench
+    def get_default_screen(self) -> OpeningScreen:
+        """Return the first frame; the main screen is laid over it."""
+        return OpeningScreen()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return Textual's filters with the guard behind them."""
         return [*super().get_line_filters(), ControlGuard()]
 
+    async def on_event(self, event: events.Event) -> None:
+        """Keep keys, with the time of each, until there is somebody whom they are meant for."""
+        if self._typed is not None and isinstance(event, events.Key):
+            self._typed.append(event)
+        else:
+            await super().on_event(event)
+
     def on_mount(self) -> None:
         self._take_looks(self._wanted_theme)
-        if self._first_run:
-            dialogues.welcome(self, self._settle_question)
+
+    async def on_opening_screen_shown(self) -> None:
+        """Load the rest and lay the main screen over the first frame, in one go."""
+        await asyncio.to_thread(self.stylesheet.read_all, [HERE / style for style in MORE_STYLES])
+        if self._leaving:
+            return
+        self.stylesheet.parse()
+        from agent_workbench.tui.session_screen import SessionScreen
+
+        self.workbench = SessionScreen(self.clock, self.keymap)
+        self.session = self._begin()
+        with self.batch_update():
+            await self.push_screen(self.workbench)
 
     def _take_looks(self, theme: str) -> None:
         """Put the keys of the keymap and a theme in force, and say what of it there is not."""
@@ -109,14 +123,25 @@ class WorkbenchApp(App[SessionUpdate]):
         for name in self.keymap.unknown:
             self.tell(f"ui.keys: there is no key named {name!r}; docs/keys.md lists the names", "warning")
 
-    def on_workbench_screen_ready(self) -> None:
+    async def on_workbench_screen_ready(self) -> None:
         self.call_after_refresh(self.first_screen.set)
         self.run_worker(self._read(), name="bridge")
+        if self._first_run:
+            from agent_workbench.tui import dialogues
+
+            await dialogues.welcome(self, self._settle_question)
+        typed, self._typed = self._typed or [], None
+        for key in typed:  # nobody closes the welcome with a key that came before it
+            if not self._first_run or key.key.startswith("ctrl+"):
+                await self.on_event(key)
 
     async def _read(self) -> None:
-        await carry_updates(self._session, self._take)
+        from agent_workbench.tui.bridge import carry_updates
 
-    def _take(self, update: SessionUpdate) -> None:
+        if self.session is not None:
+            await carry_updates(self.session, self._take)
+
+    def _take(self, update: "SessionUpdate") -> None:
         """Keep the newest update; while one waits to be shown, no second message is sent for it."""
         waits = self._newest is not None
         self._newest = update
@@ -138,6 +163,8 @@ class WorkbenchApp(App[SessionUpdate]):
             self.keymap.move(dict(live.ui.keys))
             self._take_looks(live.ui.theme)
         self.workbench.show(update)
+        from agent_workbench.tui import dialogues
+
         dialogues.say_scripted(self)
         if live.notice and live.notice_number != self._notices_shown:
             self._notices_shown = live.notice_number
@@ -157,52 +184,23 @@ class WorkbenchApp(App[SessionUpdate]):
             self.pop_screen()
         self._question = wanted
         if wanted is not None:
+            from agent_workbench.tui import dialogues
+
             dialogues.ask_question(self, wanted)
 
-    async def want(self, intent: Intent) -> None:
+    async def want(self, intent: "Intent") -> None:
         """Hand an intent to the session."""
-        await self._session.submit(intent)
+        if self.session is not None:
+            await self.session.submit(intent)
 
-    async def on_gate_bar_decided(self, message: GateBar.Decided) -> None:
-        await self.want(message.intent)
+    async def leave(self, reason: str = "left by the user") -> None:
+        """Have the session left; before there is one, just go."""
+        from agent_workbench.core.intents import Leave
 
-    async def on_replay_bar_moved(self, message: ReplayBar.Moved) -> None:
-        await self.want(message.intent)
-
-    async def on_plan_pane_start_wanted(self, message: PlanPane.StartWanted) -> None:
-        if self.update_shown is None or self.update_shown.state.unfinished:
-            self.tell("a task is being worked on; finish or abort it first", "warning")
-        else:
-            await self.want(StartTask(message.task))
-
-    async def on_plan_pane_merge_wanted(self, message: PlanPane.MergeWanted) -> None:
-        await self.want(MergeTask(message.task))
-
-    def on_gate_bar_reason_wanted(self, message: GateBar.ReasonWanted) -> None:
-        dialogues.ask_reason(self, message.waiting)
-
-    def on_gate_bar_edit_wanted(self, message: GateBar.EditWanted) -> None:
-        dialogues.edit_proposal(self, message.waiting)
-
-    def on_gate_bar_always_wanted(self, message: GateBar.AlwaysWanted) -> None:
-        dialogues.confirm_always(self, message.waiting)
-
-    def on_scratchpad_pane_edit_wanted(self, message: ScratchpadPane.EditWanted) -> None:
-        dialogues.edit_notes(self, message.task, message.text)
-
-    def on_workbench_screen_abort_wanted(self) -> None:
-        if self.update_shown is not None and self.update_shown.state.unfinished:
-            dialogues.confirm_abort(self)
-        else:
-            self.tell("no task is being worked on", "warning")
-
-    def on_workbench_screen_help_wanted(self, message: WorkbenchScreen.HelpWanted) -> None:
-        from agent_workbench.tui.screens.help import HelpScreen
-
-        self.push_screen(HelpScreen(self.keymap, message.scopes))
-
-    async def on_workbench_screen_leave_wanted(self) -> None:
-        await self.action_leave_anyway()
+        if self.session is None:
+            self._leaving = True
+            self.exit()
+        await self.want(Leave(reason))
 
     async def action_leave_anyway(self) -> None:
         """Leave; asked a second time, do not wait for the session to be closed."""
@@ -211,7 +209,7 @@ class WorkbenchApp(App[SessionUpdate]):
             return
         self._leaving = True
         self.tell("leaving: what runs is stopped, everything is kept")
-        await self.want(Leave())
+        await self.leave()
 
     async def action_interrupt(self) -> None:
         await self.action_leave_anyway()

@@ -4,15 +4,14 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.live import SessionUpdate
-
 if TYPE_CHECKING:
+    from agent_workbench.core.live import SessionUpdate
     from agent_workbench.core.ports import Session
 
 FRAME_SECONDS = 0.04
 
 
-async def carry_updates(session: "Session", paint: Callable[[SessionUpdate], object]) -> None:
+async def carry_updates(session: "Session", paint: Callable[["SessionUpdate"], object]) -> None:
     """Hand each update to `paint`, at most 25 a second; those that come meanwhile are passed over by the session."""
     async for update in session.updates():
         paint(update)

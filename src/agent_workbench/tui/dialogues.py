@@ -35,11 +35,11 @@ EDIT_TITLES = {
 }
 
 
-def welcome(app: "WorkbenchApp", closed: Callable[[], None]) -> None:
+async def welcome(app: "WorkbenchApp", closed: Callable[[], None]) -> None:
     """Explain the workbench to somebody who sees it for the first time."""
     from agent_workbench.tui.screens.welcome import WelcomeScreen
 
-    app.push_screen(WelcomeScreen(app.keymap), lambda _: closed())
+    await app.push_screen(WelcomeScreen(app.keymap), lambda _: closed())
 
 
 def say_scripted(app: "WorkbenchApp") -> None:

@@ -1,0 +1,65 @@
+"""What the user wants in the panes and bars: handed to the session, or asked about first."""
+
+from typing import TYPE_CHECKING, cast
+
+from agent_workbench.core.intents import MergeTask, StartTask
+from agent_workbench.tui import dialogues
+from agent_workbench.tui.panes.plan import PlanPane
+from agent_workbench.tui.panes.scratchpad import ScratchpadPane
+from agent_workbench.tui.screens.help import HelpScreen
+from agent_workbench.tui.widgets.gate_bar import GateBar
+from agent_workbench.tui.widgets.replay_bar import ReplayBar
+from agent_workbench.tui.workbench_screen import WorkbenchScreen
+
+if TYPE_CHECKING:
+    from agent_workbench.tui.app import WorkbenchApp
+
+
+class SessionScreen(WorkbenchScreen):
+    """The main screen of a `WorkbenchApp`."""
+
+    @property
+    def bench(self) -> "WorkbenchApp":
+        """The app, as what it is."""
+        return cast("WorkbenchApp", self.app)
+
+    async def on_gate_bar_decided(self, message: GateBar.Decided) -> None:
+        await self.bench.want(message.intent)
+
+    async def on_replay_bar_moved(self, message: ReplayBar.Moved) -> None:
+        await self.bench.want(message.intent)
+
+    async def on_plan_pane_start_wanted(self, message: PlanPane.StartWanted) -> None:
+        update = self.bench.update_shown
+        if update is None or update.state.unfinished:
+            self.bench.tell("a task is being worked on; finish or abort it first", "warning")
+        else:
+            await self.bench.want(StartTask(message.task))
+
+    async def on_plan_pane_merge_wanted(self, message: PlanPane.MergeWanted) -> None:
+        await self.bench.want(MergeTask(message.task))
+
+    def on_gate_bar_reason_wanted(self, message: GateBar.ReasonWanted) -> None:
+        dialogues.ask_reason(self.bench, message.waiting)
+
+    def on_gate_bar_edit_wanted(self, message: GateBar.EditWanted) -> None:
+        dialogues.edit_proposal(self.bench, message.waiting)
+
+    def on_gate_bar_always_wanted(self, message: GateBar.AlwaysWanted) -> None:
+        dialogues.confirm_always(self.bench, message.waiting)
+
+    def on_scratchpad_pane_edit_wanted(self, message: ScratchpadPane.EditWanted) -> None:
+        dialogues.edit_notes(self.bench, message.task, message.text)
+
+    def on_workbench_screen_abort_wanted(self) -> None:
+        update = self.bench.update_shown
+        if update is not None and update.state.unfinished:
+            dialogues.confirm_abort(self.bench)
+        else:
+            self.bench.tell("no task is being worked on", "warning")
+
+    def on_workbench_screen_help_wanted(self, message: WorkbenchScreen.HelpWanted) -> None:
+        self.bench.push_screen(HelpScreen(self.bench.keymap, message.scopes))
+
+    async def on_workbench_screen_leave_wanted(self) -> None:
+        await self.bench.action_leave_anyway()
