@@ -13,7 +13,7 @@ from agent_workbench.core.events import (
     ReflexionNoted,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import PatchBounds, parse_patch, patch_hash, takeable_ids
+from agent_workbench.core.patch import parse_patch, patch_hash, takeable_ids
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, HunkFate, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import Approval, GateKind
 from agent_workbench.core.state import Phase, SessionState
@@ -22,8 +22,8 @@ from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.protocol import StepFault, read_step
 from agent_workbench.engine.tools import all_tools, open_tools
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Tool
+from agent_workbench.engine.tools.write_diff import WIDE
 
-WIDE = PatchBounds(max_bytes=50_000_000, max_files=10_000)
 REFLEXION_PREFIX = "Reflexion:"
 
 

@@ -25,6 +25,7 @@ from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 SHOWN_CONTEXT = 3
 SHOWN_LINES = 60
 WIDE = PatchBounds(max_bytes=50_000_000, max_files=10_000)
+"""For diffs that we made ourselves from one that was held to the task's bounds."""
 
 
 class WriteDiff(ToolFace):
