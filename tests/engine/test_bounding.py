@@ -1,12 +1,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.engine.bounding import clip, clip_lines
+from agent_workbench.engine.bounding import clip
 
 
 def test_what_fits_stays() -> None:
     assert clip("short", 5) == "short"
-    assert clip_lines("a\nb\n", 2, 10) == "a\nb"
 
 
 def test_head_and_tail_are_kept_and_the_cut_is_stated() -> None:
@@ -15,12 +14,7 @@ def test_head_and_tail_are_kept_and_the_cut_is_stated() -> None:
     assert clip(text, 30, tail=True) == f"… 70 characters cut …\n{text[-30:]}"
 
 
-def test_lines_that_are_left_out_are_counted() -> None:
-    assert clip_lines("a\nb\nc\nd", 2, 100) == "a\nb\n… 2 more lines …"
-
-
 @given(st.text(max_size=300), st.integers(1, 100), st.booleans())
 def test_nothing_grows_beyond_its_bound(text: str, limit: int, tail: bool) -> None:
     clipped = clip(text, limit, tail=tail)
     assert clipped == text if len(text) <= limit else len(clipped) <= limit + 40
-    assert len(clip_lines(text, 5, limit)) <= limit + 80

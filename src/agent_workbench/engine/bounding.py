@@ -10,12 +10,3 @@ def clip(text: str, limit_chars: int, *, tail: bool = False) -> str:
     head = limit_chars * 2 // 3
     rest = limit_chars - head
     return f"{text[:head]}\n… {len(text) - limit_chars} characters cut …\n{text[-rest:]}"
-
-
-def clip_lines(text: str, limit_lines: int, limit_chars: int) -> str:
-    """Return the first `limit_lines` lines of `text`, clipped to `limit_chars`, saying how many lines were left out."""
-    lines = text.splitlines()
-    shown = "\n".join(lines[:limit_lines])
-    left_out = len(lines) - limit_lines
-    stated = f"{shown}\n… {left_out} more lines …" if left_out > 0 else shown
-    return clip(stated, limit_chars)

@@ -39,10 +39,6 @@ class PlanView:
     empty: str
     busy: bool
 
-    def row_of(self, task: str) -> TaskRow | None:
-        """Return the row of a task, None when the plan does not have it."""
-        return next((row for row in self.rows if row.id == task), None)
-
 
 def view_plan(state: SessionState) -> PlanView:
     """Return what the plan pane shows."""
