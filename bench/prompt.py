@@ -11,7 +11,8 @@ from unittest.mock import patch
 from agent_workbench.adapters.demo.script import T1_FINISH, T1_RIGHT
 from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
 from agent_workbench.bootstrap import Say
-from agent_workbench.calls import TerminalSite, demo_place, find_site, open_desk
+from agent_workbench.calls.sites import TerminalSite, find_site, open_desk
+from agent_workbench.calls.working import demo_place
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ModelAnswered, Recorded
 from agent_workbench.core.ids import TaskId

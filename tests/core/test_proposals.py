@@ -42,4 +42,5 @@ def test_every_field_is_known() -> None:
         "preimages",
         "purpose",
         "edited",
+        "repaired",
     }

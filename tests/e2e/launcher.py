@@ -20,7 +20,7 @@ from agent_workbench.bootstrap import Say, Site
 from agent_workbench.cli.main import execute
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, TextDelta
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.recorder import Recorder
@@ -55,8 +55,8 @@ class HaltingModel:
         self._inner = inner
         self._halt = halt
 
-    async def observe(self) -> ModelFacts:
-        return await self._inner.observe()
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        return await self._inner.observe(purpose)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         count = 0
@@ -66,7 +66,7 @@ class HaltingModel:
             if count == TOKENS_BEFORE_HALT:
                 await self._halt.at("token")
 
-    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         return await self._inner.count_tokens(texts)
 
     async def close(self) -> None:

@@ -14,7 +14,8 @@ from agent_workbench.core.settings import GateKind, Limits
 from agent_workbench.core.state import Phase, SessionState
 from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.engine import flow
-from agent_workbench.engine.flow import next_move, spent
+from agent_workbench.engine.budget import spent
+from agent_workbench.engine.flow import next_move
 from tests.strategies import recorded
 
 T1, P1 = TaskId("T-1"), ProposalId("P-1")

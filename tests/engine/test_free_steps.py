@@ -9,7 +9,7 @@ from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionFinished, ActionProposed, ActionRejected, PatchApplied, TaskFinished
-from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import DEFAULT_TOOLS, Limits, ModelSettings, Settings
 from tests.engine.stage import OPEN, a_stage
@@ -27,14 +27,14 @@ class Unbound:
     def __init__(self, inner: Model) -> None:
         self._inner = inner
 
-    async def observe(self) -> ModelFacts:
-        return replace(await self._inner.observe(), takes_grammar=False)
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        return replace(await self._inner.observe(purpose), takes_grammar=False)
 
     def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         assert not request.grammar
         return self._inner.answer(request)
 
-    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         return await self._inner.count_tokens(texts)
 
     async def close(self) -> None:

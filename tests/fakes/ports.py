@@ -18,6 +18,7 @@ from agent_workbench.core.model import (
     ModelFacts,
     ModelRequest,
     PromptProgress,
+    Purpose,
     StopCause,
     TextDelta,
 )
@@ -63,7 +64,7 @@ class SayingModel:
         self.streams_ended = 0
         self.closed = False
 
-    async def observe(self) -> ModelFacts:
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
         if isinstance(self.facts, ModelError):
             raise self.facts
         return self.facts
@@ -89,7 +90,7 @@ class SayingModel:
         finally:
             self.streams_ended += 1
 
-    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         return tuple(map(words, texts))
 
     async def close(self) -> None:

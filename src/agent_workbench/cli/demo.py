@@ -33,7 +33,7 @@ def execute(options: argparse.Namespace) -> int:
     """Write the sample repo and open it."""
     if not options.headless:
         check_terminal("agent demo", "`agent demo --headless` works without one")
-    from agent_workbench.calls import demo_place
+    from agent_workbench.calls.working import demo_place
 
     folder = options.folder or Path(tempfile.mkdtemp(prefix="agent-demo-")) / "shop"
     flags, pace = (YES, 0.0) if options.headless else ({}, READABLE_TOKENS_PER_SECOND)

@@ -28,7 +28,7 @@ def add(verbs: "Verbs") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print a line for each part; exit with 4 when one of them fails."""
-    from agent_workbench.calls import examine_place
+    from agent_workbench.calls.models import examine_place
 
     findings = asyncio.run(examine_place(Place(Path.cwd(), os.environ, overrides(options))))
     for finding in (*findings, _terminal()):

@@ -28,7 +28,7 @@ async def show(
     Prints the farewell. Returns the session, None when it was left before there was one. Raises `WorkbenchError` when
     the screen itself failed.
     """
-    from agent_workbench.calls import system_clock
+    from agent_workbench.calls.working import system_clock
     from agent_workbench.tui.app import WorkbenchApp
 
     begun: list[Shown] = []

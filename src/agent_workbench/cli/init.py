@@ -22,7 +22,7 @@ def add(verbs: "Verbs") -> None:
 
 def execute(_: argparse.Namespace) -> int:
     """Write what is missing and say what was written."""
-    from agent_workbench.calls import find_site
+    from agent_workbench.calls.sites import find_site
 
     async def write() -> tuple[str, ...]:
         site = await find_site(Place(Path.cwd(), os.environ, {}))

@@ -26,7 +26,7 @@ def add(verbs: "Verbs") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Show what would be merged, ask, and merge."""
     check_terminal("agent merge", "merging asks a person; `git merge agent/T-1` does it by hand")
-    from agent_workbench.calls import find_site
+    from agent_workbench.calls.sites import find_site
 
     place, task = Place(Path.cwd(), os.environ, {}), task_id(options.task)
 

@@ -28,7 +28,7 @@ def add(verbs: "Verbs") -> None:
 
 def serve(options: argparse.Namespace) -> int:
     """Serve until interrupted; print the address and how to use it."""
-    from agent_workbench.calls import embedded_server
+    from agent_workbench.calls.models import embedded_server
 
     flags = {"model.path": str(Path(options.path).expanduser().resolve())} if options.path else {}
 
@@ -49,7 +49,7 @@ def serve(options: argparse.Namespace) -> int:
 
 def status(options: argparse.Namespace) -> int:
     """Ask the configured model what it is."""
-    from agent_workbench.calls import configured_model
+    from agent_workbench.calls.models import configured_model
 
     async def ask() -> None:
         model = await configured_model(Place(Path.cwd(), os.environ, overrides(options)), say_aside)

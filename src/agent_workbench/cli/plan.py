@@ -74,7 +74,7 @@ def add_task(options: argparse.Namespace) -> int:
 
 def new_tasks(options: argparse.Namespace) -> int:
     """Ask the model, show its tasks, and append them when the user says so."""
-    from agent_workbench.calls import planned_tasks
+    from agent_workbench.calls.planning import planned_tasks
 
     plan = _read()
     place = Place(Path.cwd(), os.environ, overrides(options))
@@ -93,7 +93,7 @@ def _agreed(question: str) -> bool:
 
 
 def _read() -> Plan:
-    from agent_workbench.calls import repo_plans
+    from agent_workbench.calls.planning import repo_plans
 
     async def read() -> Plan:
         plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
@@ -103,7 +103,7 @@ def _read() -> Plan:
 
 
 def _append(tasks: tuple[Task, ...], plan: Plan) -> None:
-    from agent_workbench.calls import repo_plans
+    from agent_workbench.calls.planning import repo_plans
 
     if problems := check_plan(Plan((*plan.tasks, *tasks))):
         raise PlanError("; ".join(problems))

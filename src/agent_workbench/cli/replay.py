@@ -24,7 +24,7 @@ def add(verbs: "Verbs") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Open the replay."""
     check_terminal("agent replay", "`agent sessions show` prints a session")
-    from agent_workbench.calls import replay_session
+    from agent_workbench.calls.records import replay_session
     from agent_workbench.cli.front_end import show
 
     async def live() -> None:

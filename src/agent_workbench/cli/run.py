@@ -59,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
 
 async def run_tasks(place: Place, *, as_json: bool) -> int:
     """Run the tasks of a place headless, printing what happens; return the exit code. A signal ends it cleanly."""
-    from agent_workbench.calls import run_unattended
+    from agent_workbench.calls.working import run_unattended
 
     work = asyncio.ensure_future(run_unattended(place, print_json if as_json else print_event, say_aside))
     received = _stop_at_signals(work.cancel)

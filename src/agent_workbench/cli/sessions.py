@@ -31,7 +31,7 @@ def add(verbs: "Verbs") -> None:
 
 def list_all(_: argparse.Namespace) -> int:
     """Print a line for each session."""
-    from agent_workbench.calls import session_summaries
+    from agent_workbench.calls.records import session_summaries
 
     summaries = asyncio.run(session_summaries(Place(Path.cwd(), os.environ, {})))
     if not summaries:
@@ -45,7 +45,7 @@ def list_all(_: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Print a line for each event that a person cares about."""
-    from agent_workbench.calls import recorded_events
+    from agent_workbench.calls.records import recorded_events
     from agent_workbench.core.narration import narrate
 
     for recorded in asyncio.run(recorded_events(Place(Path.cwd(), os.environ, {}, options.session))):
@@ -56,7 +56,7 @@ def show(options: argparse.Namespace) -> int:
 
 def verify(options: argparse.Namespace) -> int:
     """Print whether the journal proves itself; exit with 6 when it does not."""
-    from agent_workbench.calls import verify_session
+    from agent_workbench.calls.records import verify_session
 
     report = asyncio.run(verify_session(Place(Path.cwd(), os.environ, {}, options.session)))
     if report.ok:

@@ -27,7 +27,7 @@ def add(verbs: "Verbs") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Show, ask and trust, or revoke. Where nobody can be asked, only `--yes` trusts."""
-    from agent_workbench.calls import repo_trust
+    from agent_workbench.calls.planning import repo_trust
 
     trust = asyncio.run(repo_trust(Place(Path.cwd(), os.environ, {})))
     if options.revoke:

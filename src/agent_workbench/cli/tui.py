@@ -27,7 +27,7 @@ def add(verbs: "Verbs") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Open the workbench, and print how it was left."""
     check_terminal("agent tui", "`agent run` works without one")
-    from agent_workbench.calls import first_run
+    from agent_workbench.calls.working import first_run
 
     place = Place(Path.cwd(), os.environ, overrides(options), session=options.session or "", fresh=options.new)
     return open_workbench(place, welcome=first_run())
@@ -48,7 +48,7 @@ def open_workbench(place: Place, *, welcome: bool) -> int:
 
 
 async def _live(place: Place, welcome: bool) -> WorkbenchError | None:
-    from agent_workbench.calls import terminal_session
+    from agent_workbench.calls.working import terminal_session
     from agent_workbench.cli.front_end import show
 
     session = await show(lambda: terminal_session(place), lambda session: session.run(), first_run=welcome)

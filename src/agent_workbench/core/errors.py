@@ -120,9 +120,10 @@ class LockedError(JournalError):
 
 
 class ModelError(WorkbenchError):
-    """The model's server could not give an answer."""
+    """The model's server could not give an answer; `another` says that the next of its role's endpoints may."""
 
     exit_code = ExitCode.MODEL
+    another = False
 
 
 class ModelUnavailable(ModelError):

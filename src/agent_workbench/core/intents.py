@@ -72,6 +72,33 @@ class EditScratchpad:
 
 
 @dataclass(frozen=True, slots=True)
+class SayToModel:
+    """A word to the model: it stands in the next prompt."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PinChunk:
+    """Keep the piece of code at `place` before the model, whatever is compacted (or, not `pinned`, no longer)."""
+
+    place: str
+    pinned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DropChunk:
+    """Tell the model that the piece of code at `place` does not matter; the next compaction leaves it out."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompactContext:
+    """Make the older steps a summary now, though there is room yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class MergeTask:
     """Propose to merge a task that is done."""
 
@@ -124,6 +151,10 @@ Intent = (
     | AbortTask
     | RetryTrouble
     | EditScratchpad
+    | SayToModel
+    | PinChunk
+    | DropChunk
+    | CompactContext
     | MergeTask
     | Leave
     | AnswerQuestion

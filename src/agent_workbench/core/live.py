@@ -8,13 +8,18 @@ from agent_workbench.core.state import SessionState
 
 @dataclass(frozen=True, slots=True)
 class Streaming:
-    """An answer as it comes: its text, tokens and seconds so far, and how much of the prompt was read."""
+    """An answer as it comes: reasoning, text, tokens and seconds so far, and how much of the prompt was read.
+
+    `prompt_cached` of the prompt's tokens were in the server's cache.
+    """
 
     text: str = ""
     tokens: int = 0
     seconds: float = 0.0
     prompt_processed: int = 0
     prompt_total: int = 0
+    prompt_cached: int = 0
+    thought: str = ""
 
 
 @dataclass(frozen=True, slots=True)

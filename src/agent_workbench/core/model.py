@@ -1,6 +1,6 @@
 """What is asked of a model and what comes back, as values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -26,11 +26,26 @@ class Purpose(StrEnum):
     EXECUTOR = "executor"
     REFLEXION = "reflexion"
     PLANNER = "planner"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next token is chosen; None leaves it to the server. The words are llama.cpp's."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A prompt with its bounds. `grammar` is GBNF (empty: free text); `answer_seconds` is a total deadline."""
+    """A prompt with its bounds. `grammar` is GBNF (empty: free text); `answer_seconds` is a total deadline.
+
+    `prompt_tokens` is the prompt's size as it was counted (0: not known); `dollars_left` is what the task may still
+    cost (None: no bound), which an endpoint with a price has to keep to before it is asked.
+    """
 
     messages: tuple[Message, ...]
     purpose: Purpose = Purpose.EXECUTOR
@@ -38,13 +53,19 @@ class ModelRequest:
     answer_tokens: int = 2048
     answer_seconds: float = 600.0
     subject: str = ""
+    sampling: Sampling = field(default_factory=Sampling)
+    seed: int = 0
+    prompt_tokens: int = 0
+    dollars_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """What the server says of itself; journaled once, never asked again in replay.
 
-    `context_tokens` is the context of one slot (0: unknown). `template_hash` is SHA-256 of the chat template.
+    `context_tokens` is the context of one slot (0: unknown). `template_hash` is SHA-256 of the chat template. `thinks`
+    tells that it reasons before it answers, `tells_cache` that it says how much of a prompt it had read before; `off`
+    says in a sentence each what is missing.
     """
 
     endpoint: str
@@ -55,6 +76,9 @@ class ModelFacts:
     takes_grammar: bool = True
     counts_tokens: bool = True
     scripted: bool = False
+    tells_cache: bool = True
+    thinks: bool = False
+    off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +88,13 @@ class PromptProgress:
     processed_tokens: int
     total_tokens: int
     cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """The next piece of the reasoning before an answer; shown and kept, never sent back."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +113,14 @@ class StopCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerFigures:
-    """What an answer cost, as the server measured it (0 where it did not say)."""
+    """What an answer cost, as the server measured it (0 where it did not say); `dollars` by the endpoint's price."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     answer_tokens: int = 0
     prompt_seconds: float = 0.0
     answer_seconds: float = 0.0
+    dollars: float = 0.0
 
     @property
     def tokens_per_second(self) -> float:
@@ -98,10 +130,12 @@ class AnswerFigures:
 
 @dataclass(frozen=True, slots=True)
 class AnswerEnd:
-    """The last item of an answer's stream."""
+    """The last item of an answer's stream; `endpoint` and `model` say who answered."""
 
     stop: StopCause
     figures: AnswerFigures
+    endpoint: str = ""
+    model: str = ""
 
 
-AnswerItem = PromptProgress | TextDelta | AnswerEnd
+AnswerItem = PromptProgress | ThoughtDelta | TextDelta | AnswerEnd

@@ -8,7 +8,11 @@ from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
     ActionResult,
+    ChunkDropped,
+    ChunkPinned,
     CodeRetrieved,
+    ContextCompacted,
+    ContextFilled,
     Event,
     ModelAnswered,
     ModelInterrupted,
@@ -24,6 +28,7 @@ from agent_workbench.core.events import (
     TaskStarted,
     TestsFinished,
     TroubleMet,
+    UserSaid,
 )
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import GateKind
@@ -69,6 +74,16 @@ def _said(event: Event) -> str:
             return f"step {event.step} was not taken: {event.reason}"
         case ReflexionNoted():
             return f"reflexion: {event.text}"
+        case UserSaid():
+            return f"the user said: {event.text}"
+        case ChunkPinned():
+            return f"{'pinned' if event.pinned else 'unpinned'} {event.chunk.place}"
+        case ChunkDropped():
+            return f"dropped {event.place}"
+        case ContextFilled():
+            return f"the context is full: {event.prompt_tokens} tokens of {event.context_tokens}"
+        case ContextCompacted():
+            return f"older steps became a summary (by {event.by}): {event.summary}"
         case _:
             return _said_of_work(event)
 
@@ -112,5 +127,5 @@ def describe(proposal: Proposal) -> str:
             return f"command {proposal.text}"
         case GateKind.COMMIT | GateKind.MERGE:
             return f"{proposal.kind}: {proposal.text.splitlines()[0] if proposal.text else ''}"
-        case GateKind.READ:
+        case GateKind.READ | GateKind.SUMMARY:
             return f"{proposal.tool} {proposal.text}"

@@ -8,7 +8,7 @@ from agent_workbench.core.events import Event, Recorded, SkillText
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.retrieval import Chunk
@@ -63,14 +63,17 @@ class Journal(Protocol):
 class Model(Protocol):
     """A server that thinks."""
 
-    async def observe(self) -> ModelFacts:
-        """Wait until the server is ready and return what it says of itself; raise `ModelError`."""
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        """Wait until who answers for `purpose` is ready and return what it says of itself; raise `ModelError`."""
 
     def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
-        """Stream an answer, ended by `AnswerEnd`; closing the iterator frees the server. Raises `ModelError`."""
+        """Stream an answer, ended by `AnswerEnd`; closing the iterator frees the server.
 
-    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
-        """Return the true token count of each text, or zeros where the server cannot count."""
+        Raises `ModelError`; one that has `another` set says that the next `observe` finds another endpoint.
+        """
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        """Return the true token count of each text for who answers for `purpose`, zeros where it cannot count."""
 
     async def close(self) -> None:
         """Let go of the server; one that we started ends."""

@@ -23,7 +23,8 @@ class Proposal:
 
     `text` is what was asked for, verbatim: a diff, a command, a commit message, or JSON arguments. `diff` is what
     would be applied or committed, computed by us and shown; only it is carried out. `commands` are what a check runs.
-    `special` lists paths that deserve a second look (CI, settings, deletions, renames).
+    `special` lists paths that deserve a second look (CI, settings, deletions, renames), `repaired` says in a sentence
+    each what was mended in the diff that came.
     """
 
     id: ProposalId
@@ -38,13 +39,15 @@ class Proposal:
     preimages: tuple[Preimage, ...] = ()
     purpose: CheckPurpose | None = None
     edited: bool = False
+    repaired: tuple[str, ...] = ()
 
 
 CHECKS = "checks"
 COMMIT = "commit"
 MERGE = "merge"
 KEEP_CHANGES = "keep_changes"
-OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES})
+COMPACT = "compact"
+OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT})
 """Tools that the workbench itself proposes; they do not count as calls of the model."""
 
 

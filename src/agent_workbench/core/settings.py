@@ -13,6 +13,7 @@ class GateKind(StrEnum):
     COMMAND = "command"
     COMMIT = "commit"
     MERGE = "merge"
+    SUMMARY = "summary"
 
 
 class Approval(StrEnum):
@@ -47,6 +48,7 @@ class Approvals:
     command: Approval = Approval.ASK
     commit: Approval = Approval.ASK
     merge: Approval = Approval.ASK
+    summary: Approval = Approval.ASK
 
     def of(self, kind: GateKind) -> Approval:
         """Return the rule for `kind`."""
@@ -63,6 +65,8 @@ class Approvals:
                 return self.commit
             case GateKind.MERGE:
                 return self.merge
+            case GateKind.SUMMARY:
+                return self.summary
 
 
 @dataclass(frozen=True, slots=True)

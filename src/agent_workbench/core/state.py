@@ -14,9 +14,11 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
-from agent_workbench.core.model import AnswerFigures, ModelFacts
+from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
+from agent_workbench.core.reads import PromptReads
+from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 
@@ -31,6 +33,7 @@ class Phase(StrEnum):
     RETRIEVING = "retrieving"
     STEPPING = "stepping"
     CHECKING = "checking"
+    COMPACTING = "compacting"
     REFLECTING = "reflecting"
     COMMITTING = "committing"
     ROLLING_BACK = "rolling_back"
@@ -44,7 +47,9 @@ class TaskRun:
 
     `tree` is the git tree of everything approved so far, `checked_tree` the one the last checks saw. `history` holds
     every event since the task started; prompts and the transcript are made from it. `working_seconds` counts answers
-    and actions, not the time spent waiting at gates.
+    and actions, not the time spent waiting at gates. `reads` sums up what the server read of the prompts,
+    `last_figures` are those of the prompt before, as far as the next one grows from it. `compacts_for` is the phase to
+    which a compaction goes back.
     """
 
     task: TaskId
@@ -72,7 +77,14 @@ class TaskRun:
     failures: int = 0
     reflexions: int = 0
     tokens: int = 0
+    dollars: float = 0.0
     working_seconds: float = 0.0
+    reads: PromptReads = field(default_factory=PromptReads)
+    last_figures: AnswerFigures | None = None
+    pinned: tuple[Chunk, ...] = ()
+    dropped: tuple[str, ...] = ()
+    compactions: int = 0
+    compacts_for: Phase = Phase.STEPPING
     checkpoint: Checkpoint | None = None
     commit: CommitId | None = None
     merged: MergeOutcome | None = None
@@ -98,7 +110,10 @@ class TaskRun:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """Everything a session's journal amounts to up to `seq` (-1: nothing yet)."""
+    """Everything a session's journal amounts to up to `seq` (-1: nothing yet).
+
+    `models` holds who was met last for each purpose, `ungrammatical` the endpoints that do not keep to a grammar.
+    """
 
     session: SessionId = NO_SESSION
     repo: str = ""
@@ -111,7 +126,8 @@ class SessionState:
     config: SessionConfigured | None = None
     plan: Plan = field(default_factory=Plan)
     plan_path: str = ""
-    model: ModelFacts | None = None
+    models: tuple[tuple[Purpose, ModelFacts], ...] = ()
+    ungrammatical: tuple[str, ...] = ()
     trouble: TroubleMet | None = None
     always: tuple[GateKind, ...] = ()
     scratchpads: tuple[tuple[TaskId, str], ...] = ()
@@ -120,6 +136,16 @@ class SessionState:
     prompt: PromptBuilt | None = None
     figures: AnswerFigures = field(default_factory=AnswerFigures)
     left: str = ""
+
+    @property
+    def model(self) -> ModelFacts | None:
+        """Who answers the executor, or whoever was met first."""
+        return self.model_for(Purpose.EXECUTOR) or next((facts for _, facts in self.models), None)
+
+    def model_for(self, purpose: Purpose) -> ModelFacts | None:
+        """Return who was met last for `purpose`; nobody of its own means who answers the executor."""
+        met = dict(self.models)
+        return met.get(purpose, met.get(Purpose.EXECUTOR))
 
     def scratchpad(self, task: TaskId) -> str:
         """Return the text of a task's scratchpad as it was recorded last."""

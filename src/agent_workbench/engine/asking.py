@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import aclosing
 from dataclasses import replace
+from hashlib import sha256
 
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.events import (
@@ -18,18 +19,19 @@ from agent_workbench.core.events import (
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import (
     AnswerEnd,
-    AnswerFigures,
     ModelFacts,
     ModelRequest,
     PromptProgress,
     Purpose,
     StopCause,
     TextDelta,
+    ThoughtDelta,
 )
+from agent_workbench.core.state import SessionState
+from agent_workbench.engine.budget import dollars_left
 from agent_workbench.engine.desk import Desk
-from agent_workbench.engine.grammar import reflexion_grammar, step_grammar
+from agent_workbench.engine.granting import granted
 from agent_workbench.engine.prompt import build_parts, prompt_sha, to_messages
-from agent_workbench.engine.tools import open_tools
 
 LEAST_ANSWER_TOKENS = 64
 REFLEXION_TOKENS = 400
@@ -48,39 +50,62 @@ async def ask(desk: Desk, purpose: Purpose) -> None:
         await desk.record(TroubleMet("model", str(error), error.advice))
 
 
-async def observe_model(desk: Desk) -> ModelFacts:
-    """Wait for the server and journal what it says of itself, when that is news."""
-    facts = await desk.ports.model.observe()
-    if facts != desk.state.model:
-        await desk.record(ModelObserved(facts))
+async def observe_model(desk: Desk, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    """Wait for who answers for `purpose` and journal what it says of itself, when that is news."""
+    facts = await desk.ports.model.observe(purpose)
+    if facts != desk.state.model_for(purpose):
+        await desk.record(ModelObserved(facts, purpose))
     return facts
 
 
 async def _request(desk: Desk, purpose: Purpose) -> ModelRequest | None:
     desk.board.show_activity("waiting for the model")
-    facts = await observe_model(desk)
+    facts = await observe_model(desk, purpose)
     run = desk.run
     parts = build_parts(desk.state, purpose)
     messages = to_messages(parts)
-    counts = await desk.ports.model.count_tokens([part.text for part in parts])
+    counts = await desk.ports.model.count_tokens([part.text for part in parts], purpose)
     new = tuple(PromptPart(part.label, count) for part, count in zip(parts, counts, strict=True))[run.prompt_parts :]
     step = run.answered_step if purpose is Purpose.REFLEXION else run.answered_step + 1
     tokens = sum(counts)
-    await desk.record(PromptBuilt(step, purpose, len(messages), tokens, prompt_sha(messages), new))
+    held = facts.takes_grammar and facts.endpoint not in desk.state.ungrammatical
+    grammar = await granted(desk, purpose) if held else ""
+    seed = seed_of(desk.state)
+    await desk.record(
+        PromptBuilt(
+            step,
+            purpose,
+            len(messages),
+            tokens,
+            prompt_sha(messages),
+            new,
+            facts.endpoint,
+            seed,
+            sha256(grammar.encode("utf-8", "surrogatepass")).hexdigest() if grammar else "",
+        )
+    )
     room = facts.context_tokens - tokens if facts.context_tokens and facts.counts_tokens else None
     if room is not None and room < LEAST_ANSWER_TOKENS:
         await desk.record(_context_full(desk, tokens, facts.context_tokens))
         return None
     answer_tokens = REFLEXION_TOKENS if purpose is Purpose.REFLEXION else desk.settings.model.answer_tokens
-    grammar = reflexion_grammar() if purpose is Purpose.REFLEXION else step_grammar(open_tools(run.tools).values())
     return ModelRequest(
         messages=messages,
         purpose=purpose,
-        grammar=grammar if facts.takes_grammar else "",
+        grammar=grammar,
         answer_tokens=answer_tokens if room is None else min(answer_tokens, room),
         answer_seconds=desk.settings.model.answer_seconds,
         subject=run.task,
+        seed=seed,
+        prompt_tokens=tokens,
+        dollars_left=dollars_left(run),
     )
+
+
+def seed_of(state: SessionState) -> int:
+    """Return the seed of the next answer: another at each prompt, and the same whenever the journal is the same."""
+    digest = sha256(f"{state.session}:{state.seq + 1}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") & 0x7FFF_FFFF
 
 
 async def _stream(desk: Desk, request: ModelRequest) -> None:
@@ -99,30 +124,41 @@ async def _stream(desk: Desk, request: ModelRequest) -> None:
                             seconds=seconds,
                             prompt_processed=item.processed_tokens,
                             prompt_total=item.total_tokens,
+                            prompt_cached=item.cached_tokens,
+                        )
+                    case ThoughtDelta():
+                        shown = replace(
+                            shown, thought=shown.thought + item.text, tokens=shown.tokens + 1, seconds=seconds
                         )
                     case TextDelta():
                         shown = replace(shown, text=shown.text + item.text, tokens=shown.tokens + 1, seconds=seconds)
                     case AnswerEnd():
-                        await _record_end(desk, step, request.purpose, shown.text, item)
+                        await _record_end(desk, step, request.purpose, shown, item)
                         return
                 desk.board.show_streaming(shown)
         raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
     except ModelUnavailable as error:
-        await _record_break(desk, step, error.partial or shown.text, InterruptCause.DIED, str(error))
+        died = replace(shown, text=error.partial or shown.text)
+        await _record_break(desk, step, died, InterruptCause.DIED, str(error))
         raise
     except asyncio.CancelledError:
-        await _record_break(desk, step, shown.text, InterruptCause.STOPPED, "stopped by the user")
+        await _record_break(desk, step, shown, InterruptCause.STOPPED, "stopped by the user")
         raise
     finally:
         desk.board.show_activity("")
 
 
-async def _record_end(desk: Desk, step: int, purpose: Purpose, text: str, end: AnswerEnd) -> None:
+async def _record_end(desk: Desk, step: int, purpose: Purpose, shown: Streaming, end: AnswerEnd) -> None:
+    text = shown.text
     if end.stop is StopCause.LENGTH:
-        await desk.record(ModelInterrupted(step, text, InterruptCause.LENGTH, "cut at the token limit", end.figures))
+        cut = "cut at the token limit"
+        await desk.record(
+            ModelInterrupted(
+                step, text, InterruptCause.LENGTH, cut, end.figures, end.endpoint, end.model, shown.thought
+            )
+        )
         return
-    endpoint = desk.state.model.endpoint if desk.state.model else ""
-    await desk.record(ModelAnswered(step, text, end.figures, endpoint))
+    await desk.record(ModelAnswered(step, text, end.figures, end.endpoint, end.model, shown.thought))
     if purpose is Purpose.EXECUTOR and desk.run.answer is not None and desk.run.answer.text != _joined(text):
         await desk.record(ActionRejected(step, NEVER_WRITTEN))
 
@@ -132,8 +168,8 @@ def _joined(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-async def _record_break(desk: Desk, step: int, partial: str, cause: InterruptCause, what: str) -> None:
-    await desk.record(ModelInterrupted(step, partial, cause, what, AnswerFigures()))
+async def _record_break(desk: Desk, step: int, shown: Streaming, cause: InterruptCause, what: str) -> None:
+    await desk.record(ModelInterrupted(step, shown.text, cause, what, reasoning=shown.thought))
 
 
 def _context_full(desk: Desk, prompt_tokens: int, context_tokens: int) -> TroubleMet:

@@ -48,7 +48,15 @@ async def carry(desk: Desk, proposal: Proposal) -> None:
     seconds = desk.ports.clock.monotonic_seconds() - started
     observation = outcome.observation + told
     await desk.record(
-        ActionFinished(proposal.id, outcome.result, observation, round(seconds, 3), outcome.output, outcome.cut_bytes)
+        ActionFinished(
+            proposal.id,
+            outcome.result,
+            observation,
+            round(seconds, 3),
+            outcome.output,
+            outcome.cut_bytes,
+            outcome.shown,
+        )
     )
     if refusal is not None and proposal.tool in MUST_WORK:
         await desk.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
@@ -123,3 +131,5 @@ def _activity(proposal: Proposal) -> str:
             return "committing" if proposal.kind is GateKind.COMMIT else "merging"
         case GateKind.READ:
             return proposal.tool.replace("_", " ")
+        case GateKind.SUMMARY:
+            return "making room in the context"

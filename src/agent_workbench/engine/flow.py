@@ -9,6 +9,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.settings import Limits
 from agent_workbench.core.state import Phase, SessionState, TaskRun
+from agent_workbench.engine.budget import spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,8 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
             return ProposeChecks(run.check_purpose)
         case Phase.REFLECTING:
             return _step(run, limits, Purpose.REFLEXION)
+        case Phase.COMPACTING:
+            return _step(run, limits, Purpose.SUMMARY)
         case Phase.COMMITTING:
             return ProposeCommit() if run.changed else Close()
         case Phase.ROLLING_BACK:
@@ -152,20 +155,3 @@ def _step(run: TaskRun, limits: Limits, purpose: Purpose) -> Move:
     if reason := spent(run, limits):
         return RollBack(reason)
     return Ask(purpose)
-
-
-def spent(run: TaskRun, limits: Limits) -> str:
-    """Return which limit the run has reached, empty when none."""
-    budget = run.definition.budget
-    minutes = run.working_seconds / 60
-    if run.tool_calls >= limits.max_tool_calls_per_task:
-        return f"{run.tool_calls} tool calls were made (max_tool_calls_per_task)"
-    if run.failures >= limits.consecutive_failure_threshold:
-        return f"{run.failures} steps failed in a row (consecutive_failure_threshold)"
-    if run.phase is Phase.REFLECTING and run.reflexions >= limits.max_reflexion_retries:
-        return f"{run.reflexions} reflexions did not help (max_reflexion_retries)"
-    if budget.tokens is not None and run.tokens >= budget.tokens:
-        return f"{run.tokens} tokens were used of the {budget.tokens} in the task's budget"
-    if budget.minutes is not None and minutes >= budget.minutes:
-        return f"{minutes:.1f} minutes of work were used of the {budget.minutes:g} in the task's budget"
-    return ""

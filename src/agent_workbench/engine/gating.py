@@ -141,6 +141,7 @@ def _proposal(
         preimages=draft.preimages,
         purpose=draft.purpose,
         edited=edited,
+        repaired=draft.repaired,
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint, StreamedReply
@@ -12,7 +13,7 @@ from agent_workbench.adapters.llama_cpp.patience import OnStatus, Patience
 from agent_workbench.adapters.llama_cpp.token_counts import TokenCounts
 from agent_workbench.adapters.llama_cpp.wire import AnswerReader
 from agent_workbench.core.errors import ModelUnavailable
-from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest
+from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
 
 _ROUTE = "/v1/chat/completions"
 READY_SECONDS = 600.0
@@ -45,7 +46,7 @@ class LlamaCppModel:
         self._counts = TokenCounts(self._endpoint)
         self._known: Introduction | None = None
 
-    async def observe(self) -> ModelFacts:
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
         deadline = asyncio.get_running_loop().time() + self._ready_seconds
         self._known = await introduce(self._endpoint, self._model_name, self._on_status, deadline)
         return self._known.facts
@@ -66,12 +67,12 @@ class LlamaCppModel:
                 if reply.status == HTTPStatus.OK:
                     async with contextlib.aclosing(self._read(reply, request)) as items:
                         async for item in items:
-                            yield item
+                            yield self._signed(item)
                     return
                 fault = self._endpoint.fault(await reply.rest())
             await patience.pause(fault, reply.retry_after_seconds)
 
-    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         if self._known is None:
             await self.observe()
         if self._known is None or not self._known.facts.counts_tokens:
@@ -80,6 +81,11 @@ class LlamaCppModel:
 
     async def close(self) -> None:
         await self._endpoint.close()
+
+    def _signed(self, item: AnswerItem) -> AnswerItem:
+        if not isinstance(item, AnswerEnd) or self._known is None:
+            return item
+        return replace(item, endpoint=self._known.facts.endpoint, model=self._known.facts.model)
 
     async def _read(self, reply: StreamedReply, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         reader = AnswerReader(
@@ -118,6 +124,7 @@ class LlamaCppModel:
             "messages": [{"role": message.role.value, "content": message.text} for message in request.messages],
             "max_tokens": self._most_tokens(request),
             "stream": True,
+            "seed": request.seed,
             "stream_options": {"include_usage": True},
         }
         known = self._known

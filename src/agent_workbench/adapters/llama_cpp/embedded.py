@@ -14,7 +14,7 @@ from agent_workbench.adapters.llama_cpp.server_command import ServerCommand, ser
 from agent_workbench.adapters.llama_cpp.server_end import server_ended
 from agent_workbench.adapters.llama_cpp.server_log import ServerLog
 from agent_workbench.core.errors import ModelUnavailable, ShellError
-from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest
+from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.host.processes import MindedProcess, spawn
 
 # How builds of llama.cpp, old and new, say where they listen.
@@ -154,7 +154,7 @@ class EmbeddedModel:
         self._client: LlamaCppModel | None = None
         self._starting = asyncio.Lock()
 
-    async def observe(self) -> ModelFacts:
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
         client = await self._started()
         try:
             facts = await client.observe()
@@ -168,14 +168,14 @@ class EmbeddedModel:
         try:
             async with contextlib.aclosing(client.answer(request)) as items:
                 async for item in items:
-                    yield item
+                    yield dataclasses.replace(item, endpoint=ENDPOINT) if isinstance(item, AnswerEnd) else item
         except ModelUnavailable as lost:
             raise await self._explained(lost) from lost
 
-    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         client = await self._started()
         try:
-            return await client.count_tokens(texts)
+            return await client.count_tokens(texts, purpose)
         except ModelUnavailable as lost:
             raise await self._explained(lost) from lost
 

@@ -7,7 +7,7 @@ from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
 from agent_workbench.core.errors import ModelUnavailable
-from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import ModelSettings
 
@@ -52,14 +52,14 @@ def embedded_server(
 class UnconfiguredModel:
     """Stands where no model was named, and says so when it is asked."""
 
-    async def observe(self) -> ModelFacts:
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
         raise _nothing_configured()
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         for item in _no_answer(request):
             yield item
 
-    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         return (0,) * len(texts)
 
     async def close(self) -> None:

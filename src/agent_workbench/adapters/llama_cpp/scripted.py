@@ -29,8 +29,8 @@ class ScriptedModel:
         self._scripts = scripts
         self._pause_seconds = 1 / tokens_per_second if tokens_per_second > 0 else 0.0
 
-    async def observe(self) -> ModelFacts:
-        return dataclasses.replace(await self._inner.observe(), scripted=True)
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        return dataclasses.replace(await self._inner.observe(purpose), scripted=True)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         text = self._text(request)
@@ -45,8 +45,8 @@ class ScriptedModel:
                 if self._pause_seconds and isinstance(item, TextDelta):
                     await asyncio.sleep(self._pause_seconds)
 
-    async def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
-        return await self._inner.count_tokens(texts)
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        return await self._inner.count_tokens(texts, purpose)
 
     async def close(self) -> None:
         await self._inner.close()

@@ -5,6 +5,8 @@ from typing import assert_never
 
 from agent_workbench.core.events import (
     ApprovalChanged,
+    EndpointPassed,
+    GrammarIgnored,
     ModelObserved,
     RetryAsked,
     SessionConfigured,
@@ -36,12 +38,17 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case SessionLeft():
             return replace(state, left=event.reason)
         case ModelObserved():
-            return replace(state, model=event.facts)
+            others = tuple(pair for pair in state.models if pair[0] is not event.purpose)
+            return replace(state, models=(*others, (event.purpose, event.facts)))
+        case EndpointPassed():
+            return state
+        case GrammarIgnored():
+            return replace(state, ungrammatical=tuple(dict.fromkeys((*state.ungrammatical, event.endpoint))))
         case TroubleMet():
             return replace(state, trouble=event)
         case RetryAsked():
             return replace(state, trouble=None)
         case ApprovalChanged():
-            others = tuple(kind for kind in state.always if kind is not event.kind)
-            return replace(state, always=(*others, event.kind) if event.always else others)
+            kinds = tuple(kind for kind in state.always if kind is not event.kind)
+            return replace(state, always=(*kinds, event.kind) if event.always else kinds)
     assert_never(event)

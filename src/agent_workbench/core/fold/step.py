@@ -5,7 +5,11 @@ from typing import assert_never
 
 from agent_workbench.core.events import (
     ActionRejected,
+    ChunkDropped,
+    ChunkPinned,
     CodeRetrieved,
+    ContextCompacted,
+    ContextFilled,
     InterruptCause,
     ModelAnswered,
     ModelInterrupted,
@@ -13,8 +17,10 @@ from agent_workbench.core.events import (
     ReflexionNoted,
     StepEvent,
     TaskStarted,
+    UserSaid,
 )
 from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.reads import reads_of
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 
 
@@ -57,7 +63,28 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
                 state,
                 run=replace(run, answer=None, phase=Phase.STEPPING, reflexions=run.reflexions + 1),
             )
+        case UserSaid():
+            return state
+        case ChunkPinned():
+            others = tuple(chunk for chunk in run.pinned if chunk.place != event.chunk.place)
+            kept = (*others, event.chunk) if event.pinned else others
+            dropped = tuple(place for place in run.dropped if place != event.chunk.place)
+            return replace(state, run=replace(run, pinned=kept, dropped=dropped))
+        case ChunkDropped():
+            kept = tuple(chunk for chunk in run.pinned if chunk.place != event.place)
+            dropped = (*(place for place in run.dropped if place != event.place), event.place)
+            return replace(state, run=replace(run, pinned=kept, dropped=dropped))
+        case ContextFilled():
+            phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
+            return replace(state, run=replace(run, phase=Phase.COMPACTING, compacts_for=phase))
+        case ContextCompacted():
+            return replace(state, run=_compacted(run))
     assert_never(event)
+
+
+def _compacted(run: TaskRun) -> TaskRun:
+    phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
+    return replace(run, phase=phase, compactions=run.compactions + 1, prompt_parts=0, last_figures=None, answer=None)
 
 
 def _started(state: SessionState, event: TaskStarted) -> SessionState:
@@ -80,5 +107,8 @@ def _costed(run: TaskRun, figures: AnswerFigures) -> TaskRun:
     return replace(
         run,
         tokens=run.tokens + figures.prompt_tokens + figures.answer_tokens,
+        dollars=run.dollars + figures.dollars,
         working_seconds=run.working_seconds + figures.prompt_seconds + figures.answer_seconds,
+        reads=run.reads.plus(reads_of(figures, run.last_figures)),
+        last_figures=figures if figures.prompt_tokens else run.last_figures,
     )

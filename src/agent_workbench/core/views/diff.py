@@ -72,7 +72,7 @@ def _waiting(proposal: Proposal) -> DiffView:
             return DiffView("Merge · waits", key, _merge_notes(proposal), proposal.diff, key)
         case GateKind.CHECK:
             return DiffView("Checks · wait", key, _check_notes(proposal), proposal.diff, key)
-        case GateKind.COMMAND | GateKind.READ:
+        case GateKind.COMMAND | GateKind.READ | GateKind.SUMMARY:
             return _asked(proposal, key)
     assert_never(proposal.kind)
 

@@ -114,7 +114,7 @@ def _described(proposal: Proposal) -> tuple[str, str, str]:
         case GateKind.MERGE:
             more = "something is in the way" if proposal.special else ""
             return "merge", inert_line(proposal.text.strip().split("\n")[0]), more
-        case GateKind.READ:
+        case GateKind.READ | GateKind.SUMMARY:
             return proposal.tool.replace("_", " "), inert_line(proposal.text), ""
 
 

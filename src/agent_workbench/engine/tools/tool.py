@@ -8,6 +8,7 @@ from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.errors import ConfigError, PatchError, RepoError, ShellError, UsageError, WorkspaceError
 from agent_workbench.core.events import ActionResult, Event
 from agent_workbench.core.proposals import Preimage, Proposal
+from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Argument, Arguments
 
@@ -26,17 +27,22 @@ class Draft:
     special: tuple[str, ...] = ()
     preimages: tuple[Preimage, ...] = ()
     purpose: CheckPurpose | None = None
+    repaired: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call came to. `effects` are recorded, in order, before the action is recorded as finished."""
+    """What a call came to. `effects` are recorded, in order, before the action is recorded as finished.
+
+    `shown` are the lines of files that the observation shows, exactly as it shows them.
+    """
 
     observation: str
     result: ActionResult = ActionResult.OK
     effects: Sequence[Event] = ()
     output: str = ""
     cut_bytes: int = 0
+    shown: tuple[Chunk, ...] = ()
 
 
 class Tool(Protocol):

@@ -1,0 +1,42 @@
+"""Calls about the model, and whether everything works."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_workbench.bootstrap import Say
+from agent_workbench.calls.sites import say_nothing, site_or_folder
+from agent_workbench.core.place import Place
+
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
+    from agent_workbench.core.findings import Finding
+    from agent_workbench.core.ports import Model
+
+
+async def configured_model(place: Place, say: Say) -> "Model":
+    """Return the model that the settings ask for; it says what it waits for; close it when done."""
+    site, settings = await site_or_folder(place)
+    return await asyncio.to_thread(site.model, settings, say)
+
+
+async def embedded_server(place: Place, say: Say) -> "EmbeddedServer":
+    """Return a server of ours for the model file, not yet started."""
+    from agent_workbench.adapters.llama_cpp.factory import embedded_server as server_for
+
+    site, settings = await site_or_folder(place)
+    return server_for(settings.model, place.environ, site.model_log, say)
+
+
+async def examine_place(place: Place) -> "tuple[Finding, ...]":
+    """Return what works at `place` and what does not."""
+    from agent_workbench.engine.doctor import examine, examine_settings
+
+    site, settings = await site_or_folder(place)
+    untrusted = await (await site.trust()).question()
+    ports = await asyncio.to_thread(site.ports, settings, say_nothing)
+    try:
+        about_settings = examine_settings(site.load().origins, untrusted)
+        return (*about_settings, *await examine(ports, settings, str(site.model_log)))
+    finally:
+        await ports.retriever.close()
+        await ports.model.close()

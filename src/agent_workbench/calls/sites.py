@@ -1,0 +1,119 @@
+"""Where the calls begin: the repository around a place, and what of its settings counts."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench import __version__
+from agent_workbench.bootstrap import Say, Site
+from agent_workbench.core.errors import RepoError, ShellError
+from agent_workbench.core.place import Place
+
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.core.events import Recorded
+    from agent_workbench.core.settings import Settings
+    from agent_workbench.core.state import SessionState
+    from agent_workbench.engine.board import Board
+    from agent_workbench.engine.desk import Desk
+    from agent_workbench.engine.recorder import OnRecorded, Recorder
+    from agent_workbench.engine.session import LiveSession
+
+UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
+
+
+async def find_site(place: Place) -> "TerminalSite":
+    """Return the repository around `place`; raise `RepoError` where there is none to work in."""
+    found = await asyncio.to_thread(_repository, place)
+    facts = await found.inspect()
+    return TerminalSite(place, found, Path(facts.root))
+
+
+def _repository(place: Place) -> "Repository":
+    from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.host.paths import state_dir
+
+    return Repository(place.folder, state_dir() / "worktrees")
+
+
+class TerminalSite(Site):
+    """A site whose door leads to a live session. Satisfies `engine.threshold.Doors`."""
+
+    async def open(self, board: "Board", *, trusted: bool) -> "LiveSession":
+        """Open the journal and return the session, which lives when its `run()` is awaited."""
+        from agent_workbench.engine.session import LiveSession
+
+        desk, recorder = await open_desk(self, board, trusted=trusted, on_recorded=_unheard)
+        board.show_ui(desk.settings.ui)
+        return LiveSession(desk, recorder)
+
+
+def _unheard(recorded: "Recorded", _: object) -> None:
+    """Take no notice: the board shows the state."""
+
+
+async def open_desk(
+    site: Site,
+    board: "Board",
+    *,
+    trusted: bool,
+    on_recorded: "OnRecorded",
+    headless: bool = False,
+    say: Say | None = None,
+) -> "tuple[Desk, Recorder]":
+    """Take up or begin a session at `site`; raise `LockedError`, `JournalError`, `ConfigError`, `StorageError`."""
+    from agent_workbench.core.events import SessionConfigured, SessionStarted
+    from agent_workbench.core.fold import fold_all
+    from agent_workbench.engine.beginning import begin
+    from agent_workbench.engine.desk import Desk
+    from agent_workbench.engine.recorder import Recorder
+
+    settings = await asyncio.to_thread(lambda: site.settings(trusted=trusted))
+    ports = await asyncio.to_thread(site.ports, settings, say or board.show_activity)
+    sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
+    if headless and not sandbox.holds and not site.place.unconfined:
+        raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
+    opening = await asyncio.to_thread(site.open_journal, settings)
+    state = fold_all(opening.events)
+    board.show_state(state)
+
+    def heard(recorded: "Recorded", after: "SessionState") -> None:
+        board.show_state(after)
+        on_recorded(recorded, after)
+
+    recorder = Recorder(opening.writer, ports.clock, state, heard)
+    header = SessionStarted(opening.session, facts.root, facts.head, __version__)
+    config = SessionConfigured(
+        approvals=settings.approvals,
+        limits=settings.limits,
+        tools=settings.tools_allowed,
+        test_command=settings.test_command,
+        lint_command=settings.lint_command,
+        answer_tokens=settings.model.answer_tokens,
+        answer_seconds=settings.model.answer_seconds,
+        sandbox=sandbox,
+        headless=headless,
+    )
+    await begin(recorder, header, config, opening.torn_bytes)
+    return Desk(ports, settings, recorder, board), recorder
+
+
+async def trusted_site(place: Place) -> "tuple[Site, Settings]":
+    """Return the site and the settings that count there."""
+    site = await find_site(place)
+    trust = await site.trust()
+    trusted = await asyncio.to_thread(trust.is_trusted)
+    return site, await asyncio.to_thread(lambda: site.settings(trusted=trusted))
+
+
+async def site_or_folder(place: Place) -> "tuple[Site, Settings]":
+    """Return what `trusted_site` does; where there is no repository the folder, of which nothing is obeyed."""
+    try:
+        return await trusted_site(place)
+    except RepoError:
+        site = Site(place, await asyncio.to_thread(_repository, place), place.folder)
+        return site, await asyncio.to_thread(lambda: site.settings(trusted=False))
+
+
+def say_nothing(_: str) -> None:
+    """Nobody listens."""

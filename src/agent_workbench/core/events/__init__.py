@@ -1,0 +1,168 @@
+"""Every event of a session: what happened, in the past tense, as pure values. The journal holds nothing else.
+
+A body's field may be added with a default; anything else is a new schema version with a migration.
+"""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.events.gate import (
+    AbortAsked,
+    ActionDecided,
+    ActionProposed,
+    ProposalReplaced,
+)
+from agent_workbench.core.events.plan import (
+    Author,
+    PlanRead,
+    ScratchpadChanged,
+    TaskStatusChanged,
+)
+from agent_workbench.core.events.session import (
+    ApprovalChanged,
+    EndpointPassed,
+    GrammarIgnored,
+    ModelObserved,
+    RetryAsked,
+    SessionConfigured,
+    SessionLeft,
+    SessionResumed,
+    SessionStarted,
+    TroubleMet,
+)
+from agent_workbench.core.events.step import (
+    ActionRejected,
+    ChunkDropped,
+    ChunkPinned,
+    CodeRetrieved,
+    ContextCompacted,
+    ContextFilled,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    PromptPart,
+    ReflexionNoted,
+    SkillText,
+    TaskStarted,
+    UserSaid,
+)
+from agent_workbench.core.events.work import (
+    ActionFinished,
+    ActionResult,
+    ActionStarted,
+    CheckpointTaken,
+    PatchApplied,
+    TaskCommitted,
+    TaskFinished,
+    TaskMerged,
+    TaskRolledBack,
+    TestsFinished,
+)
+
+SCHEMA_VERSION = 1
+
+SessionEvent = (
+    SessionStarted
+    | SessionConfigured
+    | SessionResumed
+    | SessionLeft
+    | ModelObserved
+    | EndpointPassed
+    | GrammarIgnored
+    | TroubleMet
+    | RetryAsked
+    | ApprovalChanged
+)
+PlanEvent = PlanRead | TaskStatusChanged | ScratchpadChanged
+StepEvent = (
+    TaskStarted
+    | CodeRetrieved
+    | PromptBuilt
+    | ModelAnswered
+    | ModelInterrupted
+    | ActionRejected
+    | ReflexionNoted
+    | UserSaid
+    | ChunkPinned
+    | ChunkDropped
+    | ContextFilled
+    | ContextCompacted
+)
+GateEvent = ActionProposed | ProposalReplaced | ActionDecided | AbortAsked
+WorkEvent = (
+    ActionStarted
+    | ActionFinished
+    | PatchApplied
+    | CheckpointTaken
+    | TestsFinished
+    | TaskCommitted
+    | TaskMerged
+    | TaskRolledBack
+    | TaskFinished
+)
+Event = SessionEvent | PlanEvent | StepEvent | GateEvent | WorkEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event as it stands in the journal: position, UTC time in ISO 8601 with microseconds, hash of its line."""
+
+    seq: int
+    time: str
+    event: Event
+    hash: str = ""
+
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "AbortAsked",
+    "ActionDecided",
+    "ActionFinished",
+    "ActionProposed",
+    "ActionRejected",
+    "ActionResult",
+    "ActionStarted",
+    "ApprovalChanged",
+    "Author",
+    "CheckpointTaken",
+    "ChunkDropped",
+    "ChunkPinned",
+    "CodeRetrieved",
+    "ContextCompacted",
+    "ContextFilled",
+    "EndpointPassed",
+    "Event",
+    "GateEvent",
+    "GrammarIgnored",
+    "InterruptCause",
+    "ModelAnswered",
+    "ModelInterrupted",
+    "ModelObserved",
+    "PatchApplied",
+    "PlanEvent",
+    "PlanRead",
+    "PromptBuilt",
+    "PromptPart",
+    "ProposalReplaced",
+    "Recorded",
+    "ReflexionNoted",
+    "RetryAsked",
+    "ScratchpadChanged",
+    "SessionConfigured",
+    "SessionEvent",
+    "SessionLeft",
+    "SessionResumed",
+    "SessionStarted",
+    "SkillText",
+    "StepEvent",
+    "TaskCommitted",
+    "TaskFinished",
+    "TaskMerged",
+    "TaskRolledBack",
+    "TaskStarted",
+    "TaskStatusChanged",
+    "TestsFinished",
+    "TroubleMet",
+    "UserSaid",
+    "WorkEvent",
+]

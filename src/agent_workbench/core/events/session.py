@@ -1,0 +1,97 @@
+"""The session's own events: beginning, configuration, who answers, trouble, leaving."""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.ids import CommitId, SessionId
+from agent_workbench.core.model import ModelFacts, Purpose
+from agent_workbench.core.settings import Approvals, GateKind, Limits
+from agent_workbench.core.workspace import SandboxFacts
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStarted:
+    """Line 0 of every journal."""
+
+    session: SessionId
+    repo: str
+    base: CommitId
+    product_version: str
+    parent: SessionId | None = None
+    parent_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfigured:
+    """What this session was set to do; recorded at its start and at each resumption."""
+
+    approvals: Approvals
+    limits: Limits
+    tools: tuple[str, ...]
+    test_command: str
+    lint_command: str
+    answer_tokens: int
+    answer_seconds: float
+    sandbox: SandboxFacts
+    headless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResumed:
+    """The journal was opened again; `torn_bytes` of an unfinished last line were set aside."""
+
+    torn_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLeft:
+    """The user left, or the process was asked to end; the work can be taken up again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelObserved:
+    """The server that answers for `purpose` introduced itself."""
+
+    facts: ModelFacts
+    purpose: Purpose = Purpose.EXECUTOR
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointPassed:
+    """An endpoint of a role could not answer, and why; the next one of its chain is asked."""
+
+    purpose: Purpose
+    endpoint: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarIgnored:
+    """An answer did not fit the grammar it was asked under: `endpoint` is treated as one without from now on."""
+
+    endpoint: str
+    step: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class TroubleMet:
+    """Something outside stopped the work; it waits for `RetryAsked`, a resumption, or an abort."""
+
+    source: str
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAsked:
+    """The user wants what failed to be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalChanged:
+    """The user opened or closed a kind of gate for the rest of the session."""
+
+    kind: GateKind
+    always: bool

@@ -1,0 +1,170 @@
+"""The steps' events: what the model was shown, what it was told besides, and what it said."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agent_workbench.core.events.plan import Author
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.model import AnswerFigures, Purpose
+from agent_workbench.core.plan import Task
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.workspace import WorkspaceFacts
+
+
+@dataclass(frozen=True, slots=True)
+class SkillText:
+    """A skill that goes into the prompt."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStarted:
+    """A task got its workspace. `definition` and `tools` are what this run goes by, whatever becomes of the plan.
+
+    `checks` are its acceptance commands, the repo's test command and lint, in order. The first `required` must pass;
+    the others must not get worse than they were before the change.
+    """
+
+    task: TaskId
+    definition: Task
+    workspace: WorkspaceFacts
+    checks: tuple[str, ...]
+    tools: tuple[str, ...] = ()
+    required: int = 0
+    skills: tuple[SkillText, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRetrieved:
+    """What the search brought for the task's first prompt."""
+
+    query: str
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPart:
+    """One part of a prompt: what it is, and its tokens (0 where the server cannot count)."""
+
+    label: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBuilt:
+    """A prompt was made: parts that are new since the last one, tokens of all, SHA-256 of its messages.
+
+    `endpoint` is who is asked, `seed` what its sampling starts from, `grammar_sha` SHA-256 of the grammar that the
+    answer is held to (empty: none).
+    """
+
+    step: int
+    purpose: Purpose
+    messages: int
+    tokens: int
+    sha: str
+    parts: tuple[PromptPart, ...] = ()
+    endpoint: str = ""
+    seed: int = 0
+    grammar_sha: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswered:
+    """The whole answer, who gave it, and what it cost. `reasoning` is kept and never sent back."""
+
+    step: int
+    text: str
+    figures: AnswerFigures
+    endpoint: str
+    model: str = ""
+    reasoning: str = ""
+
+
+class InterruptCause(StrEnum):
+    """Why an answer has no end."""
+
+    LENGTH = "length"
+    STOPPED = "stopped"
+    DIED = "died"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInterrupted:
+    """An answer without its end; never executed."""
+
+    step: int
+    partial: str
+    cause: InterruptCause
+    what: str = ""
+    figures: AnswerFigures = field(default_factory=AnswerFigures)
+    endpoint: str = ""
+    model: str = ""
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRejected:
+    """An answer that holds no valid action: exactly what was wrong with it."""
+
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReflexionNoted:
+    """The model's own account of why a step failed."""
+
+    step: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserSaid:
+    """A word from the user to the model; it stands in the next prompt."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPinned:
+    """The user wants this piece of code kept before the model, or (not `pinned`) no longer so."""
+
+    chunk: Chunk
+    pinned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkDropped:
+    """The user says that the piece of code at `place` does not matter; the next compaction leaves it out."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFilled:
+    """A prompt and its answer do not fit into the context any more: older steps have to become a summary."""
+
+    step: int
+    purpose: Purpose
+    prompt_tokens: int
+    context_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCompacted:
+    """What the task's events up to `through_seq` were is told by `summary` from now on.
+
+    Verbatim beside it stay rules, task, skills, the `pinned` code, the change so far (`diff`) and the `failing` output.
+    `by` is who wrote the summary: the model, the user, or the workbench where the model could not.
+    """
+
+    step: int
+    summary: str
+    by: Author
+    through_seq: int
+    pinned: tuple[Chunk, ...] = ()
+    diff: str = ""
+    failing: str = ""

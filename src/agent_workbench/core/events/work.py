@@ -1,0 +1,112 @@
+"""The work's events: effects of approved actions, checks, checkpoints, commits, and the end of a task."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.ids import CommitId, ProposalId, TaskId
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.workspace import Checkpoint, MergeOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class ActionStarted:
+    """An approved action is about to have its effect."""
+
+    proposal_id: ProposalId
+
+
+class ActionResult(StrEnum):
+    """How an action ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFinished:
+    """What came of an action; `observation` is what the model is told, bounded; `output` the rest that is kept.
+
+    `shown` are the lines of files that the observation shows.
+    """
+
+    proposal_id: ProposalId
+    result: ActionResult
+    observation: str
+    seconds: float = 0.0
+    output: str = ""
+    cut_bytes: int = 0
+    shown: tuple[Chunk, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PatchApplied:
+    """Approved changes stand in the workspace; `tree` is the tree of all that was approved so far.
+
+    `shown` are the changed files' lines around the change as they now are, for the prompt.
+    """
+
+    proposal_id: ProposalId
+    paths: tuple[str, ...]
+    patch_sha: str
+    tree: str
+    shown: tuple[Chunk, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTaken:
+    """The workspace's exact content is kept."""
+
+    step: int
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class TestsFinished:
+    """Acceptance commands and lint ran (all, in order)."""
+
+    __test__: ClassVar[bool] = False  # the name would make pytest collect it
+
+    purpose: CheckPurpose
+    results: tuple[CheckResult, ...]
+    restored_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCommitted:
+    """The approved changes are a commit on the task's branch."""
+
+    task: TaskId
+    commit: CommitId
+    branch: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMerged:
+    """The task's commit is on the user's branch."""
+
+    task: TaskId
+    outcome: MergeOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRolledBack:
+    """The workspace is back at its base; the attempts stay under `refs/agent/`."""
+
+    task: TaskId
+    to: CommitId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFinished:
+    """The task is over in this session."""
+
+    task: TaskId
+    status: TaskStatus
+    reason: str

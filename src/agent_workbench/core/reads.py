@@ -1,0 +1,37 @@
+"""How much of its prompts a server read: what was new, and what it had read before and read again."""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.model import AnswerFigures
+
+
+@dataclass(frozen=True, slots=True)
+class PromptReads:
+    """Tokens of some prompts: all, those that were new in them, and those that were read again.
+
+    Read again is what a prompt has in common with the prompt and the answer before it and what the server did not find
+    in its cache.
+    """
+
+    prompt_tokens: int = 0
+    new_tokens: int = 0
+    again_tokens: int = 0
+
+    def plus(self, other: "PromptReads") -> "PromptReads":
+        """Return the sums."""
+        return PromptReads(
+            self.prompt_tokens + other.prompt_tokens,
+            self.new_tokens + other.new_tokens,
+            self.again_tokens + other.again_tokens,
+        )
+
+
+def reads_of(figures: AnswerFigures, before: AnswerFigures | None) -> PromptReads:
+    """Return what was read for an answer; `before` are the figures of the prompt it grew from (None: it is a new one).
+
+    What was read for a wholly new prompt counts as new.
+    """
+    read = max(0, figures.prompt_tokens - figures.cached_tokens)
+    common = 0 if before is None else min(before.prompt_tokens + before.answer_tokens, figures.prompt_tokens)
+    again = min(read, max(0, common - figures.cached_tokens))
+    return PromptReads(figures.prompt_tokens, read - again, again)

@@ -1,0 +1,17 @@
+"""Which grammar an answer is held to: the tools that are open now, with what their arguments may be."""
+
+from agent_workbench.core.model import Purpose
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.grammar import reflexion_grammar, step_grammar
+from agent_workbench.engine.tools import open_tools
+
+
+async def granted(desk: Desk, purpose: Purpose) -> str:
+    """Return the grammar (GBNF) for the next answer, made for what the prompt shows and the files as they are."""
+    match purpose:
+        case Purpose.EXECUTOR:
+            return step_grammar(open_tools(desk.run.tools).values())
+        case Purpose.REFLEXION:
+            return reflexion_grammar()
+        case Purpose.SUMMARY | Purpose.PLANNER:
+            return ""
