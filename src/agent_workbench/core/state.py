@@ -112,7 +112,8 @@ class TaskRun:
 class SessionState:
     """Everything a session's journal amounts to up to `seq` (-1: nothing yet).
 
-    `models` holds who was met last for each purpose, `ungrammatical` the endpoints that do not keep to a grammar.
+    `opening` holds the events before the first task; those after it stand in a run's history. `models` holds who was met
+    last for each purpose, `ungrammatical` the endpoints that do not keep to a grammar.
     """
 
     session: SessionId = NO_SESSION
@@ -124,6 +125,7 @@ class SessionState:
     time: str = ""
     hash: str = ""
     config: SessionConfigured | None = None
+    opening: tuple[Recorded, ...] = ()
     plan: Plan = field(default_factory=Plan)
     plan_path: str = ""
     models: tuple[tuple[Purpose, ModelFacts], ...] = ()

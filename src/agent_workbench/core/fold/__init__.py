@@ -29,7 +29,9 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
         work: WorkEvent = event
         after = fold_work(before, work)
     run = after.run
-    return after if run is None else replace(after, run=replace(run, history=(*run.history, recorded)))
+    if run is None:
+        return replace(after, opening=(*after.opening, recorded))
+    return replace(after, run=replace(run, history=(*run.history, recorded)))
 
 
 def fold_all(events: Iterable[Recorded], state: SessionState | None = None) -> SessionState:

@@ -39,8 +39,8 @@ def view_replay(update: SessionUpdate) -> ReplayView | None:
 
 
 def _event(state: SessionState) -> str:
-    """Return the name of the newest event in words; before the first task the state does not keep it."""
-    history = state.run.history if state.run is not None else ()
-    if not history or history[-1].seq != state.seq:
-        return "the session is made ready" if state.seq >= 0 else "nothing yet"
+    """Return the name of the newest event in words."""
+    history = state.run.history if state.run is not None else state.opening
+    if not history:
+        return "nothing yet"
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(history[-1].event).__name__).lower()
