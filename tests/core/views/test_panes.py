@@ -117,3 +117,13 @@ def test_a_replay_says_where_it_is() -> None:
     view = view_replay(replace(update, live=Live(replay=ReplayPosition(update.state.seq, update.state.seq))))
     assert view is not None
     assert (view.position, view.count, view.event, view.share) == (view.count, view.count, "action proposed", 1.0)
+
+
+def test_what_was_repaired_stands_above_the_diff_and_in_the_bar() -> None:
+    mended = ("hunk 1: the header said line 3, its lines stand at 14", "the final newline was missing")
+    proposal = runs.proposed(GateKind.DIFF, "write_diff", "P-9", runs.RIGHT, diff=runs.RIGHT, repaired=mended)
+    update = update_after(*runs.opening(), *runs.started(), ActionProposed(proposal))
+    notes = "\n".join(block.text for block in view_diff(update).notes)
+    assert all(sentence in notes for sentence in mended)
+    assert "2 repairs" in view_gate(update).more
+    assert "repair" not in view_gate(update_after(*runs.up_to_first_diff())).more

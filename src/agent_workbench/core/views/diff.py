@@ -64,10 +64,10 @@ def _waiting(proposal: Proposal) -> DiffView:
         case GateKind.DIFF:
             about = "Changed by the command" if proposal.tool == KEEP_CHANGES else "Diff"
             edited = " · edited" if proposal.edited else ""
-            return DiffView(f"{about}{edited} · waits", key, _special(proposal), proposal.diff, key)
+            return DiffView(f"{about}{edited} · waits", key, _remarks(proposal), proposal.diff, key)
         case GateKind.COMMIT:
             message = Block(inert(proposal.text.strip()), Tone.STRONG)
-            return DiffView("Commit · waits", key, (message, *_special(proposal)), proposal.diff, key)
+            return DiffView("Commit · waits", key, (message, *_remarks(proposal)), proposal.diff, key)
         case GateKind.MERGE:
             return DiffView("Merge · waits", key, _merge_notes(proposal), proposal.diff, key)
         case GateKind.CHECK:
@@ -80,14 +80,24 @@ def _waiting(proposal: Proposal) -> DiffView:
 def _asked(proposal: Proposal, key: str) -> DiffView:
     what = "Command" if proposal.kind is GateKind.COMMAND else proposal.tool.replace("_", " ").capitalize()
     asked = Block(inert(proposal.text.strip()), Tone.STRONG)
-    return DiffView(f"{what} · waits", key, (asked, *_special(proposal)), proposal.diff, key)
+    return DiffView(f"{what} · waits", key, (asked, *_remarks(proposal)), proposal.diff, key)
 
 
-def _special(proposal: Proposal) -> tuple[Block, ...]:
-    if not proposal.special:
-        return ()
+def _remarks(proposal: Proposal) -> tuple[Block, ...]:
+    """Return what has to be known before the diff is read: unusual paths, and what was mended in what came."""
     paths = ", ".join(inert_line(path, 200) for path in proposal.special)
-    return (Block(f"Look twice: {paths}", Tone.WARN, "!", Tone.WARN),)
+    mended = "\n".join(inert_line(each, 400) for each in proposal.repaired)
+    return (
+        *((Block(f"Look twice: {paths}", Tone.WARN, "!", Tone.WARN),) if paths else ()),
+        *((Block(f"{repairs(proposal)}; what is shown is what counts", Tone.WARN, "~", Tone.WARN),) if mended else ()),
+        *((Block(mended),) if mended else ()),
+    )
+
+
+def repairs(proposal: Proposal) -> str:
+    """Return how much was mended in a diff, empty when it came as it is."""
+    many = len(proposal.repaired)
+    return f"{many} repair{'' if many == 1 else 's'}" if many else ""
 
 
 def _merge_notes(proposal: Proposal) -> tuple[Block, ...]:

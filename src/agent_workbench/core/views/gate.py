@@ -11,7 +11,7 @@ from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, shown_sha
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.check_blocks import PURPOSES
-from agent_workbench.core.views.diff import proposal_key
+from agent_workbench.core.views.diff import proposal_key, repairs
 from agent_workbench.core.views.diff_lines import diff_stat
 
 
@@ -103,7 +103,7 @@ def _described(proposal: Proposal) -> tuple[str, str, str]:
     match proposal.kind:
         case GateKind.DIFF:
             word = "keep what the command changed" if proposal.tool == KEEP_CHANGES else "diff"
-            return word, paths, str(diff_stat(proposal.diff))
+            return word, paths, " · ".join(filter(None, (str(diff_stat(proposal.diff)), repairs(proposal))))
         case GateKind.CHECK:
             about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
             return "checks", inert_line("; ".join(proposal.commands) or proposal.text), about
