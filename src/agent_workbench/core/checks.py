@@ -35,6 +35,13 @@ def all_passed(results: tuple[CheckResult, ...]) -> bool:
     return all(result.passed for result in results)
 
 
+def acceptable(results: tuple[CheckResult, ...], baseline: tuple[CheckResult, ...] | None, required: int) -> bool:
+    """True when the first `required` checks pass and none of the others is worse than in the baseline."""
+    if baseline is None:
+        return all_passed(results)
+    return all_passed(results[:required]) and not regressions(baseline, results)
+
+
 def regressions(before: tuple[CheckResult, ...], after: tuple[CheckResult, ...]) -> tuple[str, ...]:
     """Return what passed in `before` and fails in `after`: commands, and tests by id where both runs named them.
 

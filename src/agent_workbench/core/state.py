@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed, regressions
+from agent_workbench.core.checks import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
     ActionDecided,
     ModelAnswered,
@@ -103,9 +103,7 @@ class TaskRun:
 
     def acceptable(self, results: tuple[CheckResult, ...]) -> bool:
         """True when the required checks pass and none of the others is worse than in the baseline."""
-        if self.baseline is None:
-            return all_passed(results)
-        return all_passed(results[: self.required]) and not regressions(self.baseline, results)
+        return acceptable(results, self.baseline, self.required)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
 from agent_workbench.core.events import TestsFinished
+from agent_workbench.core.failure_report import report_failure
 from agent_workbench.core.failures import failed_tests
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports import Command
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import CommandOutcome
 from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.bounding import clip
 
 OUTPUT_CHARS = 6_000
+NAMED_TESTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,38 @@ async def _check(bench: Bench, line: str) -> CheckResult:
     )
 
 
-def describe_checks(finished: TestsFinished) -> str:
-    """Return what the model is told about a run of checks: verdicts, then the output of what failed."""
+def describe_checks(finished: TestsFinished, baseline: Sequence[CheckResult] | None = None) -> str:
+    """Return what the model is told about a run of checks: verdicts, how they compare, the output of what failed.
+
+    `baseline` is how the checks ended before any change (None: not known, or this is that run).
+    """
     lines = [f"{_verdict(result)}  {result.command}" for result in finished.results]
+    lines += _compared(finished.results, baseline or ())
     if finished.restored_paths:
         lines.append("These files were changed by the run and put back: " + ", ".join(finished.restored_paths))
     for result in finished.results:
         if not result.passed:
-            lines.append(f"\nOutput of {result.command}:\n{clip(result.output.strip(), OUTPUT_CHARS, tail=True)}")
+            lines.append(f"\nOutput of {result.command}:\n{report_failure(result.output, OUTPUT_CHARS)}")
     head = "All checks passed." if all_passed(finished.results) else "Checks failed."
     return "\n".join([head, *lines]) if finished.results else "There are no checks to run."
+
+
+def _compared(results: Sequence[CheckResult], baseline: Sequence[CheckResult]) -> list[str]:
+    """Return which failing tests are new, which failed before any change too, and which pass by now."""
+    before = dict.fromkeys(test for result in baseline for test in result.failed_tests)
+    now = dict.fromkeys(test for result in results for test in result.failed_tests)
+    ran_all = all(result.passed or result.failed_tests for result in results)
+    groups = (
+        ("Fail since the change", [test for test in now if test not in before] if baseline else []),
+        ("Failed before any change too", [test for test in now if test in before]),
+        ("Pass since the change", [test for test in before if test not in now] if ran_all else []),
+    )
+    return [f"{words}: {_named(tests)}" for words, tests in groups if tests]
+
+
+def _named(tests: Sequence[str]) -> str:
+    more = len(tests) - NAMED_TESTS
+    return ", ".join(tests[:NAMED_TESTS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _verdict(result: CheckResult) -> str:

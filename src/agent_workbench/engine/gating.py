@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent_workbench.core.checks import CheckPurpose
-from agent_workbench.core.errors import UsageError, WorkbenchError
+from agent_workbench.core.errors import PatchError, UsageError, WorkbenchError
 from agent_workbench.core.events import (
     ActionDecided,
     ActionProposed,
@@ -18,6 +18,7 @@ from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, HunkFate, Hunk
 from agent_workbench.core.settings import Approval, GateKind
 from agent_workbench.core.state import Phase, SessionState
 from agent_workbench.engine.arguments import ArgumentFault, Arguments, read_arguments
+from agent_workbench.engine.attempts import lost_before
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.protocol import StepFault, read_step
 from agent_workbench.engine.tools import all_tools, open_tools
@@ -90,8 +91,20 @@ def spoken(error: WorkbenchError) -> str:
 
 
 async def propose(desk: Desk, tool: Tool, arguments: Arguments, text: str) -> None:
-    """Put a call before the gate; raise what its draft raises."""
-    await propose_draft(desk, tool, await tool.draft(await desk.bench(), arguments, text))
+    """Put a call before the gate; raise what its draft raises, and `PatchError` for a diff that was lost before."""
+    draft = await tool.draft(await desk.bench(), arguments, text)
+    if tool.kind is GateKind.DIFF:
+        _check_new(desk, draft)
+    await propose_draft(desk, tool, draft)
+
+
+def _check_new(desk: Desk, draft: Draft) -> None:
+    lost = lost_before(desk.run.history, draft.diff, desk.run.tree)
+    if lost is not None:
+        raise PatchError(
+            f"this is the diff of step {lost.proposal.step} again, on the same files: {lost.why}",
+            advice="it would end the same way; change something else",
+        )
 
 
 async def propose_draft(desk: Desk, tool: Tool, draft: Draft) -> None:
@@ -176,12 +189,15 @@ async def decide(desk: Desk, proposal: Proposal, verdict: Verdict, by: str, reas
             by=by,
             reason=reason,
             resulting_patch_sha=patch_hash(proposal.diff) if approved else "",
-            hunks=_hunk_verdicts(proposal) if approved else (),
+            hunks=_hunk_verdicts(proposal, verdict, reason),
             preimages=proposal.preimages if approved else (),
         )
     )
 
 
-def _hunk_verdicts(proposal: Proposal) -> tuple[HunkVerdict, ...]:
-    fate = HunkFate.EDITED if proposal.edited else HunkFate.TAKEN
-    return tuple(HunkVerdict(id=each, fate=fate) for each in takeable_ids(parse_patch(proposal.diff, WIDE)))
+def _hunk_verdicts(proposal: Proposal, verdict: Verdict, reason: str) -> tuple[HunkVerdict, ...]:
+    if proposal.kind is not GateKind.DIFF or verdict not in {Verdict.APPROVE, Verdict.REJECT}:
+        return ()
+    taken = HunkFate.EDITED if proposal.edited else HunkFate.TAKEN
+    fate, why = (taken, "") if verdict is Verdict.APPROVE else (HunkFate.LEFT, reason)
+    return tuple(HunkVerdict(each, fate, why) for each in takeable_ids(parse_patch(proposal.diff, WIDE)))

@@ -1,6 +1,6 @@
 """The prompt: a list of messages, a pure function of the session's state, growing only at its end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -10,13 +10,15 @@ from agent_workbench.core.events import (
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
+    Recorded,
     ScratchpadChanged,
     TaskStarted,
 )
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.state import SessionState
+from agent_workbench.engine.reflecting import reflexion_request
 from agent_workbench.engine.tools import open_tools
-from agent_workbench.engine.wording import REFLEXION, assignment, label, rules, told
+from agent_workbench.engine.wording import assignment, label, rules, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +38,18 @@ def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
     parts = [Part(Role.SYSTEM, "rules", rules(open_tools(run.tools)))]
     unseen: list[Part] = []  # said after a prompt was sent and before its answer: the model reads it after its answer
     asked = False
-    for recorded in run.history:
+    for number, recorded in enumerate(run.history):
         event = recorded.event
         if isinstance(event, ScratchpadChanged) and event.task != run.task:
             continue
         if isinstance(event, PromptBuilt):
-            parts, unseen, asked = _asked(parts + unseen, event.purpose), [], True
+            parts = _asked(parts + unseen, event.purpose, run.history[:number])
+            unseen, asked = [], True
         elif isinstance(event, ModelAnswered | ModelInterrupted):
             parts, unseen, asked = [*parts, *_parts_of(event), *unseen], [], False
         else:
             (unseen if asked else parts).extend(_parts_of(event))
-    return tuple(_asked(parts + unseen, purpose))
+    return tuple(_asked(parts + unseen, purpose, run.history))
 
 
 def to_messages(parts: tuple[Part, ...]) -> tuple[Message, ...]:
@@ -84,7 +87,9 @@ def _parts_of(event: Event) -> Iterator[Part]:
                 yield Part(Role.USER, label(event), text)
 
 
-def _asked(parts: list[Part], purpose: Purpose) -> list[Part]:
+def _asked(parts: list[Part], purpose: Purpose, history: Sequence[Recorded]) -> list[Part]:
     """Return the parts with what `purpose` asks for at their end, once however often it was asked in vain."""
-    asking = Part(Role.USER, "reflexion", REFLEXION)
-    return parts if purpose is not Purpose.REFLEXION or parts[-1] == asking else [*parts, asking]
+    if purpose is not Purpose.REFLEXION:
+        return parts
+    asking = Part(Role.USER, "reflexion", reflexion_request(history))
+    return parts if parts[-1] == asking else [*parts, asking]

@@ -1,5 +1,6 @@
 """Finishing what a stop left running: nothing is run again, and nobody is told more than is on record."""
 
+from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
     ActionFinished,
     ActionResult,
@@ -24,7 +25,7 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
     workspace = await desk.workspace()
     tree = desk.run.tree
     await workspace.put_back(tree, [change.path for change in await workspace.strays(tree)])
-    known = [told for effect in _effects_on_record(desk) if (told := _told_of(effect))]
+    known = [told for effect in _effects_on_record(desk) if (told := _told_of(effect, desk.run.baseline))]
     if not known:
         stopped = "the workbench was stopped while this ran"
         await desk.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, stopped))
@@ -43,12 +44,12 @@ def _effects_on_record(desk: Desk) -> tuple[Event, ...]:
     return tuple(events[started + 1 :])
 
 
-def _told_of(effect: Event) -> str:
+def _told_of(effect: Event, baseline: tuple[CheckResult, ...] | None) -> str:
     match effect:
         case PatchApplied():
             return describe_applied(effect)
         case TestsFinished():
-            return describe_checks(effect)
+            return describe_checks(effect, None if effect.purpose is CheckPurpose.BASELINE else baseline)
         case TaskCommitted():
             return f"committed {effect.commit[:10]} on {effect.branch}"
         case TaskMerged():

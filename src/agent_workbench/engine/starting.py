@@ -9,10 +9,10 @@ from agent_workbench.core.events import (
     TaskStarted,
     TaskStatusChanged,
 )
+from agent_workbench.core.failure_report import report_failure
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.workspace import WorkspaceRequest
-from agent_workbench.engine.bounding import clip
 from agent_workbench.engine.checking import check_list
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.tools import open_tools
@@ -79,7 +79,7 @@ async def retrieve(desk: Desk) -> None:
 def _query(desk: Desk) -> str:
     task = desk.run.definition
     failing = [result for result in desk.run.baseline or () if not result.passed]
-    outputs = [clip(result.output, QUERY_OUTPUT_CHARS, tail=True) for result in failing]
+    outputs = [report_failure(result.output, QUERY_OUTPUT_CHARS) for result in failing]
     return "\n".join(part for part in (task.description, task.goal, task.suggested_approach, *outputs) if part)
 
 

@@ -16,7 +16,8 @@ class Checks(ToolFace):
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Run every command and tell which passed."""
         finished = await run_checks(bench, proposal.commands, proposal.purpose or CheckPurpose.ASKED)
-        return Outcome(HEADINGS.get(finished.purpose, "") + describe_checks(finished), effects=(finished,))
+        told = describe_checks(finished, bench.run.baseline)
+        return Outcome(HEADINGS.get(finished.purpose, "") + told, effects=(finished,))
 
 
 TOOL = Checks(name=CHECKS, summary="run the task's checks", kind=GateKind.CHECK, offered=False)

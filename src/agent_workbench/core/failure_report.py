@@ -1,0 +1,100 @@
+"""What of a failed run's output is worth reading: the runner's own summary, then the lines around each failure."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+BEFORE, AFTER = 8, 4
+SUMMARY_LINES = 40
+LONGEST_LINE = 400
+_LEAST_CHARS = 200
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_SUMMARY = re.compile(r"=+ short test summary info =+$|Ran \d+ tests? in |failures:$|Tests?:? +\d+ |# tests \d+|FAIL\t")
+# What says why, in the words of Python, pytest, compilers and linters, go, rust, node.
+_TELLING = re.compile(
+    r"E {2,}\S|[\w.]*(?:Error|Exception|Failure|Exit|Interrupt)(?::|$)|thread '.*' panicked"
+    r"|(?:---? )?FAIL(?:ED|URE)?\b|ERROR\b|not ok \d|[✕✖×●] \S|fatal:|error(?:\[\w+\])?:|assertion .*failed"
+    r"|\S+?:\d+(?::\d+)?:? (?:error|fatal error|[A-Z]+\d+\b|AssertionError|undefined|cannot)",
+)
+
+
+def report_failure(output: str, limit_chars: int) -> str:
+    """Return what tells most of `output` in about `limit_chars` characters, each cut stated; all of it when it fits.
+
+    The runner's summary comes first, then the lines that say why something failed with those around them, in order;
+    where no such line is known, the beginning and the end.
+    """
+    text = _COLOUR.sub("", output).strip("\n")
+    if len(text) <= limit_chars:
+        return text
+    lines = [_short(line) for line in text.split("\n")]
+    start = _summary_start(lines)
+    summary = lines[start:][:SUMMARY_LINES]
+    room = max(_LEAST_CHARS, limit_chars - sum(len(line) + 1 for line in summary))
+    kept = _kept(lines[:start], room)
+    if not kept:
+        return _ends(lines, limit_chars)
+    pieces = [*summary, "", *_with_cuts(lines[:start], kept)] if summary else list(_with_cuts(lines[:start], kept))
+    return "\n".join(pieces)
+
+
+def _short(line: str) -> str:
+    if len(line) <= LONGEST_LINE:
+        return line
+    return f"{line[:LONGEST_LINE]} … {len(line) - LONGEST_LINE} characters cut …"
+
+
+def _summary_start(lines: Sequence[str]) -> int:
+    """Return where the last summary begins; behind the end where there is none."""
+    earliest = max(0, len(lines) - 2 * SUMMARY_LINES)
+    found = [at for at in range(earliest, len(lines)) if _SUMMARY.match(lines[at].strip())]
+    return found[0] if found else len(lines)
+
+
+def _kept(lines: Sequence[str], room: int) -> set[int]:
+    """Return the numbers of the lines to keep: around each telling line as long as there is room, first ones first."""
+    kept: set[int] = set()
+    for at in _telling(lines):
+        window = [
+            number for number in range(max(0, at - BEFORE), min(len(lines), at + AFTER + 1)) if number not in kept
+        ]
+        cost = sum(len(lines[number]) + 1 for number in window)
+        if cost > room:
+            window = [at] if at not in kept and len(lines[at]) < room else []
+            cost = sum(len(lines[number]) + 1 for number in window)
+        kept.update(window)
+        room -= cost
+    return kept
+
+
+def _telling(lines: Sequence[str]) -> Iterator[int]:
+    """Yield the numbers of telling lines: those that begin a failure before those that follow one closely."""
+    found = [at for at, line in enumerate(lines) if _TELLING.match(line.strip())]
+    first = [at for index, at in enumerate(found) if index == 0 or at - found[index - 1] > AFTER]
+    yield from first
+    yield from (at for at in found if at not in set(first))
+
+
+def _with_cuts(lines: Sequence[str], kept: set[int]) -> Iterator[str]:
+    cut = 0
+    for at, line in enumerate(lines):
+        if at not in kept:
+            cut += 1
+            continue
+        if cut:
+            yield f"… {cut} line{'s' if cut > 1 else ''} cut …"
+            cut = 0
+        yield line
+    if cut:
+        yield f"… {cut} line{'s' if cut > 1 else ''} cut …"
+
+
+def _ends(lines: Sequence[str], limit_chars: int) -> str:
+    text = "\n".join(lines)
+    head = limit_chars // 3
+    tail = limit_chars - head
+    return (
+        text
+        if len(text) <= limit_chars
+        else f"{text[:head]}\n… {len(text) - head - tail} characters cut …\n{text[-tail:]}"
+    )

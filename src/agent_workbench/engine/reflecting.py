@@ -1,0 +1,32 @@
+"""What a reflexion is asked with: the diff as it was applied, what was tried before, and the question."""
+
+from collections.abc import Sequence
+
+from agent_workbench.core.events import Recorded
+from agent_workbench.engine.attempts import LOST, Attempt, Fate, attempts
+from agent_workbench.engine.bounding import clip
+
+QUESTION = """\
+Write one paragraph that begins with `Reflexion: `: what was wrong, how you know, and what you will do differently. \
+No action yet."""
+DIFF_CHARS = 3_000
+MOST_TOLD = 8
+WHY_CHARS = 300
+
+
+def reflexion_request(history: Sequence[Recorded]) -> str:
+    """Return the words that ask for a reflexion after the events in `history`; the same events give the same words."""
+    tried = attempts(history)
+    lost = [each for each in tried if each.fate in LOST]
+    parts = ["That did not work."]
+    if tried and tried[-1].fate is Fate.FAILED and _differs(tried[-1]):
+        parts.append(f"The diff that was applied is not quite yours:\n{clip(tried[-1].proposal.diff, DIFF_CHARS)}")
+    if len(lost) > 1:
+        told = [f"- {clip(each.told, WHY_CHARS)}" for each in lost[-MOST_TOLD:]]
+        earlier = [f"- … and {len(lost) - MOST_TOLD} before these"] if len(lost) > MOST_TOLD else []
+        parts.append("\n".join(["Tried so far, and none of it worked:", *earlier, *told]))
+    return "\n\n".join([*parts, QUESTION])
+
+
+def _differs(attempt: Attempt) -> bool:
+    return attempt.proposal.edited or bool(attempt.proposal.repaired)
