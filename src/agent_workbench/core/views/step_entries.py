@@ -9,38 +9,49 @@ from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
     ActionResult,
-    ApprovalChanged,
     Author,
+    ChunkDropped,
+    ChunkPinned,
     CodeRetrieved,
+    ContextCompacted,
+    ContextFilled,
     ModelAnswered,
     ModelInterrupted,
-    ModelObserved,
     PromptBuilt,
     ProposalReplaced,
     Recorded,
     ReflexionNoted,
-    RetryAsked,
     ScratchpadChanged,
-    SessionLeft,
-    SessionResumed,
+    SessionEvent,
     TaskCommitted,
     TaskFinished,
     TaskMerged,
     TaskRolledBack,
     TaskStarted,
     TestsFinished,
-    TroubleMet,
+    UserSaid,
 )
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import CHECKS, COMMIT, KEEP_CHANGES, MERGE, Verdict
-from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
+from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, MERGE, Verdict
 from agent_workbench.core.views.check_blocks import PURPOSES, check_blocks
+from agent_workbench.core.views.model_blocks import (
+    FOLD_LINES,
+    answer_blocks,
+    broken_blocks,
+    compacted_blocks,
+    filled_blocks,
+    found_blocks,
+    marked_blocks,
+    prompt_blocks,
+    said_blocks,
+)
+from agent_workbench.core.views.session_blocks import session_blocks
 from agent_workbench.core.views.tones import Block, Entry, Tone
 
-FOLD_LINES = 6
-OUR_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep"}
+OUR_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep", COMPACT: "Summary"}
+OUR_WORDS = {KEEP_CHANGES: "what the command changed", COMPACT: "of the older steps, to take their place"}
 VERDICTS = {
     Verdict.APPROVE: ("✓", "approved", Tone.GOOD),
     Verdict.REJECT: ("✗", "rejected", Tone.BAD),
@@ -61,36 +72,22 @@ class Before(Protocol):
     def purpose(self) -> Purpose:
         """What the last prompt was for."""
 
+    @property
+    def by(self) -> str:
+        """Who gave the last answer, empty when it was the usual one."""
+
+    def name_of(self, event: ModelAnswered) -> str:
+        """Return who gave an answer, empty when it was the usual one."""
+
 
 def entry_of(recorded: Recorded, before: Before) -> Entry | None:
     """Return the entry of an event in the transcript, None where there is nothing to show."""
-    blocks = _session_blocks(recorded) or _step_blocks(recorded, before) or _work_blocks(recorded, before)
-    return Entry(str(recorded.seq), tuple(blocks)) if blocks else None
-
-
-def _session_blocks(recorded: Recorded) -> list[Block]:
     event = recorded.event
-    match event:
-        case TroubleMet():
-            said = Block(inert(event.what, limit_chars=4000), Tone.BAD, "Trouble", Tone.BAD, space_before=True)
-            return [said, *([Block(inert(event.advice, limit_chars=4000), Tone.WARN)] if event.advice else [])]
-        case RetryAsked():
-            return [Block("tried again", Tone.DIM)]
-        case SessionResumed():
-            return [Block("the session was taken up again", Tone.DIM, rule=True, space_before=True)]
-        case SessionLeft():
-            return [Block(inert_line(event.reason), Tone.DIM, "Session")]
-        case ApprovalChanged():
-            how = "approved by itself" if event.always else "asked about again"
-            return [Block(f"from now on each {event.kind} is {how}", Tone.WARN, "Gate")]
-        case ModelObserved():
-            facts = event.facts
-            scripted = ", answers are scripted" if facts.scripted else ""
-            return [
-                Block(f"{inert_line(facts.model, 120)}, {facts.context_tokens:,} tokens{scripted}", Tone.DIM, "Model")
-            ]
-        case _:
-            return []
+    if isinstance(event, SessionEvent):
+        blocks = session_blocks(event)
+    else:
+        blocks = _step_blocks(recorded, before) or _work_blocks(recorded, before)
+    return Entry(str(recorded.seq), tuple(blocks)) if blocks else None
 
 
 def _step_blocks(recorded: Recorded, before: Before) -> list[Block]:
@@ -100,53 +97,38 @@ def _step_blocks(recorded: Recorded, before: Before) -> list[Block]:
             title = inert_line(f"{event.task}  {event.definition.description}")
             where = f"on {inert_line(event.workspace.branch, 100)}, from {event.workspace.base[:10]}"
             return [Block(title, Tone.TITLE, rule=True, space_before=True), Block(where, Tone.DIM)]
-        case CodeRetrieved():
-            many = len(event.chunks)
-            places = "\n".join(inert_line(chunk.place) for chunk in event.chunks)
-            said = Block(f"{many} piece{'' if many == 1 else 's'} of code found for the task", Tone.DIM, "Search")
-            return [said, *([Block(places, Tone.DIM, fold_lines=2)] if places else [])]
-        case PromptBuilt():
-            parts = ", ".join(f"{inert_line(part.label, 60)} {part.tokens:,}" for part in event.parts)
-            told = f"{event.tokens:,} tokens" + (f"; new: {parts}" if parts else "")
-            return [Block(told, Tone.DIM, "Prompt", fold_lines=1)]
-        case ModelAnswered():
-            return _answer_blocks(event, before)
-        case ModelInterrupted():
-            return _broken_blocks(event)
         case ActionRejected():
             return [Block(inert(event.reason, limit_chars=4000), Tone.BAD, "Not taken", Tone.BAD)]
         case ReflexionNoted():
-            return [Block(inert(event.text), Tone.WARN, "Reflexion", Tone.WARN, space_before=True)]
+            by = [Block(f"by {inert_line(before.by, 60)}", Tone.DIM)] if before.by else []
+            return [Block(inert(event.text), Tone.WARN, "Reflexion", Tone.WARN, space_before=True), *by]
         case ScratchpadChanged() if event.by is not Author.WORKBENCH:
             return [Block(f"the scratchpad was written by the {event.by}", Tone.DIM, "Note")]
         case _:
+            return _model_blocks(recorded, before)
+
+
+def _model_blocks(recorded: Recorded, before: Before) -> list[Block]:
+    event = recorded.event
+    match event:
+        case CodeRetrieved():
+            return found_blocks(event)
+        case PromptBuilt():
+            return prompt_blocks(event)
+        case ModelAnswered():
+            return answer_blocks(event, before.purpose, before.name_of(event))
+        case ModelInterrupted():
+            return broken_blocks(event)
+        case UserSaid():
+            return said_blocks(event)
+        case ChunkPinned() | ChunkDropped():
+            return marked_blocks(event)
+        case ContextFilled():
+            return filled_blocks(event)
+        case ContextCompacted():
+            return compacted_blocks(event)
+        case _:
             return []
-
-
-def _answer_blocks(event: ModelAnswered, before: Before) -> list[Block]:
-    parts = take_apart(event.text)
-    if parts.reflects or before.purpose is Purpose.REFLEXION:
-        return []
-    figures = event.figures
-    speed = f" · {figures.tokens_per_second:.0f}/s" if figures.tokens_per_second else ""
-    cost = f"  {figures.answer_tokens:,} tokens{speed}" if figures.answer_tokens else ""
-    blocks = [Block(f"step {event.step}{cost}", Tone.TITLE, rule=True, space_before=True)]
-    if parts.thought:
-        blocks.append(Block(inert(parts.thought), label="Thought"))
-    if parts.action:
-        blocks.append(Block(inert_line(parts.action), Tone.ACCENT, "Action"))
-        fold = 4 if parts.action == WRITE_DIFF else FOLD_LINES
-        blocks += (
-            [Block(inert(parts.body.rstrip()), Tone.DIM, fold_lines=fold, clips=True)] if parts.body.strip() else []
-        )
-    return blocks
-
-
-def _broken_blocks(event: ModelInterrupted) -> list[Block]:
-    why = inert_line(event.what) or str(event.cause)
-    said = Block(f"the answer has no end and is not carried out: {why}", Tone.BAD, "Broken off", Tone.BAD)
-    partial = event.partial.strip()
-    return [said, *([Block(inert(partial), Tone.DIM, fold_lines=3)] if partial else [])]
 
 
 def _work_blocks(recorded: Recorded, before: Before) -> list[Block]:
@@ -179,11 +161,7 @@ def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
             Block(commands, Tone.DIM, fold_lines=FOLD_LINES),
         ]
     if proposal.tool in OUR_PROPOSALS:
-        first = (
-            inert_line(proposal.text.strip().split("\n")[0])
-            if proposal.tool != KEEP_CHANGES
-            else "what the command changed"
-        )
+        first = OUR_WORDS.get(proposal.tool) or inert_line(proposal.text.strip().split("\n")[0])
         return [Block(first, Tone.ACCENT, OUR_PROPOSALS[proposal.tool], space_before=True)]
     return []
 

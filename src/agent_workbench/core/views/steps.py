@@ -5,27 +5,40 @@ from dataclasses import dataclass, replace
 
 from agent_workbench.core.events import (
     ActionFinished,
+    ContextCompacted,
+    EndpointPassed,
     ModelAnswered,
+    ModelObserved,
     PromptBuilt,
     Recorded,
+    SessionResumed,
     TaskCommitted,
+    TaskFinished,
     TaskMerged,
+    TaskStarted,
     TestsFinished,
+    UserSaid,
 )
 from agent_workbench.core.inert import inert, inert_line
-from agent_workbench.core.live import Live, SessionUpdate, Streaming
-from agent_workbench.core.model import Purpose
+from agent_workbench.core.live import SessionUpdate, Streaming
+from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
+from agent_workbench.core.views.model_blocks import ASIDE, thought_line
 from agent_workbench.core.views.step_entries import entry_of
 from agent_workbench.core.views.tones import Block, Entry, Tone
+
+THOUGHT_TAIL_CHARS = 2_000
+BEFORE_STEPS = "what the model thinks and does stands here, step by step, once a task runs"
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """What is settled: `entries` of all events up to `last`, of which the state had `count`.
 
-    `told`: what the running action came to was shown already; `purpose` is the last prompt's.
+    `told`: what the running action came to was shown already; `purpose` is the last prompt's. `unread` are the user's
+    words that stand in no prompt yet. `usual` is the endpoint that answers the executor unless something is wrong (and
+    `usual_model` its model), `by` who gave the last answer when it was another.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -34,6 +47,14 @@ class Transcript:
     told: bool = False
     purpose: Purpose = Purpose.EXECUTOR
     step: int = 0
+    unread: tuple[Entry, ...] = ()
+    usual: str = ""
+    usual_model: str = ""
+    by: str = ""
+
+    def name_of(self, event: ModelAnswered) -> str:
+        """Return who gave an answer, empty when it was the usual one."""
+        return "" if self.usual in ("", event.endpoint) else event.model or event.endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +75,8 @@ def view_steps(update: SessionUpdate, before: Transcript) -> StepsView:
     return StepsView(
         title=f"Steps{step}",
         transcript=transcript,
-        unsettled=tuple(_unsettled(update.live, transcript.step)),
-        empty="what the model thinks and does stands here, step by step, once a task runs",
+        unsettled=tuple(_unsettled(update, transcript)),
+        empty="" if transcript.entries else BEFORE_STEPS,
     )
 
 
@@ -70,7 +91,13 @@ def extend(before: Transcript, state: SessionState) -> Transcript:
     after = start
     for recorded in events[start.count :]:
         entry = entry_of(recorded, after)
-        entries += () if entry is None else (entry,)
+        if isinstance(recorded.event, PromptBuilt | TaskFinished | TaskStarted):
+            entries += _settled(after.unread, read=isinstance(recorded.event, PromptBuilt))
+            after = replace(after, unread=())
+        if isinstance(recorded.event, UserSaid) and entry is not None:
+            after = replace(after, unread=(*after.unread, entry))
+        else:
+            entries += () if entry is None else (entry,)
         after = _note(after, recorded)
     return replace(after, entries=tuple(entries), count=len(events), last=events[-1])
 
@@ -78,7 +105,16 @@ def extend(before: Transcript, state: SessionState) -> Transcript:
 def _events(state: SessionState) -> tuple[Recorded, ...]:
     here = state.run.history if state.run is not None else ()
     past = tuple(recorded for run in state.past for recorded in run.history)
-    return (*past, *here) if past else here
+    return (*state.opening, *past, *here)
+
+
+def _settled(words: tuple[Entry, ...], *, read: bool) -> tuple[Entry, ...]:
+    """Return the user's words where the model reads them, or where it turned out that it never will."""
+    return words if read else tuple(_with(word, "was not read: the task was over") for word in words)
+
+
+def _with(entry: Entry, remark: str) -> Entry:
+    return replace(entry, blocks=(*entry.blocks, Block(remark, Tone.DIM)))
 
 
 def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
@@ -86,35 +122,59 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
     match event:
         case PromptBuilt():
             return replace(transcript, purpose=event.purpose)
-        case TestsFinished() | TaskCommitted() | TaskMerged():
+        case TestsFinished() | TaskCommitted() | TaskMerged() | ContextCompacted():
             return replace(transcript, told=True)
         case ModelAnswered():
-            return replace(transcript, step=event.step)
+            step = transcript.step if transcript.purpose in ASIDE else event.step
+            by, usual = transcript.name_of(event), transcript.usual or event.endpoint
+            return replace(transcript, step=step, by=by, usual=usual)
         case ActionFinished():
             return replace(transcript, told=False)
+        case SessionResumed():
+            return replace(transcript, usual="", usual_model="")
+        case EndpointPassed(purpose=Purpose.EXECUTOR) if not transcript.usual:
+            return replace(transcript, usual=event.endpoint)
+        case ModelObserved(purpose=Purpose.EXECUTOR):
+            return _met(transcript, event.facts)
         case _:
             return transcript
 
 
-def _unsettled(live: Live, step: int) -> Iterator[Entry]:
+def _met(transcript: Transcript, facts: ModelFacts) -> Transcript:
+    """Return the transcript with who is the usual one: whoever came first, also when it comes back elsewhere."""
+    if transcript.usual and facts.model != transcript.usual_model:
+        return transcript
+    return replace(transcript, usual=facts.endpoint, usual_model=facts.model)
+
+
+def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]:
+    live = update.live
+    if update.state.run is None and transcript.entries:
+        yield Entry("before", (Block(BEFORE_STEPS, Tone.DIM, space_before=True),))
     if live.streaming is not None:
-        yield Entry("streaming", tuple(_stream(live.streaming, step)))
+        yield Entry("streaming", tuple(_stream(live.streaming, transcript)))
     if live.running is not None:
         tail = inert("\n".join(live.running.tail.rstrip("\n").split("\n")[-12:]), limit_chars=20_000)
         head = Block(f"{inert_line(live.running.line)}  {live.running.seconds:.0f} s", Tone.ACCENT, "Running")
         body = (Block(tail, Tone.DIM, fold_lines=4, fold_end=True, clips=True),) if tail.strip() else ()
         yield Entry("running", (head, *body))
+    yield from (_with(word, "will be read with the next step") for word in transcript.unread)
 
 
-def _stream(streaming: Streaming, step: int) -> Iterator[Block]:
-    parts = take_apart(streaming.text)
+def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
     if not streaming.text:
-        yield Block(_reading(streaming), Tone.DIM, "Prompt", space_before=True)
+        yield _thinking(streaming.thought) if streaming.thought else _reading(streaming)
         return
-    if parts.reflects:
-        yield Block(inert(parts.thought) + "▌", Tone.WARN, "Reflexion", space_before=True)
+    parts = take_apart(streaming.text)
+    thought = (thought_line(streaming.thought),) if streaming.thought else ()
+    if parts.reflects or transcript.purpose in ASIDE:
+        yield from thought
+        word = "Summary" if transcript.purpose is Purpose.SUMMARY else "Reflexion"
+        tone = Tone.PLAIN if transcript.purpose is Purpose.SUMMARY else Tone.WARN
+        yield Block(inert(parts.thought) + "▌", tone, word, space_before=True)
         return
-    yield Block(f"step {step + 1}", Tone.TITLE, rule=True, space_before=True)
+    yield Block(f"step {transcript.step + 1}", Tone.TITLE, rule=True, space_before=True)
+    yield from thought
     yield Block(inert(parts.thought) + ("" if parts.action else "▌"), label="Thought")
     if parts.action:
         yield Block(inert_line(parts.action), Tone.ACCENT, "Action")
@@ -122,7 +182,18 @@ def _stream(streaming: Streaming, step: int) -> Iterator[Block]:
         yield Block(body + "▌", Tone.DIM)
 
 
-def _reading(streaming: Streaming) -> str:
+def _thinking(thought: str) -> Block:
+    """Return the end of what is being thought: never more than two rows, so that nothing jumps."""
+    end = inert(thought[-THOUGHT_TAIL_CHARS:].strip()) + "▌"
+    so_far = f"⋯ {len(thought):,} characters so far"
+    return Block(end, Tone.DIM, "Thinking", fold_lines=1, fold_end=True, more=so_far, space_before=True)
+
+
+def _reading(streaming: Streaming) -> Block:
+    return Block(_progress(streaming), Tone.DIM, "Prompt", space_before=True)
+
+
+def _progress(streaming: Streaming) -> str:
     if not streaming.prompt_total:
         return "waiting for the first word …"
     share = min(1.0, streaming.prompt_processed / streaming.prompt_total)

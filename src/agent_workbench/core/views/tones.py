@@ -22,6 +22,7 @@ class Tone(StrEnum):
     NUMBER = "number"
     KEY = "key"
     RULE = "rule"
+    GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class Block:
     """Some lines of one tone, with a word beside the first of them. `fold_lines` (0: all) are shown when not expanded.
 
     The text is inert already. `fold_end` keeps the last lines when folded, not the first. `rule` draws a line to the
-    right of the text; `clips` cuts long lines at the edge while it is folded.
+    right of the text; `clips` cuts long lines at the edge while it is folded. `folded` is a line that stands in for all
+    of the text while it is folded, `more` what stands for the lines held back instead of their number.
     """
 
     text: str
@@ -41,6 +43,8 @@ class Block:
     clips: bool = False
     rule: bool = False
     space_before: bool = False
+    folded: str = ""
+    more: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expande
 def block_rows(block: Block, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
     """Yield the rows of a block: its label beside the first one."""
     room = max(8, width - label_cells)
-    lines = block.text.split("\n")
+    lines = [block.folded] if block.folded and not expanded else block.text.split("\n")
     if block.clips and not expanded:
         pieces = [line if cell_len(line) <= room else f"{line[: _fitting(line, room - 1)]}…" for line in lines]
     else:
@@ -76,19 +76,22 @@ def block_rows(block: Block, item: int, width: int, label_cells: int, *, expande
     if block.fold_lines and not expanded and len(pieces) > block.fold_lines + 1:
         held_back = len(pieces) - block.fold_lines
         pieces = pieces[-block.fold_lines :] if block.fold_end else pieces[: block.fold_lines]
-    more = Row(((" " * label_cells, Tone.DIM), (f"⋯ {held_back} lines more", Tone.HUNK)), item)
+    said = block.more or f"⋯ {held_back} lines more"
+    labelled = bool(block.more) and block.fold_end
     if held_back and block.fold_end:
-        yield more
+        yield Row(((_gutter(block, label_cells, first=labelled), block.label_tone), (said, Tone.HUNK)), item)
     for number, piece in enumerate(pieces):
-        yield _row(block, item, piece, width, label_cells, first=number == 0)
+        yield _row(block, item, piece, width, label_cells, first=number == 0 and not (held_back and labelled))
     if held_back and not block.fold_end:
-        yield more
+        yield Row(((" " * label_cells, Tone.DIM), (said, Tone.HUNK)), item)
 
 
 def _row(block: Block, item: int, piece: str, width: int, label_cells: int, *, first: bool) -> Row:
     if block.rule:
         line = "─" * max(0, width - cell_len(piece) - 1)
         return Row(((f"{piece} ", block.tone), (line, Tone.RULE)), item)
-    label = block.label if first else ""
-    gutter = f"{label:<{label_cells - 1}} " if label_cells else ""
-    return Row(((gutter, block.label_tone), (piece, block.tone)), item)
+    return Row(((_gutter(block, label_cells, first=first), block.label_tone), (piece, block.tone)), item)
+
+
+def _gutter(block: Block, label_cells: int, *, first: bool) -> str:
+    return f"{block.label if first else '':<{label_cells - 1}} " if label_cells else ""

@@ -11,13 +11,14 @@ from agent_workbench.core.views.tones import Tone
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A theme's variable for the text and how much of it (percent), bold or not; one for what is behind it."""
+    """A theme's variable for the text and how much of it (percent), bold or struck out; one for what is behind it."""
 
     text: str = "foreground"
     text_percent: int = 100
     bold: bool = False
     behind: str = ""
     behind_percent: int = 100
+    struck: bool = False
 
 
 LOOKS = {
@@ -36,6 +37,7 @@ LOOKS = {
     Tone.NUMBER: Look(text_percent=38),
     Tone.KEY: Look("text-accent"),
     Tone.RULE: Look(text_percent=22),
+    Tone.GONE: Look(text_percent=62, struck=True),
 }
 CURSOR = Look(behind="primary", behind_percent=28)
 CURSOR_BLURRED = Look(behind="foreground", behind_percent=7)
@@ -66,13 +68,15 @@ class Tones(dict[Tone | Look, Style]):
             color=own.blend(text, look.text_percent / 100).rich_color,
             bgcolor=own.rich_color if look.behind else None,
             bold=look.bold or None,
+            strike=look.struck or None,
         )
 
     def _unmixed(self, look: Look) -> Style:
         """Return a look in the terminal's own colours, which cannot be mixed: dim, reversed, or coloured text."""
         if not look.behind:
             dim = look.text_percent < 100 or None
-            return Style(color=self._color(look.text).rich_color, dim=dim, bold=look.bold or None)
+            color, struck = self._color(look.text).rich_color, look.struck or None
+            return Style(color=color, dim=dim, bold=look.bold or None, strike=struck)
         color = self._color(look.behind).rich_color
         reverse = look.behind_percent == 100 or look == CURSOR or None
         return Style(color=color, reverse=reverse, bold=look.bold or None)

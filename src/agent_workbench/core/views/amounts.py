@@ -1,0 +1,13 @@
+"""Figures as people read them."""
+
+
+def dollars_text(dollars: float) -> str:
+    """Return a price: cents where there are some, four places below, never a zero for what did cost something."""
+    if dollars >= 1:
+        return f"${dollars:,.2f}"
+    return f"${dollars:.4f}" if dollars >= 0.0001 else "< $0.0001"
+
+
+def span_text(first: int, last: int, word: str = "step") -> str:
+    """Return `step 3` or `steps 1–12`."""
+    return f"{word} {first}" if first == last else f"{word}s {first}–{last}"

@@ -1,0 +1,61 @@
+"""The session's own events in the transcript: who answers and what is missing there, trouble, coming and going."""
+
+from agent_workbench.core.events import (
+    ApprovalChanged,
+    EndpointPassed,
+    GrammarIgnored,
+    ModelObserved,
+    RetryAsked,
+    SessionEvent,
+    SessionLeft,
+    SessionResumed,
+    TroubleMet,
+)
+from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.views.tones import Block, Tone
+
+
+def session_blocks(event: SessionEvent) -> list[Block]:
+    """Return the blocks of an event of the session group, none where there is nothing to show."""
+    match event:
+        case TroubleMet():
+            said = Block(inert(event.what, limit_chars=4000), Tone.BAD, "Trouble", Tone.BAD, space_before=True)
+            return [said, *([Block(inert(event.advice, limit_chars=4000), Tone.WARN)] if event.advice else [])]
+        case RetryAsked():
+            return [Block("tried again", Tone.DIM)]
+        case SessionResumed():
+            return [Block("the session was taken up again", Tone.DIM, rule=True, space_before=True)]
+        case SessionLeft():
+            return [Block(inert_line(event.reason), Tone.DIM, "Session")]
+        case ApprovalChanged():
+            how = "approved by itself" if event.always else "asked about again"
+            return [Block(f"from now on each {event.kind} is {how}", Tone.WARN, "Gate")]
+        case ModelObserved():
+            return _met(event)
+        case EndpointPassed():
+            passed = f"{inert_line(event.endpoint, 120)} does not answer the {event.purpose}; the next one is asked"
+            why = inert(event.reason, limit_chars=2000)
+            return [Block(passed, Tone.WARN, "Passed over", Tone.WARN), *([Block(why, Tone.DIM)] if why else [])]
+        case GrammarIgnored():
+            ignored = f"{inert_line(event.endpoint, 120)} does not keep to the grammar: it is asked without from now on"
+            what = inert(event.what, limit_chars=2000)
+            return [Block(ignored, Tone.WARN, "Grammar", Tone.WARN), *([Block(what, Tone.DIM)] if what else [])]
+        case _:
+            return []
+
+
+def _met(event: ModelObserved) -> list[Block]:
+    facts = event.facts
+    role = "" if event.purpose is Purpose.EXECUTOR else f"{event.purpose}: "
+    told = (
+        inert_line(facts.model, 120) or inert_line(facts.endpoint, 120),
+        f"{facts.context_tokens:,} tokens" if facts.context_tokens else "size of its context unknown",
+        *(("thinks before it answers",) if facts.thinks else ()),
+        *(("answers are scripted",) if facts.scripted else ()),
+    )
+    missing = "\n".join(inert_line(each, 300) for each in facts.off)
+    return [
+        Block(role + ", ".join(told), Tone.DIM, "Model"),
+        *([Block(missing, Tone.DIM, "Lacks", Tone.WARN)] if missing else []),
+    ]
