@@ -24,6 +24,11 @@ def ask(root: Path, file: str = "") -> TrustQuestion:
     return trust_question(root, load(root, file))
 
 
+def with_url(more: str) -> tuple[str, str]:
+    """Return an endpoint with and without a key of its own; what stands in a place of its own does not hide it."""
+    return f"endpoints: {{a: {{url: 'http://a', {more}}}}}", "endpoints: {a: {url: 'http://a'}}"
+
+
 # For every key two values that have to be trusted, as the file spells them; none where no value has to be.
 RISKY = {
     "model.path": ("model: {path: a}", "model: {path: b}"),
@@ -34,6 +39,19 @@ RISKY = {
     "model.api_key_env": ("model: {api_key_env: A}", "model: {api_key_env: B}"),
     "model.answer_seconds": ("model: {answer_seconds: 9999}", "model: {answer_seconds: 9998}"),
     "model.answer_tokens": ("model: {answer_tokens: 99999}", "model: {answer_tokens: 99998}"),
+    "endpoints.*.url": ("endpoints: {a: {url: 'http://a'}}", "endpoints: {a: {url: 'http://b'}}"),
+    "endpoints.*.path": ("endpoints: {a: {path: a}}", "endpoints: {a: {path: b}}"),
+    "endpoints.*.model": with_url("model: m"),
+    "endpoints.*.server": with_url("server: llama"),
+    "endpoints.*.context_tokens": with_url("context_tokens: 16384"),
+    "endpoints.*.api_key_env": with_url("api_key_env: A"),
+    "endpoints.*.dollars_per_million_tokens.input": with_url("dollars_per_million_tokens: {input: 0}"),
+    "endpoints.*.dollars_per_million_tokens.output": with_url("dollars_per_million_tokens: {output: 0}"),
+    "roles.planner": ("roles: {planner: [model]}", "roles: {}"),
+    "roles.executor": ("roles: {executor: [model]}", "roles: {}"),
+    "roles.reflexion": ("roles: {reflexion: [model]}", "roles: {}"),
+    "roles.skills.*": ("roles: {skills: {a: [model]}}", "roles: {}"),
+    "cost_cap_daily": ("cost_cap_daily: 1", "cost_cap_daily: 1.5"),
     "python": ("python: a", "python: b"),
     "test_command": ("test_command: a", "test_command: b"),
     "lint_command": ("lint_command: a", "lint_command: b"),
@@ -43,6 +61,7 @@ RISKY = {
     "approvals.command": ("approvals: {command: auto}", "approvals: {command: ask}"),
     "approvals.commit": ("approvals: {commit: auto}", "approvals: {commit: ask}"),
     "approvals.merge": ("approvals: {merge: auto}", "approvals: {merge: ask}"),
+    "approvals.summary": ("approvals: {summary: auto}", "approvals: {summary: ask}"),
     "limits.max_tool_calls_per_task": (
         "limits: {max_tool_calls_per_task: 31}",
         "limits: {max_tool_calls_per_task: 32}",
@@ -67,6 +86,11 @@ RISKY = {
     "ui.keys": ("ui: {keys: {approve: j}}", "ui: {keys: {approve: k}}"),
 }
 HARMLESS = {
+    **{
+        f"sampling.{role}.{name}": f"sampling: {{{role}: {{{name}: 1}}}}"
+        for role in ("planner", "executor", "reflexion")
+        for name in ("temperature", "top_p", "top_k", "min_p", "seed")
+    },
     "approvals.read": "approvals: {read: ask}",
     "retrieval.exclude": "retrieval: {exclude: [a]}",
     "workspace.keep": "workspace: {keep: false}",
@@ -83,8 +107,10 @@ def test_every_key_is_either_asked_about_or_known_to_be_harmless() -> None:
 def test_a_change_of_anything_that_is_obeyed_asks_again(tmp_path: Path, key: str) -> None:
     none = ask(tmp_path)
     first, second = (ask(tmp_path, file) for file in RISKY[key])
-    assert list(first.items) == [key]
-    assert any(line.startswith(f"{key}: ") for line in first.lines)
+    said = key.replace("*", "a")
+    assert said in first.items
+    assert {said} == set(first.items) - {"endpoints.a.url"} or said == "endpoints.a.url"
+    assert any(line.startswith(f"{said}: ") for line in first.lines)
     assert len({none.digest, first.digest, second.digest}) >= 2
     assert none.digest != first.digest != second.digest
 

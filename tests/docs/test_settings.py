@@ -8,6 +8,8 @@ NAMES = {
     int: "whole number",
     float: "number",
     bool: "true or false",
+    float | None: "number",
+    int | None: "whole number",
     tuple[str, ...]: "list of text",
     tuple[tuple[str, str], ...]: "text to text",
 }
@@ -21,6 +23,8 @@ def _type(wanted: object) -> str:
 
 
 def _default(wanted: object, value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, tuple):
         opening, closing = "{}" if _type(wanted) == "text to text" else "[]"
         return f"`{opening}{', '.join(value)}{closing}`"
@@ -34,6 +38,7 @@ def _default(wanted: object, value: object) -> str:
 def test_the_table_lists_every_key_with_its_type_and_default() -> None:
     rows = table_rows("docs/settings.md", "key")
     assert [row[:3] for row in rows] == [
-        [f"`{key}`", _type(leaf.wanted), _default(leaf.wanted, leaf.default)] for key, leaf in leaves().items()
+        [f"`{key.replace('*', 'NAME')}`", _type(leaf.wanted), _default(leaf.wanted, leaf.default)]
+        for key, leaf in leaves().items()
     ]
     assert [row[0] for row in rows if not row[3]] == []

@@ -1,24 +1,39 @@
 """What one source of settings says, as values by dotted key: the file, the environment, the flags."""
 
+import re
+import types
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_workbench.config.schema import NOT_YET, Leaf, groups, leaves, problem
+from agent_workbench.config.rules import problem
+from agent_workbench.config.schema import ANY, NOT_YET, Known, below, is_given_name, is_group, key_of, leaves
 from agent_workbench.config.yaml_file import compose_text
 from agent_workbench.core.documents import DocumentFault, Listing, Mark, Node, Scalar, Table, nearest, shown
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.typed_documents import expected, is_nothing, join, read_value
 
 PREFIX = "AGENT_"
-NO_KEYS = "keep keys out of files: name the environment variable that holds it in model.api_key_env"
+NO_KEYS = "keep keys out of files: name the environment variable that holds it in api_key_env"
+SECRET_WORDS = {"key", "apikey", "token", "secret", "password", "bearer", "authorization", "credentials"}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and where it was said: `.agent.yml:3`, `environment AGENT_PYTHON`, `flag`."""
+    """A value and where it was said: `.agent.yml:3`, `environment AGENT_PYTHON`, `flag`.
+
+    `place` says it with the column, `items` for each item of a list.
+    """
 
     value: object
     origin: str
+    place: str = ""
+    items: tuple[str, ...] = ()
+
+    @property
+    def said_at(self) -> str:
+        """The nearest place that is known."""
+        return self.place or self.origin
 
 
 Layer = Mapping[str, Setting]
@@ -26,10 +41,9 @@ Layer = Mapping[str, Setting]
 
 def file_layer(node: Node | None, file: str) -> Layer:
     """Return what the file says; raise `DocumentFault` for unknown keys and values that do not fit."""
-    known = leaves()
     found: dict[str, Setting] = {}
     if node is not None and not is_nothing(node):
-        _read_group(node, "", file, known, found)
+        _read_group(node, "", file, leaves(), found)
     return found
 
 
@@ -39,13 +53,12 @@ def environment_layer(environ: Mapping[str, str]) -> Layer:
     A variable without `__` that is no key of ours belongs to somebody else and is passed over.
     """
     known = leaves()
-    inside = groups(known)
     found: dict[str, Setting] = {}
     for name in sorted(environ):
         if not name.upper().startswith(PREFIX):
             continue
         key = name[len(PREFIX) :].lower().replace("__", ".")
-        if "." not in key and key not in known and key not in inside:
+        if "." not in key and key not in known and not is_group(key, known):
             continue
         said = Setting(_from_text(key, environ[name], f"environment variable {name}", known), f"environment {name}")
         if key in found and found[key].value != said.value:
@@ -71,61 +84,85 @@ def server_layer(environ: Mapping[str, str]) -> Layer:
     }
 
 
-def _read_group(node: Node, path: str, file: str, known: Mapping[str, Leaf], found: dict[str, Setting]) -> None:
+def _read_group(node: Node, path: str, file: str, known: Known, found: dict[str, Setting]) -> None:
     if not isinstance(node, Table):
         raise expected(node, "a mapping", path, "`agent init` writes an example")
+    given = below(path, known) == [ANY]
     for key, value in node.entries:
         dotted = join(path, key.text)
-        if dotted in known:
+        if given:
+            _check_name(key, value, dotted)
+        if key_of(dotted, known):
             if not is_nothing(value):
-                found[dotted] = Setting(_from_file(dotted, value, known), f"{file}:{key.start.line}")
-        elif dotted not in groups(known):
+                found[dotted] = _from_file(dotted, value, known, file)
+        elif not is_group(dotted, known):
             raise _unknown(key, path, known)
         elif not is_nothing(value):
             _read_group(value, dotted, file, known, found)
 
 
-def _from_file(key: str, node: Node, known: Mapping[str, Leaf]) -> object:
-    value = read_value(node, known[key].wanted, key)
+def _check_name(key: Scalar, value: Node, dotted: str) -> None:
+    """Refuse a name that the environment could not spell, and one that stands for nothing."""
+    if not is_given_name(key.text):
+        raise DocumentFault(
+            key.start,
+            f"expected a name of small letters and digits, joined by single '-' or '_', found {shown(key.text)}",
+        )
+    if is_nothing(value) or (isinstance(value, Table) and not value.entries):
+        raise DocumentFault(key.start, f"{dotted}: expected something, found nothing", "remove it, or say what it is")
+
+
+def _from_file(dotted: str, node: Node, known: Known, file: str) -> Setting:
+    key = key_of(dotted, known)
+    value = read_value(node, known[key].wanted, dotted)
     if wrong := problem(key, value):
-        raise DocumentFault(node.start, f"{key}: {wrong}", NO_KEYS if key == "model.api_key_env" else "")
-    return value
+        raise DocumentFault(node.start, f"{dotted}: {wrong}", NO_KEYS if key.endswith("api_key_env") else "")
+    items = tuple(_place(item, file) for item in node.items) if isinstance(node, Listing) else ()
+    return Setting(value, f"{file}:{node.start.line}", _place(node, file), items)
 
 
-def _unknown(key: Scalar, path: str, known: Mapping[str, Leaf]) -> DocumentFault:
+def _place(node: Node, file: str) -> str:
+    return f"{file}:{node.start.line}:{node.start.column}"
+
+
+def _unknown(key: Scalar, path: str, known: Known) -> DocumentFault:
     dotted = join(path, key.text)
-    if "api_key" in key.text.lower().replace("-", "_"):
+    here = sorted(below(path, known))
+    proposal = nearest(key.text, here)
+    if _names_a_secret(key.text) and (not proposal or "api_key_env" in proposal):
         return DocumentFault(key.start, f"{shown(dotted)} does not belong in a file", NO_KEYS)
     if dotted in NOT_YET or dotted.startswith("retrieval.chunker."):
         return DocumentFault(key.start, f"{dotted} is not supported yet by this version", "remove the key")
-    here = sorted({each.removeprefix(path).lstrip(".").split(".")[0] for each in known if _is_under(each, path)})
-    elsewhere = next((each for each in known if each.endswith(f".{key.text}")), "")
-    proposal = f"; did you mean {elsewhere!r}?" if elsewhere else nearest(key.text, here)
+    elsewhere = next((each for each in known if each.endswith(f".{key.text}") and ANY not in each), "")
+    proposal = f"; did you mean {elsewhere!r}?" if elsewhere else proposal
     where = f" in {path}" if path else ""
     return DocumentFault(
         key.start, f"unknown key {shown(key.text)}{where}{proposal}", f"known keys{where}: {', '.join(here)}"
     )
 
 
-def _is_under(key: str, path: str) -> bool:
-    return not path or key.startswith(f"{path}.")
+def _names_a_secret(name: str) -> bool:
+    words = re.split(r"[^a-z0-9]+", name.lower())
+    return bool(SECRET_WORDS & set(words)) or "api_key" in "_".join(words)
 
 
-def _from_text(key: str, text: str, source: str, known: Mapping[str, Leaf]) -> object:
+def _from_text(key: str, text: str, source: str, known: Known) -> object:
     """Return the value that a variable or a flag spells for a key; lists are `[a, b]` or `a,b`."""
     if key in NOT_YET:
         raise ConfigError(f"{source}: {key} is not supported yet by this version")
-    if key in groups(known):
-        inner = next(each for each in known if each.startswith(f"{key}."))
+    if is_group(key, known):
+        inner = next(each for each in known if each.startswith(f"{key}.") or not key_of(key, known))
         raise ConfigError(f"{source}: {key} is a group of settings", advice=f"name one of it, such as {inner}")
-    if key not in known:
+    if not (named := key_of(key, known)):
         raise ConfigError(f"{source}: unknown setting {shown(key)}{nearest(key, known)}")
-    wanted = known[key].wanted
+    if ANY in named and not all(map(is_given_name, key.split("."))):
+        raise ConfigError(f"{source}: {shown(key)} holds a name that no endpoint can have")
+    wanted = known[named].wanted
     try:
         value = read_value(_spelled(text, wanted), wanted, "")
     except DocumentFault as fault:
         raise ConfigError(f"{source}: {fault.what}", advice=fault.advice) from fault
-    if wrong := problem(key, value):
+    if wrong := problem(named, value):
         raise ConfigError(f"{source}: {wrong}")
     return value
 
@@ -133,7 +170,8 @@ def _from_text(key: str, text: str, source: str, known: Mapping[str, Leaf]) -> o
 def _spelled(text: str, wanted: object) -> Node:
     start, end = Mark(0, 1, 1), Mark(len(text), 1, len(text) + 1)
     if "tuple" not in str(wanted):
-        return Scalar(text, wanted in {bool, int, float}, start, end)
+        of = typing.get_args(wanted)[0] if isinstance(wanted, types.UnionType) else wanted
+        return Scalar(text, of in {bool, int, float}, start, end)
     if text.lstrip().startswith(("[", "{")):
         return compose_text(text) or Scalar("", True, start, end)
     items = [each.strip() for each in text.split(",") if each.strip()]

@@ -1,11 +1,12 @@
 """The settings of a run: `.agent.yml`, overridden by the environment, overridden by flags."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agent_workbench.config.chains import check_chains, endpoint_names, without_unknown
 from agent_workbench.config.layers import Layer, Setting, environment_layer, file_layer, flag_layer, server_layer
-from agent_workbench.config.schema import build, leaves
+from agent_workbench.config.schema import ANY, build, key_of, leaves
 from agent_workbench.config.yaml_file import read_inside, read_node
 from agent_workbench.core.documents import DocumentFault
 from agent_workbench.core.errors import ConfigError
@@ -13,8 +14,8 @@ from agent_workbench.core.settings import Settings
 
 FILE = ".agent.yml"
 # Either a file to serve or a server that runs: who says one, unsays the other as it was said with less weight.
-ALTERNATIVES = ("model.path", "model.url")
-HOME_PATHS = ("model.path", "model.server")
+ALTERNATIVES = ("path", "url")
+HOME_PATHS = {"model.path", "model.server", "endpoints.*.path", "endpoints.*.server"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,33 +45,54 @@ def load_settings(root: Path, environ: Mapping[str, str], overrides: Mapping[str
     return combine(file, others, environ.get("HOME", ""))
 
 
-def combine(file: Layer, others: tuple[Layer, Layer, Layer], home: str) -> LoadedSettings:
-    """Return the settings that the layers make together; `~` in paths of the model becomes `home`."""
+def combine(file: Layer, others: tuple[Layer, Layer, Layer], home: str, *, partial: bool = False) -> LoadedSettings:
+    """Return the settings that the layers make together; `~` in paths of models becomes `home`.
+
+    With `partial` the file was left out in part, and chains that name what stood there are left out too.
+    """
     lowest, environment, flags = others
     layers = tuple(_at_home(layer, home) for layer in (lowest, file, environment, flags))
     for layer in layers:
-        if all(key in layer and layer[key].value for key in ALTERNATIVES):
-            places = " and ".join(layer[key].origin for key in ALTERNATIVES)
-            raise ConfigError(f"model.path and model.url are both set ({places})", advice="keep one of them")
+        for both in _owners(layer):
+            if all(key in layer and layer[key].value for key in both):
+                places = " and ".join(layer[key].said_at for key in both)
+                raise ConfigError(f"{' and '.join(both)} are both set ({places})", advice="keep one of them")
     merged = _merge(layers)
-    origins = {key: merged[key].origin if key in merged else "default" for key in leaves()}
+    merged = without_unknown(merged) if partial else merged
+    check_chains(merged)
+    origins = {key: "default" for key in leaves() if ANY not in key} | {key: merged[key].origin for key in merged}
     settings = build({key: setting.value for key, setting in merged.items()})
     return LoadedSettings(settings, origins, layers[1], (layers[0], layers[2], layers[3]))
 
 
-def _merge(layers: Sequence[Layer]) -> dict[str, Setting]:
+def _owners(layer: Layer) -> list[tuple[str, ...]]:
+    """Return the keys of which only one can be set, for `model` and for each endpoint."""
+    groups = ("model", *(f"endpoints.{name}" for name in endpoint_names(layer)))
+    return [tuple(f"{group}.{key}" for key in ALTERNATIVES) for group in groups]
+
+
+def _merge(layers: Sequence[Layer]) -> Layer:
     merged: dict[str, Setting] = {}
     for layer in layers:
-        if any(key in layer and layer[key].value for key in ALTERNATIVES):
-            for key in ALTERNATIVES:
-                merged.pop(key, None)
+        for both in _owners(layer):
+            if any(key in layer and layer[key].value for key in both):
+                for key in both:
+                    merged.pop(key, None)
         merged.update(layer)
-    return merged
+    return _with_flagged_model(merged, layers[-1])
+
+
+def _with_flagged_model(merged: dict[str, Setting], flags: Layer) -> Layer:
+    """Return the layer without chains where a flag names the model: whoever types it means that one."""
+    if not any(flags[key].value for both in _owners({}) for key in both if key in flags):
+        return merged
+    return {key: said for key, said in merged.items() if not key.startswith("roles.") or key in flags}
 
 
 def _at_home(layer: Layer, home: str) -> Layer:
+    known = leaves()
     return {
-        key: Setting(_expanded(str(said.value), home), said.origin) if key in HOME_PATHS else said
+        key: replace(said, value=_expanded(str(said.value), home)) if key_of(key, known) in HOME_PATHS else said
         for key, said in layer.items()
     }
 

@@ -1,21 +1,21 @@
-"""Which keys `.agent.yml` has, what type each is of, and what its value must hold beyond the type."""
+"""Which keys `.agent.yml` has, what type each is of, and where in the settings its value belongs."""
 
 import dataclasses
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from urllib.parse import urlsplit
 
 from agent_workbench.core.settings import Settings
 
 # The dotted names of product keys whose place in the types is another one.
 RENAMED = {"retrieval.max_chunk_tokens": "retrieval.chunker.max_tokens"}
-NOT_YET = {
-    *("roles", "endpoints", "cost_cap_daily", "memory.summarise_threshold", "retrieval.bm25", "retrieval.embeddings"),
-}
-ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+NOT_YET = {"memory.summarise_threshold", "retrieval.bm25", "retrieval.embeddings"}
+# Stands in a key for a name that the user gives: `endpoints.*.url` is known, `endpoints.local.url` is said.
+ANY = "*"
+# What the environment can spell too: small letters, and no two underscores beside each other.
+GIVEN_NAME = re.compile(r"[a-z](?:[-_]?[a-z0-9])*", re.ASCII)
+MAX_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,102 +27,98 @@ class Leaf:
     field: str
 
 
+Known = Mapping[str, Leaf]
+
+
 def leaves() -> dict[str, Leaf]:
-    """Return every key that can be set, dotted as in `model.url`."""
-    found: dict[str, Leaf] = {}
-    for name, wanted, default in _fields(Settings, Settings()):
-        if dataclasses.is_dataclass(default):
-            for inner, inner_wanted, inner_default in _fields(type(default), default):
-                field = f"{name}.{inner}"
-                found[RENAMED.get(field, field)] = Leaf(inner_wanted, inner_default, field)
-        else:
-            found[name] = Leaf(wanted, default, name)
-    return found
+    """Return every key that can be set, dotted as in `model.url`, with `*` for a name that the user gives."""
+    return {RENAMED.get(leaf.field, leaf.field): leaf for leaf in _leaves_of(Settings(), "")}
 
 
-def groups(known: Mapping[str, Leaf]) -> set[str]:
-    """Return the dotted names under which keys stand."""
-    return {".".join(parts[:end]) for key in known for parts in [key.split(".")] for end in range(1, len(parts))}
+def key_of(said: str, known: Known) -> str:
+    """Return the entry of `known` under which the key `said` stands, empty where there is none."""
+    if ANY in said:
+        return ""
+    return said if said in known else next((key for key in known if ANY in key and _fits(said, key)), "")
+
+
+def is_group(path: str, known: Known) -> bool:
+    """Return whether keys stand under `path`."""
+    return any(below(path, known))
+
+
+def below(path: str, known: Known) -> list[str]:
+    """Return the names that can stand directly under `path` (empty: at the top), `*` for any."""
+    parts = path.split(".") if path else []
+    split = (key.split(".") for key in known)
+    found = (key[len(parts)] for key in split if len(key) > len(parts) and _fit(parts, key[: len(parts)]))
+    return list(dict.fromkeys(found))
+
+
+def is_given_name(text: str) -> bool:
+    """Return whether the user may call an endpoint so."""
+    return len(text) <= MAX_NAME and bool(GIVEN_NAME.fullmatch(text))
 
 
 def build(values: Mapping[str, object]) -> Settings:
     """Return the settings with these values (by dotted key) over the defaults."""
     known = leaves()
-    top: dict[str, object] = {}
-    inner: dict[str, dict[str, object]] = {}
-    for key, value in values.items():
-        group, dot, name = known[key].field.partition(".")
-        if dot:
-            inner.setdefault(group, {})[name] = value
+    tree: dict[str, typing.Any] = {}
+    for said, value in values.items():
+        key = key_of(said, known)
+        given = next((own for own, each in zip(said.split("."), key.split("."), strict=True) if each == ANY), "")
+        *above, last = (given if each == ANY else each for each in known[key].field.split("."))
+        place = tree
+        for name in above:
+            place = place.setdefault(name, {})
+        place[last] = value
+    return typing.cast("Settings", _filled(Settings(), tree))
+
+
+def _leaves_of(defaults: object, path: str) -> Iterator[Leaf]:
+    for name, wanted in typing.get_type_hints(type(defaults)).items():
+        field = f"{path}.{name}" if path else name
+        default = getattr(defaults, name)
+        entry = _entry_type(wanted)
+        if dataclasses.is_dataclass(default):
+            yield from _leaves_of(default, field)
+        elif dataclasses.is_dataclass(entry):
+            yield from _leaves_of(typing.cast("type", entry)(), f"{field}.{ANY}")
+        elif entry is not None:
+            yield Leaf(entry, (), f"{field}.{ANY}")
         else:
-            top[group] = value
-    defaults = Settings()
-    for group, changes in inner.items():
-        top[group] = dataclasses.replace(getattr(defaults, group), **changes)
-    return dataclasses.replace(defaults, **typing.cast("dict[str, typing.Any]", top))
+            yield Leaf(wanted, default, field)
 
 
-def problem(key: str, value: object) -> str:
-    """Return what is wrong with a value of the right type as a sentence, empty when nothing is."""
-    rule = _rules().get(key)
-    return rule(value) if rule is not None else ""
+def _entry_type(wanted: object) -> object:
+    """Return what a mapping of names the user gives holds for each, None where `wanted` is none such."""
+    inner = typing.get_args(wanted)[:1]
+    pair = typing.get_args(inner[0]) if inner else ()
+    # Text to text is a value of its own, such as `ui.keys`.
+    return pair[1] if len(pair) == 2 and pair[0] is str and pair[1] not in {str, ...} else None
 
 
-def _fields(of: object, defaults: object) -> list[tuple[str, object, object]]:
-    hints = typing.get_type_hints(of)
-    return [(name, wanted, getattr(defaults, name)) for name, wanted in hints.items()]
+def _filled(defaults: object, changes: Mapping[str, typing.Any]) -> object:
+    hints = typing.get_type_hints(type(defaults))
+    values: dict[str, object] = {}
+    for name, change in changes.items():
+        default, entry = getattr(defaults, name), _entry_type(hints[name])
+        if dataclasses.is_dataclass(default):
+            values[name] = _filled(default, change)
+        elif dataclasses.is_dataclass(entry):
+            made = typing.cast("type", entry)
+            values[name] = tuple((each, _filled(made(), inner)) for each, inner in change.items())
+        elif entry is not None:
+            values[name] = tuple(change.items())
+        else:
+            values[name] = change
+    return dataclasses.replace(typing.cast("typing.Any", defaults), **values)
 
 
-def _rules() -> Mapping[str, Callable[[object], str]]:
-    positive = (
-        *("model.context_tokens", "model.answer_seconds", "model.answer_tokens", "limits.max_tool_calls_per_task"),
-        *("limits.consecutive_failure_threshold", "limits.command_seconds", "retrieval.chunker.max_tokens"),
-    )
-    return {
-        "model.url": _url_problem,
-        "model.api_key_env": _variable_problem,
-        "memory.dir": _path_problem,
-        "memory.plan": _path_problem,
-        "workspace.link": _paths_problem,
-        "skills.dirs": _paths_problem,
-        **dict.fromkeys(positive, _positive_problem),
-    }
+def _fits(said: str, key: str) -> bool:
+    parts, wanted = said.split("."), key.split(".")
+    return len(parts) == len(wanted) and _fit(parts, wanted)
 
 
-def _positive_problem(value: object) -> str:
-    return "" if isinstance(value, int | float) and value > 0 else f"expected more than 0, found {value}"
-
-
-def _url_problem(value: object) -> str:
-    text = str(value)
-    if not text:
-        return ""
-    try:
-        parts = urlsplit(text)
-        parts.port  # noqa: B018 - reading it is what checks it
-    except ValueError as error:
-        return f"expected an address such as http://127.0.0.1:8080: {error}"
-    if parts.password or parts.username:
-        return "expected an address without user and password; name a variable in model.api_key_env instead"
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        return f"expected an address such as http://127.0.0.1:8080, found {text!r}"
-    return ""
-
-
-def _variable_problem(value: object) -> str:
-    if not value or ENVIRONMENT_NAME.fullmatch(str(value)):
-        return ""
-    # What was found is not said: it may be the key itself.
-    return "expected the name of an environment variable (letters, digits, underscores), found something else"
-
-
-def _paths_problem(value: object) -> str:
-    paths = value if isinstance(value, tuple) else ()
-    return next((found for path in paths if (found := _path_problem(path))), "")
-
-
-def _path_problem(value: object) -> str:
-    path = PurePosixPath(str(value))
-    if path.is_absolute() or not path.parts or ".." in path.parts or any(each.lower() == ".git" for each in path.parts):
-        return f"expected a path inside the repo (relative, without '..' and '.git'), found {str(value)!r}"
-    return ""
+def _fit(parts: list[str], wanted: list[str]) -> bool:
+    return all(each in {part, ANY} for part, each in zip(parts, wanted, strict=True))

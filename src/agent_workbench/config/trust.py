@@ -8,12 +8,15 @@ from pathlib import Path
 
 from agent_workbench.config.layers import Layer
 from agent_workbench.config.load import LoadedSettings, combine
-from agent_workbench.config.schema import leaves
+from agent_workbench.config.schema import key_of, leaves
 from agent_workbench.config.skill_files import digest_folder
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Settings
 
 # What can do no harm whatever it says; every key that is neither here nor bounded below has to be trusted.
 HARMLESS = {"ui.theme", "retrieval.exclude", "workspace.keep", "sandbox.require"}
+HARMLESS_GROUPS = ("sampling.",)
+# Parts of one thing: none of it is harmless without the rest.
+WHOLE_GROUPS = ("endpoints.", "roles.")
 # Harmless as long as it asks for no more than the default.
 BOUNDED = {
     *("limits.max_tool_calls_per_task", "limits.max_reflexion_retries", "limits.consecutive_failure_threshold"),
@@ -28,6 +31,15 @@ MEANINGS = {
     "model.server": "is started as the model's server",
     "model.url": "is sent your code",
     "model.api_key_env": "is the variable whose value is sent to the model's server",
+    "endpoints.*.path": "is a model that may be loaded",
+    "endpoints.*.server": "may be started as a model's server",
+    "endpoints.*.url": "may be sent your code",
+    "endpoints.*.api_key_env": "is the variable whose value is sent to that endpoint",
+    "roles.planner": "are asked for plans",
+    "roles.executor": "are asked for steps",
+    "roles.reflexion": "are asked for reflexions",
+    "roles.skills.*": "are asked for this skill",
+    "cost_cap_daily": "is how many dollars may be spent in a day",
     "workspace.link": "are linked into the workspace",
     "tools_allowed": "may be used by the model",
     "sandbox.network": "opens the network to commands",
@@ -70,7 +82,7 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
 def untrusted_settings(loaded: LoadedSettings) -> Settings:
     """Return the settings with only what is harmless of the repo's own, and no skills of the repo."""
     harmless: Layer = {key: said for key, said in loaded.file.items() if _is_harmless(key, said.value)}
-    settings = combine(harmless, loaded.others, home="").settings
+    settings = combine(harmless, loaded.others, home="", partial=True).settings
     return replace(settings, skills=replace(settings.skills, dirs=()))
 
 
@@ -84,7 +96,12 @@ def spell(value: object) -> str:
 
 
 def _is_harmless(key: str, value: object) -> bool:
-    default = leaves()[key].default
+    known = leaves()
+    default = known[key_of(key, known)].default
+    if key.startswith(WHOLE_GROUPS):
+        return False
+    if key.startswith(HARMLESS_GROUPS):
+        return True
     if key in HARMLESS or value == default:
         return True
     if key in BOUNDED and isinstance(value, int | float) and isinstance(default, int | float):
@@ -97,7 +114,7 @@ def _is_harmless(key: str, value: object) -> bool:
 def _line(name: str, text: str) -> str:
     if name.startswith("approvals."):
         return f"{name}: {text} (no question before each {name.removeprefix('approvals.')})"
-    meaning = MEANINGS.get(name, "")
+    meaning = MEANINGS.get(key_of(name, leaves()), "")
     return f"{name}: {text} ({meaning})" if meaning else f"{name}: {text}"
 
 
