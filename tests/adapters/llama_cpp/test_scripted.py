@@ -1,10 +1,13 @@
+import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
+from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
-from agent_workbench.core.model import Message, ModelRequest, Purpose, Role, StopCause
+from agent_workbench.core.errors import ModelRefused
+from agent_workbench.core.model import AnswerItem, Message, ModelRequest, Purpose, Role, StopCause
 from tests.adapters.llama_cpp.answers import collect
 from tests.llama_fixtures import LlamaServer
 
@@ -66,6 +69,52 @@ async def test_other_purposes_have_their_own(model: ScriptedModel) -> None:
 
 async def test_an_answer_is_given_whole_whatever_the_limit(model: ScriptedModel) -> None:
     assert (await collect(model, _request(answer_tokens=1))).text == FIRST
+
+
+async def test_answers_stay_given_when_a_summary_takes_their_place(model: ScriptedModel) -> None:
+    await collect(model, _request(FIRST, "what is in it"))
+    await collect(model, _request(FIRST, "what is in it", SECOND, "applied", purpose=Purpose.SUMMARY, answer_tokens=5))
+    assert (await collect(model, _request())).text == LAST
+
+
+async def test_another_try_at_a_task_begins_at_the_beginning(model: ScriptedModel) -> None:
+    await collect(model, _request(FIRST, "what is in it", SECOND, "applied"))
+    assert (await collect(model, _request())).text == FIRST
+
+
+@pytest.mark.parametrize("text", [FIRST, SECOND, LAST, "two  spaces\n\n", "ends with a return\r\n"])
+async def test_the_server_finds_its_own_answer_in_its_cache(llama_server: LlamaServer, text: str) -> None:
+    model = ScriptedModel(llama_server.model(), {"T-1": [text]})
+    first = await collect(model, _request(f"before {text}", "and then"))
+    again = await collect(model, _request(f"before {text}", "and then", text, "go on"))
+    await model.close()
+    assert again.end.figures.cached_tokens >= first.end.figures.prompt_tokens + first.end.figures.answer_tokens - 1
+
+
+async def test_a_server_that_takes_no_tokens_is_held_to_the_text(llama_server: LlamaServer) -> None:
+    inner = _Refusing(llama_server.model())
+    model = ScriptedModel(inner, SCRIPTS)
+    assert [(await collect(model, _request())).text for _ in range(2)] == [FIRST, FIRST]
+    await model.close()
+    assert ["<[" in grammar for grammar in inner.grammars] == [True, False, False]
+
+
+class _Refusing:
+    """A model on a server whose grammars know no tokens."""
+
+    def __init__(self, inner: LlamaCppModel) -> None:
+        self._inner = inner
+        self.grammars: list[str] = []
+        self.observe, self.count_tokens = inner.observe, inner.count_tokens
+        self.tokens_of, self.close = inner.tokens_of, inner.close
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        self.grammars.append(request.grammar)
+        if "<[" in request.grammar:
+            raise ModelRefused("the grammar cannot be read")
+        async with contextlib.aclosing(self._inner.answer(request)) as items:
+            async for item in items:
+                yield item
 
 
 async def test_asks_the_model_itself_where_there_is_no_script(model: ScriptedModel) -> None:

@@ -10,7 +10,7 @@ from agent_workbench.adapters.llama_cpp.endpoint import Endpoint, StreamedReply
 from agent_workbench.adapters.llama_cpp.gbnf import Thinking, with_thought
 from agent_workbench.adapters.llama_cpp.introduction import Introduction, introduce
 from agent_workbench.adapters.llama_cpp.patience import OnStatus, Patience
-from agent_workbench.adapters.llama_cpp.token_counts import TokenCounts
+from agent_workbench.adapters.llama_cpp.token_counts import Token, TokenCounts
 from agent_workbench.adapters.llama_cpp.wire import AnswerReader
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
@@ -78,6 +78,14 @@ class LlamaCppModel:
         if self._known is None or not self._known.facts.counts_tokens:
             return (0,) * len(texts)
         return await self._counts.of(texts)
+
+    async def tokens_of(self, text: str) -> tuple[Token, ...]:
+        """Return the tokens of a text, none where the server does not tell; raise `ModelError`."""
+        if self._known is None:
+            await self.observe()
+        if self._known is None or not (self._known.facts.counts_tokens and self._known.facts.takes_grammar):
+            return ()
+        return await self._counts.tokens_of(text)
 
     async def close(self) -> None:
         await self._endpoint.close()

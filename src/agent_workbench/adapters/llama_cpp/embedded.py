@@ -13,6 +13,7 @@ from agent_workbench.adapters.llama_cpp.patience import OnStatus
 from agent_workbench.adapters.llama_cpp.server_command import ServerCommand, server_command
 from agent_workbench.adapters.llama_cpp.server_end import server_ended
 from agent_workbench.adapters.llama_cpp.server_log import ServerLog
+from agent_workbench.adapters.llama_cpp.token_counts import Token
 from agent_workbench.core.errors import ModelUnavailable, ShellError
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.host.processes import MindedProcess, spawn
@@ -176,6 +177,14 @@ class EmbeddedModel:
         client = await self._started()
         try:
             return await client.count_tokens(texts, purpose)
+        except ModelUnavailable as lost:
+            raise await self._explained(lost) from lost
+
+    async def tokens_of(self, text: str) -> tuple[Token, ...]:
+        """Return the tokens of a text, none where the server does not tell; raise `ModelError`."""
+        client = await self._started()
+        try:
+            return await client.tokens_of(text)
         except ModelUnavailable as lost:
             raise await self._explained(lost) from lost
 

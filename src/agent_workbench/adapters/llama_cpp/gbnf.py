@@ -1,8 +1,10 @@
 """Grammars in llama.cpp's GBNF notation: the one of a single sentence, and room for a thought before an answer."""
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 
+from agent_workbench.adapters.llama_cpp.token_counts import Token
 from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_START
 from agent_workbench.core.errors import UsageError
 
@@ -24,6 +26,24 @@ class Thinking(StrEnum):
 def sentence_grammar(text: str) -> str:
     """Return the grammar whose only sentence is `text`; raise `UsageError` for what no grammar can hold."""
     return f"root ::= {literal(text)}\n"
+
+
+def tokens_grammar(tokens: Iterable[Token]) -> str:
+    """Return the grammar whose only sentence is these tokens; raise `UsageError` for what no grammar can hold.
+
+    Where tokens are no whole characters the server takes only their text, which it may spell in other tokens.
+    """
+    said: list[str] = []
+    part = b""
+    for token in tokens:
+        part += token.data
+        try:
+            text = part.decode()
+        except UnicodeDecodeError:
+            continue
+        said.append(f"<[{token.id}]>" if part == token.data else literal(text))
+        part = b""
+    return f"root ::= {' '.join(said)}\n"
 
 
 def literal(text: str) -> str:

@@ -4,8 +4,11 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
-from agent_workbench.adapters.llama_cpp.gbnf import sentence_grammar
+from agent_workbench.adapters.llama_cpp.gbnf import sentence_grammar, tokens_grammar
+from agent_workbench.adapters.llama_cpp.token_counts import Token
+from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import AnswerItem, Message, ModelFacts, ModelRequest, Purpose, Role, TextDelta
 from agent_workbench.core.ports import Model
 
@@ -15,12 +18,30 @@ REJECTION = "The user rejected"
 _SPARE_TOKENS = 64
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Given:
+    """How many answers the newest prompt on a subject showed, how many once did, if it asked for a summary."""
+
+    shown: int = 0
+    gone: int = 0
+    summed_up: bool = False
+
+
+@runtime_checkable
+class Tokenising(Protocol):
+    """A model whose server tells the tokens of a text."""
+
+    async def tokens_of(self, text: str) -> tuple[Token, ...]:
+        """Return the text's tokens, none where they are not told."""
+
+
 class ScriptedModel:
     """Has `inner` answer for each subject (a task's id) with `scripts[subject]`, one text after the other.
 
     An answer that the user rejected is given again, and so is the last one when there are no more. What is asked for
     another purpose than a step is answered from `scripts["<subject>:<purpose>"]`. Where there is no script `inner` is
-    asked as it is.
+    asked as it is. The server is held to the very tokens it would read the text as, so that it finds its own answer in
+    its cache when that comes back in the next prompt; where it cannot be, to the text.
     `tokens_per_second` slows the stream down so that one can watch it; 0 does not.
     """
 
@@ -28,17 +49,39 @@ class ScriptedModel:
         self._inner = inner
         self._scripts = scripts
         self._pause_seconds = 1 / tokens_per_second if tokens_per_second > 0 else 0.0
+        self._takes_tokens = True
+        self._given: dict[str, Given] = {}
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
         return dataclasses.replace(await self._inner.observe(purpose), scripted=True)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         text = self._text(request)
-        if text is not None:
-            tokens = len(text.encode()) + _SPARE_TOKENS
-            request = dataclasses.replace(
-                request, grammar=sentence_grammar(text), answer_tokens=max(request.answer_tokens, tokens)
-            )
+        exact = await self._exact(request, text) if text is not None else None
+        begun = False
+        if exact is not None:
+            try:
+                async with contextlib.aclosing(self._paced(exact)) as items:
+                    async for item in items:
+                        begun = True
+                        yield item
+                return
+            except ModelRefused:
+                if begun:
+                    raise
+                self._takes_tokens = False
+        async with contextlib.aclosing(self._paced(request if text is None else _saying(request, text))) as items:
+            async for item in items:
+                yield item
+
+    async def _exact(self, request: ModelRequest, text: str) -> ModelRequest | None:
+        """Return the request held to the tokens of `text`, None where the server does not tell or take them."""
+        if not self._takes_tokens or not isinstance(self._inner, Tokenising):
+            return None
+        tokens = await self._inner.tokens_of(text)
+        return dataclasses.replace(_saying(request, text), grammar=tokens_grammar(tokens)) if tokens else None
+
+    async def _paced(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         async with contextlib.aclosing(self._inner.answer(request)) as items:
             async for item in items:
                 yield item
@@ -53,13 +96,26 @@ class ScriptedModel:
 
     def _text(self, request: ModelRequest) -> str | None:
         """Return what to answer, None where no script says."""
+        position = self._position(request)
         step = request.purpose is Purpose.EXECUTOR
         script = self._scripts.get(request.subject if step else f"{request.subject}:{request.purpose}")
-        if not script:
-            return None
-        given = sum(message.role is Role.ASSISTANT for message in request.messages)
-        given -= sum(_is_rejection(message) for message in request.messages)
-        return script[min(max(given, 0), len(script) - 1)]
+        return script[min(position, len(script) - 1)] if script else None
+
+    def _position(self, request: ModelRequest) -> int:
+        """Return how many answers were given and not rejected, also those that a compaction took out of the prompt."""
+        shown = sum(message.role is Role.ASSISTANT for message in request.messages)
+        shown -= sum(_is_rejection(message) for message in request.messages)
+        before = self._given.get(request.subject, Given())
+        # Fewer answers than before are another try at the task, unless a summary of them was asked for.
+        gone = before.gone + before.shown - shown if before.summed_up else before.gone if shown >= before.shown else 0
+        self._given[request.subject] = Given(shown, gone, summed_up=request.purpose is Purpose.SUMMARY)
+        return max(0, gone + shown)
+
+
+def _saying(request: ModelRequest, text: str) -> ModelRequest:
+    """Return the request with no other answer to it than `text`, and room for all of it."""
+    tokens = max(request.answer_tokens, len(text.encode()) + _SPARE_TOKENS)
+    return dataclasses.replace(request, grammar=sentence_grammar(text), answer_tokens=tokens)
 
 
 def _is_rejection(message: Message) -> bool:

@@ -4,14 +4,23 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.faults import error_of
-from agent_workbench.adapters.llama_cpp.json_values import list_at
+from agent_workbench.adapters.llama_cpp.json_values import JsonObject, list_at, number_at
 
 _MOST_REMEMBERED = 10_000
 _AT_ONCE = 4
 _SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token: its id in the model's vocabulary and the bytes it stands for, which need not be whole characters."""
+
+    id: int
+    data: bytes
 
 
 class TokenCounts:
@@ -44,9 +53,26 @@ class TokenCounts:
     async def _ask(self, text: str) -> int:
         if not text:
             return 0
+        return len(await self._tokens({"content": text}))
+
+    async def tokens_of(self, text: str) -> tuple[Token, ...]:
+        """Return the tokens of a text, none where the server does not tell them apart; raise `ModelError`."""
+        told = await self._tokens({"content": text, "with_pieces": True})
+        tokens = tuple(Token(number_at(each, "id"), _piece(each)) for each in told if isinstance(each, dict))
+        return tokens if b"".join(token.data for token in tokens) == text.encode("utf-8", "replace") else ()
+
+    async def _tokens(self, body: JsonObject) -> Sequence[object]:
         async with self._turn:
             deadline = asyncio.get_running_loop().time() + _SECONDS
-            reply = await self._endpoint.post("/tokenize", {"content": text}, deadline)
+            reply = await self._endpoint.post("/tokenize", body, deadline)
         if not reply.ok:
             raise error_of(self._endpoint.fault(reply), self._endpoint.address)
-        return len(list_at(reply.json or {}, "tokens"))
+        return list_at(reply.json or {}, "tokens")
+
+
+def _piece(token: JsonObject) -> bytes:
+    """Return a token's bytes: servers send its text, or numbers where they are no whole characters."""
+    piece = token.get("piece")
+    if isinstance(piece, str):
+        return piece.encode("utf-8", "replace")
+    return bytes(byte for byte in list_at(token, "piece") if isinstance(byte, int) and 0 <= byte <= 255)
