@@ -121,6 +121,8 @@ def view_receipt(state: SessionState, number: int = 0) -> ReceiptView | None:
     wanted = number or count
     before = 0
     met = dict(state.models)
+    observed = (each.event for each in state.opening if isinstance(each.event, ModelObserved))
+    met |= {event.purpose: event.facts for event in observed}
     for run in _runs(state):
         sent = tuple(_prompts(run, before, met))
         if before < wanted <= before + len(sent):
