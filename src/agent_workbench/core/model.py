@@ -41,10 +41,12 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A prompt with its bounds. `grammar` is GBNF (empty: free text); `answer_seconds` is a total deadline.
+    """A prompt with its bounds. `grammar` is GBNF (empty: free text); `answer_seconds` is how long a
+    server may be silent.
 
     `prompt_tokens` is the prompt's size as it was counted (0: not known); `dollars_left` is what the task may still
-    cost (None: no bound), which an endpoint with a price has to keep to before it is asked.
+    cost (None: no bound), which an endpoint with a price has to keep to before it is asked. `answered` counts what was
+    answered for this subject so far and not rejected by the user, whatever a compaction took out of the messages.
     """
 
     messages: tuple[Message, ...]
@@ -57,6 +59,7 @@ class ModelRequest:
     seed: int = 0
     prompt_tokens: int = 0
     dollars_left: float | None = None
+    answered: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,12 @@ from agent_workbench.core.events import (
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
+    CompactionAsked,
     ContextCompacted,
     ContextFilled,
+    EndpointPassed,
     Event,
+    GrammarIgnored,
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
@@ -60,6 +63,10 @@ def _said(event: Event) -> str:
         case ModelObserved():
             scripted = " (its answers are scripted)" if event.facts.scripted else ""
             return f"model {event.facts.model}, {event.facts.context_tokens} tokens of context{scripted}"
+        case EndpointPassed():
+            return f"{event.endpoint} could not answer the {event.purpose}, the next one is asked: {event.reason}"
+        case GrammarIgnored():
+            return f"{event.endpoint} does not keep to grammars: {event.what}"
         case TroubleMet():
             return f"trouble ({event.source}): {event.what} - {event.advice}"
         case TaskStarted():
@@ -80,6 +87,8 @@ def _said(event: Event) -> str:
             return f"{'pinned' if event.pinned else 'unpinned'} {event.chunk.place}"
         case ChunkDropped():
             return f"dropped {event.place}"
+        case CompactionAsked():
+            return "the user asked for a summary of the older steps"
         case ContextFilled():
             return f"the context is full: {event.prompt_tokens} tokens of {event.context_tokens}"
         case ContextCompacted():

@@ -24,7 +24,7 @@ class Proposal:
     `text` is what was asked for, verbatim: a diff, a command, a commit message, or JSON arguments. `diff` is what
     would be applied or committed, computed by us and shown; only it is carried out. `commands` are what a check runs.
     `special` lists paths that deserve a second look (CI, settings, deletions, renames), `repaired` says in a sentence
-    each what was mended in the diff that came.
+    each what was mended in the diff that came. `fallback`: the workbench wrote the text, as the model could not.
     """
 
     id: ProposalId
@@ -40,6 +40,7 @@ class Proposal:
     purpose: CheckPurpose | None = None
     edited: bool = False
     repaired: tuple[str, ...] = ()
+    fallback: bool = False
 
 
 CHECKS = "checks"

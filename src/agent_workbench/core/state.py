@@ -49,7 +49,7 @@ class TaskRun:
     every event since the task started; prompts and the transcript are made from it. `working_seconds` counts answers
     and actions, not the time spent waiting at gates. `reads` sums up what the server read of the prompts,
     `last_figures` are those of the prompt before, as far as the next one grows from it. `compacts_for` is the phase to
-    which a compaction goes back.
+    which a compaction goes back; `compaction_asked`: the user wants one that need not be.
     """
 
     task: TaskId
@@ -85,6 +85,7 @@ class TaskRun:
     dropped: tuple[str, ...] = ()
     compactions: int = 0
     compacts_for: Phase = Phase.STEPPING
+    compaction_asked: bool = False
     checkpoint: Checkpoint | None = None
     commit: CommitId | None = None
     merged: MergeOutcome | None = None
@@ -110,8 +111,8 @@ class TaskRun:
 class SessionState:
     """Everything a session's journal amounts to up to `seq` (-1: nothing yet).
 
-    `opening` holds the events before the first task; those after it stand in a run's history. `models` holds who was met
-    last for each purpose, `ungrammatical` the endpoints that do not keep to a grammar.
+    `opening` holds the events before the first task; those after it stand in a run's history. `models` holds who was
+    met last for each purpose, `ungrammatical` the endpoints that do not keep to a grammar.
     """
 
     session: SessionId = NO_SESSION

@@ -155,6 +155,7 @@ def _proposal(
         purpose=draft.purpose,
         edited=edited,
         repaired=draft.repaired,
+        fallback=draft.fallback,
     )
 
 

@@ -34,6 +34,7 @@ from agent_workbench.core.events.step import (
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
+    CompactionAsked,
     ContextCompacted,
     ContextFilled,
     InterruptCause,
@@ -85,6 +86,7 @@ StepEvent = (
     | UserSaid
     | ChunkPinned
     | ChunkDropped
+    | CompactionAsked
     | ContextFilled
     | ContextCompacted
 )
@@ -128,6 +130,7 @@ __all__ = [
     "ChunkDropped",
     "ChunkPinned",
     "CodeRetrieved",
+    "CompactionAsked",
     "ContextCompacted",
     "ContextFilled",
     "EndpointPassed",

@@ -144,21 +144,34 @@ class ChunkDropped:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionAsked:
+    """The user wants the older steps to become a summary, though there is room yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class ContextFilled:
-    """A prompt and its answer do not fit into the context any more: older steps have to become a summary."""
+    """A prompt and its answer do not fit into the context any more: older steps have to become a summary.
+
+    The summary is asked of a prompt that ends with the event `through_seq` (-1: the newest), so that it finds room.
+    `by` is the user where there is room and they asked for it; then they may do without it.
+    """
 
     step: int
     purpose: Purpose
     prompt_tokens: int
     context_tokens: int
+    through_seq: int = -1
+    by: Author = Author.WORKBENCH
 
 
 @dataclass(frozen=True, slots=True)
 class ContextCompacted:
     """What the task's events up to `through_seq` were is told by `summary` from now on.
 
-    Verbatim beside it stay rules, task, skills, the `pinned` code, the change so far (`diff`) and the `failing` output.
-    `by` is who wrote the summary: the model, the user, or the workbench where the model could not.
+    Verbatim beside it stay rules, task, skills, notes, the user's words, the `pinned` code and what of the found `code`
+    has room, the change so far (`diff`), the `failing` output, and the events after `through_seq`. Of those, of the
+    notes and of the words, each is cut to `piece_chars` characters (0: none is cut). `by` is who wrote the summary: the
+    model, the user, or the workbench where the model could not.
     """
 
     step: int
@@ -168,3 +181,5 @@ class ContextCompacted:
     pinned: tuple[Chunk, ...] = ()
     diff: str = ""
     failing: str = ""
+    code: tuple[Chunk, ...] = ()
+    piece_chars: int = 0

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import AbortAsked, ActionDecided, ActionProposed, GateEvent, ProposalReplaced
-from agent_workbench.core.proposals import OURS, Proposal, ProposalStage, Verdict
+from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 
@@ -52,9 +52,18 @@ def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:
                 decided, stage=ProposalStage.REFUSED, phase=Phase.ROLLING_BACK, reason=event.reason or "aborted"
             )
         case Verdict.REJECT | Verdict.SKIP:
+            if run.proposal.tool == COMPACT:
+                return _without_summary(replace(decided, stage=ProposalStage.REFUSED), event.verdict)
             phase = _phase_after_refusal(run.phase, run.proposal, event.verdict)
             return replace(decided, stage=ProposalStage.REFUSED, phase=phase)
     assert_never(event.verdict)
+
+
+def _without_summary(run: TaskRun, verdict: Verdict) -> TaskRun:
+    """Only a compaction that the user asked for can be done without; for any other there is to be another summary."""
+    if run.phase is Phase.COMPACTING and run.compaction_asked and verdict is Verdict.SKIP:
+        return replace(run, phase=run.compacts_for, compaction_asked=False)
+    return run
 
 
 def _phase_after_refusal(phase: Phase, proposal: Proposal, verdict: Verdict) -> Phase:

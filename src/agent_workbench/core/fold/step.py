@@ -5,9 +5,11 @@ from typing import assert_never
 
 from agent_workbench.core.events import (
     ActionRejected,
+    Author,
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
+    CompactionAsked,
     ContextCompacted,
     ContextFilled,
     InterruptCause,
@@ -43,7 +45,8 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             return replace(state, figures=event.figures, run=replace(costed, answer=event, answered_step=event.step))
         case ModelInterrupted():
             costed = _costed(run, event.figures)
-            blamed = int(event.cause is InterruptCause.LENGTH)
+            # A summary that got too long is written by the workbench instead; it is no step of the task.
+            blamed = int(event.cause is InterruptCause.LENGTH and run.phase is not Phase.COMPACTING)
             return replace(
                 state,
                 run=replace(
@@ -54,10 +57,9 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
                 ),
             )
         case ActionRejected():
-            return replace(
-                state,
-                run=replace(run, answer=None, failures=run.failures + 1, tool_calls=run.tool_calls + 1),
-            )
+            blamed = int(run.phase is not Phase.COMPACTING)
+            failures, calls = run.failures + blamed, run.tool_calls + blamed
+            return replace(state, run=replace(run, answer=None, failures=failures, tool_calls=calls))
         case ReflexionNoted():
             return replace(
                 state,
@@ -74,17 +76,28 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             kept = tuple(chunk for chunk in run.pinned if chunk.place != event.place)
             dropped = (*(place for place in run.dropped if place != event.place), event.place)
             return replace(state, run=replace(run, pinned=kept, dropped=dropped))
+        case CompactionAsked():
+            return replace(state, run=replace(run, compaction_asked=True))
         case ContextFilled():
             phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
-            return replace(state, run=replace(run, phase=Phase.COMPACTING, compacts_for=phase))
+            asked = event.by is Author.USER
+            filled = replace(run, phase=Phase.COMPACTING, compacts_for=phase, compaction_asked=asked)
+            return replace(state, run=filled)
         case ContextCompacted():
             return replace(state, run=_compacted(run))
     assert_never(event)
 
 
 def _compacted(run: TaskRun) -> TaskRun:
-    phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
-    return replace(run, phase=phase, compactions=run.compactions + 1, prompt_parts=0, last_figures=None, answer=None)
+    return replace(
+        run,
+        phase=run.compacts_for if run.phase is Phase.COMPACTING else run.phase,
+        compaction_asked=False,
+        compactions=run.compactions + 1,
+        prompt_parts=0,
+        last_figures=None,
+        answer=None,
+    )
 
 
 def _started(state: SessionState, event: TaskStarted) -> SessionState:

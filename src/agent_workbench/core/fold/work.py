@@ -18,7 +18,7 @@ from agent_workbench.core.events import (
     WorkEvent,
 )
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import ProposalStage
+from agent_workbench.core.proposals import COMPACT, ProposalStage
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 
 FINISH = "finish"
@@ -65,6 +65,8 @@ def _fold_run(run: TaskRun, event: WorkEvent) -> TaskRun:
 def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
     stage = ProposalStage.UNKNOWN if event.result is ActionResult.UNKNOWN else ProposalStage.FINISHED
     done = replace(run, stage=stage, working_seconds=run.working_seconds + event.seconds)
+    if run.proposal is not None and run.proposal.tool == COMPACT:
+        return done
     if event.result is not ActionResult.OK:
         return replace(done, failures=run.failures + 1)
     if run.proposal is not None and run.proposal.tool == FINISH:

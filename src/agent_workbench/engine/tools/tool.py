@@ -28,6 +28,7 @@ class Draft:
     preimages: tuple[Preimage, ...] = ()
     purpose: CheckPurpose | None = None
     repaired: tuple[str, ...] = ()
+    fallback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
