@@ -120,10 +120,16 @@ class LockedError(JournalError):
 
 
 class ModelError(WorkbenchError):
-    """The model's server could not give an answer; `another` says that the next of its role's endpoints may."""
+    """The model's server could not give an answer; `another` says that the next of its role's endpoints may.
+
+    `retry_after_seconds` is when the server itself will be able to (0: it did not say that it will), `dollars` what
+    came of the answer has cost.
+    """
 
     exit_code = ExitCode.MODEL
     another = False
+    retry_after_seconds = 0.0
+    dollars = 0.0
 
 
 class ModelUnavailable(ModelError):

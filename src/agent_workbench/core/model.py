@@ -41,12 +41,14 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A prompt with its bounds. `grammar` is GBNF (empty: free text); `answer_seconds` is how long a
-    server may be silent.
+    """A prompt with its bounds. `grammar` is GBNF (empty: free text); `answer_seconds` is how long a server may be
+    silent.
 
     `prompt_tokens` is the prompt's size as it was counted (0: not known); `dollars_left` is what the task may still
     cost (None: no bound), which an endpoint with a price has to keep to before it is asked. `answered` counts what was
     answered for this subject so far and not rejected by the user, whatever a compaction took out of the messages.
+    With `exact` the whole prompt is read anew: with what comes from a cache rounding differs, and so, now and then, does
+    what a seed leads to.
     """
 
     messages: tuple[Message, ...]
@@ -60,6 +62,7 @@ class ModelRequest:
     prompt_tokens: int = 0
     dollars_left: float | None = None
     answered: int = 0
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

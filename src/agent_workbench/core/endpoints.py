@@ -1,0 +1,66 @@
+"""The endpoints of the roles as they can be told without asking any of them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.settings import SHORT_FORM, EndpointSettings, Settings, TokenPrice
+
+ROLES = (Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.PLANNER)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointLine:
+    """One endpoint in one role's chain: its name, its address or file (empty: none is set), what it takes.
+
+    `key_variable` is the environment variable that holds its key (empty: it has none), `key_set` whether it is set.
+    """
+
+    role: str
+    name: str
+    where: str
+    price: TokenPrice = field(default_factory=TokenPrice)
+    key_variable: str = ""
+    key_set: bool = False
+
+
+def endpoint_named(settings: Settings, name: str) -> EndpointSettings | None:
+    """Return the endpoint that chains mean by `name`, None where there is none."""
+    if name != SHORT_FORM:
+        return dict(settings.endpoints).get(name)
+    model = settings.model
+    return EndpointSettings(
+        url=model.url,
+        path=model.path,
+        model=model.name,
+        server=model.server,
+        context_tokens=model.context_tokens,
+        api_key_env=model.api_key_env,
+    )
+
+
+def endpoint_lines(settings: Settings, environ: Mapping[str, str]) -> tuple[EndpointLine, ...]:
+    """Return every endpoint of every role, in the order in which they are asked."""
+    return tuple(
+        _line(role, name, endpoint_named(settings, name) or EndpointSettings(), environ)
+        for role, chain in _chains(settings)
+        for name in chain
+    )
+
+
+def _chains(settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for purpose in ROLES:
+        yield purpose.value, settings.chain(purpose)
+    for skill, chain in settings.roles.skills:
+        yield f"skills.{skill}", chain
+
+
+def _line(role: str, name: str, endpoint: EndpointSettings, environ: Mapping[str, str]) -> EndpointLine:
+    return EndpointLine(
+        role=role,
+        name=name,
+        where=endpoint.url or endpoint.path,
+        price=endpoint.dollars_per_million_tokens,
+        key_variable=endpoint.api_key_env,
+        key_set=bool(environ.get(endpoint.api_key_env, "").strip()) if endpoint.api_key_env else False,
+    )
