@@ -45,10 +45,12 @@ class ModelRequest:
     silent.
 
     `prompt_tokens` is the prompt's size as it was counted (0: not known); `dollars_left` is what the task may still
-    cost (None: no bound), which an endpoint with a price has to keep to before it is asked. `answered` counts what was
-    answered for this subject so far and not rejected by the user, whatever a compaction took out of the messages.
+    cost (None: no bound), which an endpoint with a price has to keep to before it is asked. `answered` counts the answers
+    to this subject so far that the user did not reject, also those that a compaction took out of the messages (None:
+    the messages show them all).
     With `exact` the whole prompt is read anew: with what comes from a cache rounding differs, and so, now and then, does
-    what a seed leads to.
+    what a seed leads to. One that is not `patient` does not wait for a server that is busy or loads: somebody else can
+    be asked.
     """
 
     messages: tuple[Message, ...]
@@ -61,8 +63,9 @@ class ModelRequest:
     seed: int = 0
     prompt_tokens: int = 0
     dollars_left: float | None = None
-    answered: int = 0
+    answered: int | None = None
     exact: bool = False
+    patient: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class ModelFacts:
 
     `context_tokens` is the context of one slot (0: unknown). `template_hash` is SHA-256 of the chat template. `thinks`
     tells that it reasons before it answers, `tells_cache` that it says how much of a prompt it had read before; `off`
-    says in a sentence each what is missing.
+    says in a sentence each what is missing, `passed` who comes before it in its role's chain and why they do not answer.
     """
 
     endpoint: str
@@ -85,6 +88,7 @@ class ModelFacts:
     tells_cache: bool = True
     thinks: bool = False
     off: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
