@@ -45,12 +45,11 @@ class ModelRequest:
     silent.
 
     `prompt_tokens` is the prompt's size as it was counted (0: not known); `dollars_left` is what the task may still
-    cost (None: no bound), which an endpoint with a price has to keep to before it is asked. `answered` counts the answers
-    to this subject so far that the user did not reject, also those that a compaction took out of the messages (None:
-    the messages show them all).
-    With `exact` the whole prompt is read anew: with what comes from a cache rounding differs, and so, now and then, does
-    what a seed leads to. One that is not `patient` does not wait for a server that is busy or loads: somebody else can
-    be asked.
+    cost (None: no bound), which an endpoint with a price has to keep to before it is asked. `answered` counts the
+    answers to this subject so far that the user did not reject, also those that a compaction took out of the messages
+    (None: the messages show them all). With `exact` the whole prompt is read anew: with what comes from a cache
+    rounding differs, and so, now and then, does what a seed leads to. One that is not `patient` does not wait for a
+    server that is busy or loads: somebody else can be asked.
     """
 
     messages: tuple[Message, ...]

@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 
@@ -72,14 +73,8 @@ async def test_an_answer_is_given_whole_whatever_the_limit(model: ScriptedModel)
 
 
 async def test_answers_stay_given_when_a_summary_takes_their_place(model: ScriptedModel) -> None:
-    await collect(model, _request(FIRST, "what is in it"))
-    await collect(model, _request(FIRST, "what is in it", SECOND, "applied", purpose=Purpose.SUMMARY, answer_tokens=5))
-    assert (await collect(model, _request())).text == LAST
-
-
-async def test_another_try_at_a_task_begins_at_the_beginning(model: ScriptedModel) -> None:
-    await collect(model, _request(FIRST, "what is in it", SECOND, "applied"))
-    assert (await collect(model, _request())).text == FIRST
+    assert (await collect(model, dataclasses.replace(_request(), answered=2))).text == LAST
+    assert (await collect(model, dataclasses.replace(_request(FIRST, "x"), answered=0))).text == FIRST
 
 
 @pytest.mark.parametrize("text", [FIRST, SECOND, LAST, "two  spaces\n\n", "ends with a return\r\n"])

@@ -18,15 +18,6 @@ REJECTION = "The user rejected"
 _SPARE_TOKENS = 64
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Given:
-    """How many answers the newest prompt on a subject showed, how many once did, if it asked for a summary."""
-
-    shown: int = 0
-    gone: int = 0
-    summed_up: bool = False
-
-
 @runtime_checkable
 class Tokenising(Protocol):
     """A model whose server tells the tokens of a text."""
@@ -50,7 +41,6 @@ class ScriptedModel:
         self._scripts = scripts
         self._pause_seconds = 1 / tokens_per_second if tokens_per_second > 0 else 0.0
         self._takes_tokens = True
-        self._given: dict[str, Given] = {}
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
         return dataclasses.replace(await self._inner.observe(purpose), scripted=True)
@@ -102,14 +92,11 @@ class ScriptedModel:
         return script[min(position, len(script) - 1)] if script else None
 
     def _position(self, request: ModelRequest) -> int:
-        """Return how many answers were given and not rejected, also those that a compaction took out of the prompt."""
+        """Return how many answers were given and not rejected."""
+        if request.answered is not None:
+            return request.answered
         shown = sum(message.role is Role.ASSISTANT for message in request.messages)
-        shown -= sum(_is_rejection(message) for message in request.messages)
-        before = self._given.get(request.subject, Given())
-        # Fewer answers than before are another try at the task, unless a summary of them was asked for.
-        gone = before.gone + before.shown - shown if before.summed_up else before.gone if shown >= before.shown else 0
-        self._given[request.subject] = Given(shown, gone, summed_up=request.purpose is Purpose.SUMMARY)
-        return max(0, gone + shown)
+        return max(0, shown - sum(_is_rejection(message) for message in request.messages))
 
 
 def _saying(request: ModelRequest, text: str) -> ModelRequest:
