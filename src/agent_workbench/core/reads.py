@@ -1,7 +1,9 @@
 """How much of its prompts a server read: what was new, and what it had read before and read again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent_workbench.core.events import ContextCompacted, ModelAnswered, ModelInterrupted, Recorded
 from agent_workbench.core.model import AnswerFigures
 
 
@@ -16,6 +18,11 @@ class PromptReads:
     prompt_tokens: int = 0
     new_tokens: int = 0
     again_tokens: int = 0
+
+    @property
+    def again_share(self) -> float:
+        """Which share of all tokens was read again, 0.0 to 1.0."""
+        return self.again_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
     def plus(self, other: "PromptReads") -> "PromptReads":
         """Return the sums."""
@@ -35,3 +42,17 @@ def reads_of(figures: AnswerFigures, before: AnswerFigures | None) -> PromptRead
     common = 0 if before is None else min(before.prompt_tokens + before.answer_tokens, figures.prompt_tokens)
     again = min(read, max(0, common - figures.cached_tokens))
     return PromptReads(figures.prompt_tokens, read - again, again)
+
+
+def newest_reads(history: Sequence[Recorded]) -> PromptReads | None:
+    """Return what was read of the newest prompt whose answer told, None where there is none since a compaction."""
+    newest: AnswerFigures | None = None
+    for recorded in reversed(history):
+        event = recorded.event
+        if isinstance(event, ContextCompacted):
+            break
+        if isinstance(event, ModelAnswered | ModelInterrupted) and event.figures.prompt_tokens:
+            if newest is not None:
+                return reads_of(newest, event.figures)
+            newest = event.figures
+    return reads_of(newest, None) if newest is not None else None

@@ -5,17 +5,26 @@ from dataclasses import dataclass
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.reads import newest_reads, reads_of
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.tones import Tone
+
+READ_AGAIN_LIMIT = 0.01
+"""Which share of a task's prompt tokens may be read twice before it counts as waste."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One piece of the line; those with the highest `rank` are dropped first."""
+    """One piece of the line; where there is little room those with the highest `rank` become `short`, then are dropped.
+
+    `short` is the same in fewer words (empty: it has none).
+    """
 
     text: str
     rank: int
     tone: Tone = Tone.DIM
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +37,9 @@ class StatusView:
 def view_status(update: SessionUpdate) -> StatusView:
     """Return what the status line shows."""
     state = update.state
-    return StatusView((*_model(state), *_context(state), *_speed(state), *_task(state), *_session(state)))
+    return StatusView(
+        (*_model(state), *_context(state), *_reads(update), *_task(state), *_speed(state), *_session(state))
+    )
 
 
 def _model(state: SessionState) -> tuple[Figure, ...]:
@@ -52,14 +63,32 @@ def _context(state: SessionState) -> tuple[Figure, ...]:
     return (Figure(f"context {_short(used)}/{_short(size)}", 2, tone),)
 
 
+def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
+    """Return what the server reads of the prompt, live, in brackets how much of the task's prompts twice."""
+    state, run = update.state, update.state.run
+    if run is None:
+        return ()
+    if state.model is not None and not state.model.tells_cache:
+        return (Figure("cache not told", 5),) if run.reads.prompt_tokens else ()
+    streaming = update.live.streaming
+    if streaming is not None and streaming.prompt_total:
+        now = AnswerFigures(prompt_tokens=streaming.prompt_total, cached_tokens=streaming.prompt_cached)
+        reads, task = reads_of(now, run.last_figures), run.reads
+        task = task.plus(reads)
+    else:
+        newest = newest_reads(run.history)
+        if newest is None:
+            return ()
+        reads, task = newest, run.reads
+    words = f"{_short(reads.new_tokens)} new · {_short(reads.again_tokens)} again"
+    often = task.again_share > READ_AGAIN_LIMIT
+    tone = Tone.WARN if often else Tone.DIM
+    return (Figure(f"read {words} ({100 * task.again_share:.1f}%)", 3 if often else 5, tone, words),)
+
+
 def _speed(state: SessionState) -> tuple[Figure, ...]:
-    figures = state.figures
-    found = []
-    if figures.tokens_per_second:
-        found.append(Figure(f"{figures.tokens_per_second:.0f} tokens/s", 6))
-    if figures.prompt_tokens:
-        found.append(Figure(f"{round(100 * figures.cached_tokens / figures.prompt_tokens)}% cached", 8))
-    return tuple(found)
+    speed = state.figures.tokens_per_second
+    return (Figure(f"{speed:.0f} tokens/s", 7),) if speed else ()
 
 
 def _task(state: SessionState) -> tuple[Figure, ...]:
@@ -71,9 +100,9 @@ def _task(state: SessionState) -> tuple[Figure, ...]:
     budget = _budget(run)
     return (
         Figure(run.task, 3, Tone.PLAIN),
-        Figure(inert_line(run.workspace.branch, 40), 5),
+        Figure(inert_line(run.workspace.branch, 40), 6),
         Figure(steps, 4),
-        *((Figure(budget, 7),) if budget else ()),
+        *((Figure(budget, 8),) if budget else ()),
     )
 
 
@@ -94,7 +123,7 @@ def _session(state: SessionState) -> tuple[Figure, ...]:
     if state.always:
         found.append(Figure(f"always: {', '.join(state.always)}", 2, Tone.WARN))
     if state.session:
-        found.append(Figure(session_suffix(state.session) if "-" in state.session else state.session, 9))
+        found.append(Figure(session_suffix(state.session) if "-" in state.session else state.session, 10))
     return tuple(found)
 
 

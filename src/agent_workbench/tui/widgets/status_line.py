@@ -1,5 +1,7 @@
 """The status line: as many figures of the moment as there is room for, the important ones first."""
 
+from dataclasses import replace
+
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
@@ -47,10 +49,14 @@ class StatusLine(Widget):
 
 
 def fitting(figures: tuple[Figure, ...], width: int) -> list[Figure]:
-    """Return the figures that fit, in their order; what matters least is left out first."""
+    """Return the figures that fit, in their order; what matters least is shortened, then left out."""
     kept = list(figures)
     while kept and _cells(kept) > width:
-        kept.remove(max(kept, key=lambda figure: figure.rank))
+        least = max(range(len(kept)), key=lambda place: kept[place].rank)
+        if kept[least].short:
+            kept[least] = replace(kept[least], text=kept[least].short, short="")
+        else:
+            del kept[least]
     return kept
 
 
