@@ -2,18 +2,22 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Collection, Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
+from agent_workbench.adapters.llama_cpp.bodies import GRAMMAR, blamed_field, is_of_this_grammar, request_body
+from agent_workbench.adapters.llama_cpp.deadline import Deadline
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint, StreamedReply
-from agent_workbench.adapters.llama_cpp.gbnf import Thinking, with_thought
+from agent_workbench.adapters.llama_cpp.faults import Fault
+from agent_workbench.adapters.llama_cpp.gbnf import Thinking
 from agent_workbench.adapters.llama_cpp.introduction import Introduction, introduce
+from agent_workbench.adapters.llama_cpp.lacking import with_lacks
 from agent_workbench.adapters.llama_cpp.patience import OnStatus, Patience
 from agent_workbench.adapters.llama_cpp.token_counts import Token, TokenCounts
 from agent_workbench.adapters.llama_cpp.wire import AnswerReader
 from agent_workbench.core.errors import ModelUnavailable
-from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, PromptProgress, Purpose
 
 _ROUTE = "/v1/chat/completions"
 READY_SECONDS = 600.0
@@ -43,103 +47,143 @@ class LlamaCppModel:
         self._model_name = model_name
         self._on_status = on_status
         self._ready_seconds = ready_seconds
-        self._counts = TokenCounts(self._endpoint)
+        self._counts: TokenCounts | None = None
         self._known: Introduction | None = None
+        self._refused: set[str] = set()
+        self._found = _Found()
+        self._said: tuple[str, ...] = ()
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        return (await self._introduced()).facts
+
+    async def _introduced(self) -> Introduction:
         deadline = asyncio.get_running_loop().time() + self._ready_seconds
-        self._known = await introduce(self._endpoint, self._model_name, self._on_status, deadline)
-        return self._known.facts
+        known = await introduce(self._endpoint, self._model_name, self._on_status, deadline, self._known)
+        if known is not self._known:
+            self._known, self._refused, self._found = known, set(), _Found()
+            self._counts = TokenCounts(self._endpoint, known.tokenizer) if known.tokenizer else None
+        facts = with_lacks(self._found.told(known.facts, self._refused))
+        if facts.off != self._said:
+            self._said = facts.off
+            if facts.off:
+                self._on_status(f"{self._endpoint.address}: {'; '.join(facts.off)}")
+        return replace(known, facts=facts)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         """Stream an answer. Whoever stops early has to close the iterator (`contextlib.aclosing`), to free the server.
 
         Raises `ModelUnavailable` (with what had come), `ModelRefused`, `ContextOverflow`.
         """
-        if self._known is None:
-            await self.observe()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + request.answer_seconds
-        patience = Patience(self._endpoint.address, deadline, self._on_status)
-        body = self._body(request)
+        known = self._known or await self._introduced()
+        waits_until = asyncio.get_running_loop().time() + request.answer_seconds
+        patience = Patience(self._endpoint.address, waits_until, self._on_status)
+        dropped: set[str] = set()
         while True:
+            body = request_body(request, known, _most_tokens(request, known), self._refused | dropped)
+            deadline = Deadline(request.answer_seconds)
             async with self._endpoint.stream("POST", _ROUTE, body, deadline) as reply:
                 if reply.status == HTTPStatus.OK:
-                    async with contextlib.aclosing(self._read(reply, request)) as items:
+                    reader = self._reader(request, known, held=GRAMMAR in body)
+                    async with contextlib.aclosing(_read(reply, reader, deadline)) as items:
                         async for item in items:
-                            yield self._signed(item)
+                            yield self._signed(item, known)
+                    self._found.learn(reader)
                     return
                 fault = self._endpoint.fault(await reply.rest())
+            if field := blamed_field(fault, body):
+                self._leave_out(field, fault, dropped)
+                continue
             await patience.pause(fault, reply.retry_after_seconds)
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         if self._known is None:
-            await self.observe()
-        if self._known is None or not self._known.facts.counts_tokens:
+            await self._introduced()
+        if self._counts is None:
             return (0,) * len(texts)
         return await self._counts.of(texts)
 
     async def tokens_of(self, text: str) -> tuple[Token, ...]:
         """Return the tokens of a text, none where the server does not tell; raise `ModelError`."""
-        if self._known is None:
-            await self.observe()
-        if self._known is None or not (self._known.facts.counts_tokens and self._known.facts.takes_grammar):
+        known = self._known or await self._introduced()
+        if self._counts is None or not known.facts.takes_grammar:
             return ()
         return await self._counts.tokens_of(text)
 
     async def close(self) -> None:
         await self._endpoint.close()
 
-    def _signed(self, item: AnswerItem) -> AnswerItem:
-        if not isinstance(item, AnswerEnd) or self._known is None:
+    def _leave_out(self, field: str, fault: Fault, dropped: set[str]) -> None:
+        """Remember that the server does not take a field: of a grammar that it cannot read, only for this request."""
+        if field == GRAMMAR and is_of_this_grammar(fault):
+            dropped.add(field)
+            what = "cannot read this grammar; the answer is asked for without"
+        else:
+            self._refused.add(field)
+            what = f"does not take `{field}`; it is left out from now on"
+        self._on_status(f"{self._endpoint.address} {what} ({fault.message})")
+
+    def _signed(self, item: AnswerItem, known: Introduction) -> AnswerItem:
+        if not isinstance(item, AnswerEnd):
             return item
-        return replace(item, endpoint=self._known.facts.endpoint, model=self._known.facts.model)
+        return replace(item, endpoint=known.facts.endpoint, model=known.facts.model)
 
-    async def _read(self, reply: StreamedReply, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
-        reader = AnswerReader(
+    def _reader(self, request: ModelRequest, known: Introduction, *, held: bool) -> AnswerReader:
+        return AnswerReader(
             self._endpoint.address,
-            self._most_tokens(request),
+            _most_tokens(request, known),
             secret=self._endpoint.secret,
-            strip_newlines=self._thinking is not Thinking.NONE,
+            held=held,
+            thinks=known.thinking is not Thinking.NONE,
+            opened=self._found.opened,
         )
-        if reply.is_json:
-            for item in reader.whole((await reply.rest()).json or {}):
-                yield item
-        while not reader.done:
-            try:
-                data = await reply.next()
-            except ModelUnavailable as lost:
-                if reader.finished:
-                    break
-                raise ModelUnavailable(str(lost), advice=lost.advice, partial=reader.partial) from lost
-            if not data:
-                break
-            for item in reader.feed(data):
-                yield item
-        for item in reader.end():
+
+
+@dataclass
+class _Found:
+    """What answers showed of a server: whether it tells what came from its cache, thinks, begins within a thought."""
+
+    tells_cache: bool | None = None
+    thinks: bool = False
+    opened: bool = False
+
+    def learn(self, reader: AnswerReader) -> None:
+        self.tells_cache = reader.cache_seen
+        self.thinks |= reader.thought_seen or reader.opened
+        self.opened |= reader.opened
+
+    def told(self, facts: ModelFacts, refused: Collection[str]) -> ModelFacts:
+        """Return the facts as they look now."""
+        return replace(
+            facts,
+            takes_grammar=facts.takes_grammar and GRAMMAR not in refused,
+            tells_cache=facts.tells_cache if self.tells_cache is None else self.tells_cache,
+            thinks=facts.thinks or self.thinks,
+        )
+
+
+def _most_tokens(request: ModelRequest, known: Introduction) -> int:
+    """Return how many tokens to ask for: a thought may be as long as the answer."""
+    return request.answer_tokens * (1 if known.thinking is Thinking.NONE else 2)
+
+
+async def _read(reply: StreamedReply, reader: AnswerReader, deadline: Deadline) -> AsyncGenerator[AnswerItem]:
+    if reply.is_json:
+        for item in reader.whole((await reply.rest()).json or {}):
             yield item
-
-    @property
-    def _thinking(self) -> Thinking:
-        return self._known.thinking if self._known else Thinking.NONE
-
-    def _most_tokens(self, request: ModelRequest) -> int:
-        """Return how many tokens to ask for: a thought may be as long as the answer."""
-        return request.answer_tokens * (1 if self._thinking is Thinking.NONE else 2)
-
-    def _body(self, request: ModelRequest) -> dict[str, object]:
-        body: dict[str, object] = {
-            "messages": [{"role": message.role.value, "content": message.text} for message in request.messages],
-            "max_tokens": self._most_tokens(request),
-            "stream": True,
-            "seed": request.seed,
-            "stream_options": {"include_usage": True},
-        }
-        known = self._known
-        if known and known.model_name:
-            body["model"] = known.model_name
-        if known and known.facts.takes_grammar:
-            body |= {"cache_prompt": True, "return_progress": True}
-            if request.grammar:
-                body["grammar"] = with_thought(request.grammar, known.thinking)
-        return body
+    read_tokens = 0
+    while not reader.done:
+        try:
+            data = await reply.next()
+        except ModelUnavailable as lost:
+            if reader.finished:
+                break
+            raise ModelUnavailable(str(lost), advice=lost.advice, partial=reader.partial) from lost
+        if not data:
+            break
+        for item in reader.feed(data):
+            if isinstance(item, PromptProgress) and item.processed_tokens > read_tokens:
+                read_tokens = item.processed_tokens
+                deadline.moved()
+            yield item
+    for item in reader.end():
+        yield item

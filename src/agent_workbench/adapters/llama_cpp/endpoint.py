@@ -5,12 +5,15 @@ import contextlib
 import ipaddress
 import json
 import ssl
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 import httpx
 
+from agent_workbench.adapters.llama_cpp.deadline import Appointment, Deadline
 from agent_workbench.adapters.llama_cpp.faults import Fault, fault_in
 from agent_workbench.adapters.llama_cpp.json_values import JsonObject, parse_object
 from agent_workbench.core.errors import ConfigError, ModelUnavailable
@@ -27,6 +30,7 @@ class Reply:
 
     status: int
     body: bytes
+    location: str = ""
 
     @property
     def ok(self) -> bool:
@@ -42,26 +46,29 @@ class Reply:
 class StreamedReply:
     """An answer whose body is still to come."""
 
-    def __init__(self, response: httpx.Response, address: str, deadline: float) -> None:
+    def __init__(self, response: httpx.Response, address: str, deadline: Deadline) -> None:
         self.status = response.status_code
         self.is_json = "json" in response.headers.get("content-type", "")
         self.retry_after_seconds = _seconds(response.headers.get("retry-after", ""))
+        self._location = response.headers.get("location", "")
         self._chunks = response.aiter_raw()
         self._address = address
         self._deadline = deadline
 
     async def next(self) -> bytes:
         """Return the next bytes, b"" at the end; raise `ModelUnavailable` past the deadline or when the line breaks."""
-        with _ours(self._address):
-            async with asyncio.timeout_at(self._deadline):
-                return await anext(self._chunks, b"")
+        with _ours(self._address, self._deadline):
+            async with asyncio.timeout_at(self._deadline.at):
+                data = await anext(self._chunks, b"")
+        self._deadline.heard()
+        return data
 
     async def rest(self) -> Reply:
         """Return the whole answer, of which at most 8 MB are read."""
         body = bytearray()
         while len(body) <= _REPLY_BYTES and (chunk := await self.next()):
             body += chunk
-        return Reply(self.status, bytes(body[:_REPLY_BYTES]))
+        return Reply(self.status, bytes(body[:_REPLY_BYTES]), self._location)
 
 
 class Endpoint:
@@ -81,7 +88,7 @@ class Endpoint:
 
     def fault(self, reply: Reply) -> Fault:
         """Return what a reply tells of what is wrong."""
-        return fault_in(reply.status, reply.json, secret=self._key)
+        return fault_in(reply.status, reply.json, secret=self._key, location=reply.location)
 
     @property
     def secret(self) -> str:
@@ -90,17 +97,17 @@ class Endpoint:
 
     async def get(self, path: str, deadline: float) -> Reply:
         """Return the answer to a GET of `path`; `deadline` is the event loop's time."""
-        async with self.stream("GET", path, None, deadline) as reply:
+        async with self.stream("GET", path, None, Appointment(deadline)) as reply:
             return await reply.rest()
 
     async def post(self, path: str, body: Mapping[str, object], deadline: float) -> Reply:
         """Return the answer to a POST of `body` as JSON; `deadline` is the event loop's time."""
-        async with self.stream("POST", path, body, deadline) as reply:
+        async with self.stream("POST", path, body, Appointment(deadline)) as reply:
             return await reply.rest()
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, method: str, path: str, body: Mapping[str, object] | None, deadline: float
+        self, method: str, path: str, body: Mapping[str, object] | None, deadline: Deadline
     ) -> AsyncIterator[StreamedReply]:
         """Ask and hand over the answer as soon as it begins; leaving the context closes the connection."""
         client = await self._opened()
@@ -108,8 +115,8 @@ class Endpoint:
         request = client.build_request(
             method, self._url + path, content=content, headers=self._headers(body is not None)
         )
-        with _ours(self.address):
-            async with asyncio.timeout_at(deadline):
+        with _ours(self.address, deadline):
+            async with asyncio.timeout_at(deadline.at):
                 response = await client.send(request, stream=True)
         try:
             yield StreamedReply(response, self.address, deadline)
@@ -152,13 +159,13 @@ class Endpoint:
 
 
 @contextlib.contextmanager
-def _ours(address: str) -> Iterator[None]:
+def _ours(address: str, deadline: Deadline) -> Iterator[None]:
     """Turn what goes wrong with a connection into `ModelUnavailable`."""
     try:
         yield
     except TimeoutError as error:
         raise ModelUnavailable(
-            f"the server at {address} was not done in time", advice="raise model.answer_seconds, or ask for less"
+            f"the server at {address} {deadline.why}", advice="raise model.answer_seconds, or ask for less"
         ) from error
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise ModelUnavailable(f"nothing answers at {address}", advice=START_ADVICE) from error
@@ -188,5 +195,11 @@ def _is_loopback(host: str) -> bool:
 
 
 def _seconds(retry_after: str) -> float:
-    """Return what `Retry-After` asks for in seconds, 0.0 for none or for a date."""
-    return float(retry_after) if retry_after.isdecimal() else 0.0
+    """Return what `Retry-After` asks for in seconds, be it a number or a date; 0.0 for none or nonsense."""
+    if retry_after.replace(".", "", 1).isdecimal() and retry_after.isascii():
+        return float(retry_after)
+    try:
+        at = parsedate_to_datetime(retry_after).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+    return max(0.0, at - time.time())

@@ -1,58 +1,171 @@
-"""Asks a server who it is: llama.cpp with all it can do, or a plain OpenAI-compatible one with less."""
+"""Finds out who a server is and what it can do, each thing by itself: llama.cpp, its relatives, or a plain one."""
 
 import asyncio
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import PurePath
+from urllib.parse import quote
 
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint, Reply
 from agent_workbench.adapters.llama_cpp.faults import error_of
 from agent_workbench.adapters.llama_cpp.gbnf import Thinking
-from agent_workbench.adapters.llama_cpp.json_values import JsonObject, first_at, number_at, object_at, text_at
+from agent_workbench.adapters.llama_cpp.json_values import JsonObject, list_at, number_at, object_at, text_at
 from agent_workbench.adapters.llama_cpp.patience import OnStatus, Patience
+from agent_workbench.adapters.llama_cpp.tokenizers import LLAMA_CPP, LLAMA_CPP_PYTHON, Tokenizer, find_tokenizer
 from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_START
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import ModelFacts
 
 # Even a server that loads its model or has a full slot answers such a question at once.
 _REPLY_SECONDS = 30.0
+_ROUTER = "router"
+_SAMPLERS = frozenset({"top_k", "min_p"})
+_RELATIVE = _SAMPLERS | {"grammar"}
+_OWN = _RELATIVE | {"cache_prompt", "return_progress"}
+# How servers put the size of a context in the list of their models: llama.cpp, vLLM, OpenRouter, Mistral and others.
+_CONTEXT_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window")
 
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    """What a server said of itself: the facts, the model's name as requests have to give it, how it thinks."""
+    """What a server said of itself: the facts, the model's name as requests have to give it, how it thinks.
+
+    `fields` are what requests may hold besides OpenAI's own; `heard` is what all this was found out from.
+    """
 
     facts: ModelFacts
     model_name: str
     thinking: Thinking
+    tokenizer: Tokenizer | None
+    fields: frozenset[str]
+    heard: str
 
 
-async def introduce(endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float) -> Introduction:
+async def introduce(
+    endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float, known: Introduction | None = None
+) -> Introduction:
     """Wait until the server is ready (at most until `deadline`, the event loop's time) and return who it is.
 
+    What was found out before by trying is not tried again while the server says the same of itself as `known` holds.
     Raises `ModelUnavailable` when nothing answers or the model is still not loaded, `ModelRefused` for a wrong key or
     for something that is no model server.
     """
+    if known and not known.facts.build:
+        # A plain server has one route to ask, and may be far away.
+        listed = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
+        if listed.ok and _heard_of(_entry(listed, model_name)) == known.heard:
+            return known
     health = await _when_loaded(endpoint, "/health", on_status, deadline)
     props = await _when_loaded(endpoint, "/props", on_status, deadline)
     # A plain server has neither route; its gateway may ask for the key everywhere, and then says so at /v1/models too.
     if health.ok and props.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         raise error_of(endpoint.fault(props), endpoint.address)
     said = props.json or {}
+    if text_at(said, "role") == _ROUTER:
+        return await _behind_router(endpoint, model_name, on_status, deadline, known)
     if not (props.ok and object_at(said, "default_generation_settings")):
-        return await _plain(endpoint, model_name, on_status, deadline)
+        return await _listed(endpoint, model_name, on_status, deadline)
+    return await _llama_cpp(endpoint, props, model_name, model_name, deadline, known)
+
+
+async def _llama_cpp(
+    endpoint: Endpoint, props: Reply, model_name: str, asked_for: str, deadline: float, known: Introduction | None
+) -> Introduction:
+    said = props.json or {}
     template = text_at(said, "chat_template")
-    path = text_at(said, "model_path")
-    name = model_name or text_at(said, "model_alias") or PurePath(path).name
+    context_tokens = number_at(object_at(said, "default_generation_settings"), "n_ctx")
+    heard = repr(
+        (context_tokens, template, *(text_at(said, key) for key in ("model_alias", "model_path", "build_info")))
+    )
+    if known and known.heard == heard:
+        return known
+    tokenizer = await find_tokenizer(endpoint, asked_for, deadline)
     facts = ModelFacts(
         endpoint=endpoint.address,
-        model=name,
-        context_tokens=number_at(object_at(said, "default_generation_settings"), "n_ctx"),
+        model=model_name or text_at(said, "model_alias") or PurePath(text_at(said, "model_path")).name,
+        context_tokens=context_tokens,
         template_hash=hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest(),
-        build=text_at(said, "build_info"),
+        build=text_at(said, "build_info") or "llama.cpp",
+        counts_tokens=tokenizer is not None,
     )
-    return Introduction(facts, model_name, await _thinking(endpoint, template, deadline))
+    thinking = await _thinking(endpoint, template, asked_for, deadline)
+    facts = replace(facts, thinks=thinking is not Thinking.NONE)
+    return Introduction(facts, asked_for, thinking, tokenizer, _OWN, heard)
+
+
+async def _behind_router(
+    endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float, known: Introduction | None
+) -> Introduction:
+    """Ask the model itself: a router has no context and no template of its own, and needs the name everywhere."""
+    listed = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
+    name = model_name or _name(_entry(listed, ""))
+    props = await _when_loaded(endpoint, f"/props?model={quote(name, safe='')}", on_status, deadline)
+    if props.ok and object_at(props.json or {}, "default_generation_settings"):
+        return await _llama_cpp(endpoint, props, name, name, deadline, known)
+    return await _listed(endpoint, name, on_status, deadline)
+
+
+async def _listed(endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float) -> Introduction:
+    """Return what the list of models tells, and what can be tried out."""
+    reply = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
+    if not reply.ok:
+        raise error_of(endpoint.fault(reply), endpoint.address)
+    if reply.json is None or "data" not in reply.json:
+        raise ModelRefused(
+            f"what answers at {endpoint.address} is no model server",
+            advice="model.url has to be the address of a llama.cpp or OpenAI-compatible server",
+        )
+    entry = _entry(reply, model_name)
+    name = model_name or _name(entry)
+    tokenizer = await find_tokenizer(endpoint, name, deadline)
+    fields = _fields(entry, tokenizer)
+    facts = ModelFacts(
+        endpoint.address,
+        name,
+        context_tokens=_context_tokens(entry) or (tokenizer.context_tokens if tokenizer else 0),
+        takes_grammar="grammar" in fields,
+        counts_tokens=tokenizer is not None,
+        tells_cache="cache_prompt" in fields,
+    )
+    return Introduction(facts, name, Thinking.NONE, tokenizer, fields, _heard_of(entry))
+
+
+def _fields(entry: JsonObject, tokenizer: Tokenizer | None) -> frozenset[str]:
+    """Return what such a server takes besides OpenAI's fields; whether it does cannot be asked, only tried."""
+    if text_at(entry, "owned_by") == "llamacpp" or "n_ctx_train" in object_at(entry, "meta"):
+        return _OWN
+    match tokenizer.kind if tokenizer else "":
+        case LLAMA_CPP.kind | LLAMA_CPP_PYTHON.kind:
+            return _RELATIVE
+        case "":
+            return frozenset()
+        case _:
+            return _SAMPLERS
+
+
+def _entry(listed: Reply, model_name: str) -> JsonObject:
+    """Return the model that was named, else the first that is loaded, else the first."""
+    entries = [entry for entry in list_at(listed.json or {}, "data") if isinstance(entry, dict)]
+    if model_name:
+        return next((entry for entry in entries if _name(entry) == model_name), {})
+    loaded = (entry for entry in entries if text_at(object_at(entry, "status"), "value") == "loaded")
+    return next(loaded, entries[0] if entries else {})
+
+
+def _name(entry: Mapping[str, object]) -> str:
+    return text_at(entry, "id")
+
+
+def _context_tokens(entry: JsonObject) -> int:
+    places = (object_at(entry, "meta"), object_at(entry, "top_provider"), entry)
+    return next((found for place in places for key in _CONTEXT_KEYS if (found := number_at(place, key))), 0)
+
+
+def _heard_of(entry: JsonObject) -> str:
+    # llama.cpp puts the time of the question where others have that of the model.
+    return repr({key: value for key, value in entry.items() if key != "created"})
 
 
 async def _when_loaded(endpoint: Endpoint, path: str, on_status: OnStatus, deadline: float) -> Reply:
@@ -66,30 +179,13 @@ async def _when_loaded(endpoint: Endpoint, path: str, on_status: OnStatus, deadl
         await patience.pause(fault)
 
 
-async def _plain(endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float) -> Introduction:
-    reply = await endpoint.get("/v1/models", deadline)
-    if not reply.ok:
-        raise error_of(endpoint.fault(reply), endpoint.address)
-    listed = reply.json
-    if listed is None or "data" not in listed:
-        raise ModelRefused(
-            f"what answers at {endpoint.address} is no model server",
-            advice="model.url has to be the address of a llama.cpp or OpenAI-compatible server",
-        )
-    name = model_name or text_at(first_at(listed, "data"), "id")
-    on_status(
-        f"{endpoint.address} is not a llama.cpp server: answers cannot be held to a grammar, tokens are not counted, "
-        "and the size of the context is not known"
-    )
-    facts = ModelFacts(endpoint.address, name, context_tokens=0, takes_grammar=False, counts_tokens=False)
-    return Introduction(facts, name, Thinking.NONE)
-
-
-async def _thinking(endpoint: Endpoint, template: str, deadline: float) -> Thinking:
+async def _thinking(endpoint: Endpoint, template: str, model_name: str, deadline: float) -> Thinking:
     """Find out by trying what the template does: whether a prompt ends within a thought cannot be read off its text."""
     if THOUGHT_START not in template:
         return Thinking.NONE
-    body: JsonObject = {"messages": [{"role": "user", "content": "?"}]}
+    body: dict[str, object] = {"messages": [{"role": "user", "content": "?"}]}
+    if model_name:
+        body["model"] = model_name
     reply = await endpoint.post("/apply-template", body, deadline)
     prompt = text_at(reply.json or {}, "prompt") if reply.ok else ""
     return Thinking.OPENED if prompt.rstrip().endswith(THOUGHT_START) else Thinking.OFFERED

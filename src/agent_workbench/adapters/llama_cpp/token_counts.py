@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.faults import error_of
 from agent_workbench.adapters.llama_cpp.json_values import JsonObject, list_at, number_at
+from agent_workbench.adapters.llama_cpp.tokenizers import Tokenizer
 
 _MOST_REMEMBERED = 10_000
 _AT_ONCE = 4
@@ -24,10 +25,11 @@ class Token:
 
 
 class TokenCounts:
-    """Counts over `/tokenize`, the latest 10,000 of them remembered by the text's hash."""
+    """Counts by `tokenizer`'s route, the latest 10,000 of them remembered by the text's hash."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer) -> None:
         self._endpoint = endpoint
+        self._tokenizer = tokenizer
         self._known: OrderedDict[bytes, int] = OrderedDict()
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
@@ -53,21 +55,22 @@ class TokenCounts:
     async def _ask(self, text: str) -> int:
         if not text:
             return 0
-        return len(await self._tokens({"content": text}))
+        return self._tokenizer.count(await self._tokens(text)) or 0
 
     async def tokens_of(self, text: str) -> tuple[Token, ...]:
         """Return the tokens of a text, none where the server does not tell them apart; raise `ModelError`."""
-        told = await self._tokens({"content": text, "with_pieces": True})
+        told = list_at(await self._tokens(text, with_pieces=True), "tokens")
         tokens = tuple(Token(number_at(each, "id"), _piece(each)) for each in told if isinstance(each, dict))
         return tokens if b"".join(token.data for token in tokens) == text.encode("utf-8", "replace") else ()
 
-    async def _tokens(self, body: JsonObject) -> Sequence[object]:
+    async def _tokens(self, text: str, *, with_pieces: bool = False) -> JsonObject:
+        body = self._tokenizer.body(text) | ({"with_pieces": True} if with_pieces else {})
         async with self._turn:
             deadline = asyncio.get_running_loop().time() + _SECONDS
-            reply = await self._endpoint.post("/tokenize", body, deadline)
+            reply = await self._endpoint.post(self._tokenizer.route, body, deadline)
         if not reply.ok:
             raise error_of(self._endpoint.fault(reply), self._endpoint.address)
-        return list_at(reply.json or {}, "tokens")
+        return reply.json or {}
 
 
 def _piece(token: JsonObject) -> bytes:
