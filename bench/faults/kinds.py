@@ -90,7 +90,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("wrong start, all 1", numbers.all_at_one),
     Kind("no numbers", numbers.no_numbers),
     Kind("one line of context, wrong start", numbers.shifted_far, context=1),
-    Kind("almost equal lines where it points", numbers.all_at_one, change=beds.decoy),
+    Kind("almost equal lines where it points", numbers.all_at_one, change=beds.decoy, group=Group.LOSSY),
     Kind("hunks swapped", names.hunks_swapped),
     Kind("two sections for a file", names.split_sections),
     Kind("no a/ b/", names.no_prefixes),

@@ -58,7 +58,7 @@ def spaces_to_tabs(draft: Draft, random: Random) -> Draft | None:
 
 def cut_at_the_change(change: Change, random: Random) -> Change | None:
     """Return the change in files that end right behind it, without a final newline on either side."""
-    if not all(file.pre and file.post for file in change.files):
+    if not all(file.pre and file.post and "\r" not in file.pre + file.post for file in change.files):
         return None
     files = []
     for file, drafted in zip(change.files, read_draft(diff_of(change)).files, strict=True):
@@ -126,5 +126,10 @@ def _reindented(draft: Draft, only: re.Pattern[str], alter: Callable[[str], str]
         indent = _indent(line[1:])
         return line[:1] + alter(indent) + line[1 + len(indent) :]
 
-    altered = draft.each_hunk(lambda hunk: replace(hunk, body=tuple(alter_line(line) for line in hunk.body)))
+    def alter_hunk(hunk: Hunk) -> Hunk:
+        altered = replace(hunk, body=tuple(alter_line(line) for line in hunk.body))
+        # Where the old lines stay as they are, nothing in the hunk tells that its new lines are meant otherwise.
+        return altered if altered.old != hunk.old else hunk
+
+    altered = draft.each_hunk(alter_hunk)
     return altered if altered != draft else None

@@ -26,8 +26,9 @@ def fenced(text: str, random: Random) -> str | None:
 
 
 def talked_around(text: str, random: Random) -> str | None:
-    """Prose stands before the diff, and behind it where a fence holds it."""
+    """Prose stands before the diff, and mostly behind it; a fence may hold it."""
     before = random.choice(_BEFORE)
-    if random.random() < 0.5:
-        return before + text
+    form = random.randrange(3)
+    if form < 2:
+        return before + text + (random.choice(_AFTER) if form else "")
     return f"{before}```diff\n{text}```\n{random.choice(_AFTER)}"
