@@ -65,7 +65,8 @@ async def _request(desk: Desk, purpose: Purpose) -> ModelRequest | None:
     parts = build_parts(desk.state, purpose)
     messages = to_messages(parts)
     counts = await desk.ports.model.count_tokens([part.text for part in parts], purpose)
-    new = tuple(PromptPart(part.label, count) for part, count in zip(parts, counts, strict=True))[run.prompt_parts :]
+    measured = zip(parts, counts, strict=True)
+    new = tuple(PromptPart(part.label, count, text_sha(part.text)) for part, count in measured)[run.prompt_parts :]
     step = run.answered_step if purpose is Purpose.REFLEXION else run.answered_step + 1
     tokens = sum(counts)
     held = facts.takes_grammar and facts.endpoint not in desk.state.ungrammatical
@@ -81,7 +82,7 @@ async def _request(desk: Desk, purpose: Purpose) -> ModelRequest | None:
             new,
             facts.endpoint,
             seed,
-            sha256(grammar.encode("utf-8", "surrogatepass")).hexdigest() if grammar else "",
+            text_sha(grammar) if grammar else "",
         )
     )
     room = facts.context_tokens - tokens if facts.context_tokens and facts.counts_tokens else None
@@ -100,6 +101,11 @@ async def _request(desk: Desk, purpose: Purpose) -> ModelRequest | None:
         prompt_tokens=tokens,
         dollars_left=dollars_left(run),
     )
+
+
+def text_sha(text: str) -> str:
+    """Return SHA-256 of a part of a prompt, or of a grammar, by which a re-run finds what differs."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def seed_of(state: SessionState) -> int:

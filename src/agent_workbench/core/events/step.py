@@ -46,10 +46,11 @@ class CodeRetrieved:
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """One part of a prompt: what it is, and its tokens (0 where the server cannot count)."""
+    """One part of a prompt: what it is, its tokens (0 where the server cannot count), and SHA-256 of its text."""
 
     label: str
     tokens: int
+    sha: str = ""
 
 
 @dataclass(frozen=True, slots=True)
