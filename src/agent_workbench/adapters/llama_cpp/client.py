@@ -76,7 +76,7 @@ class LlamaCppModel:
         """
         known = self._known or await self._introduced()
         waits_until = asyncio.get_running_loop().time() + request.answer_seconds
-        patience = Patience(self._endpoint.address, waits_until, self._on_status)
+        patience = Patience(self._endpoint.address, waits_until, self._on_status, patient=request.patient)
         dropped: set[str] = set()
         while True:
             body = request_body(request, known, _most_tokens(request, known), self._refused | dropped)
