@@ -276,7 +276,7 @@ async def test_the_palette_has_every_action() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
         commands = {command.title for command in bench.app.get_system_commands(bench.screen)}
         for key in KEYS:
-            if key.scope not in (Scope.SCROLL, Scope.ALWAYS, Scope.REPLAY):
+            if key.scope not in (Scope.SCROLL, Scope.ALWAYS, Scope.REPLAY, Scope.RECEIPT):
                 assert f"{key.scope}: {key.label}" in commands
 
 
@@ -299,6 +299,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.panes.plan import PlanPane
     from agent_workbench.tui.panes.scratchpad import ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
+    from agent_workbench.tui.screens.receipt import ReceiptScreen
     from agent_workbench.tui.widgets.gate_bar import GateBar
     from agent_workbench.tui.widgets.replay_bar import ReplayBar
     from agent_workbench.tui.workbench_screen import WorkbenchScreen
@@ -311,6 +312,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.DIFF: (DiffPane,),
         Scope.SCRATCHPAD: (ScratchpadPane,),
         Scope.CODE: (CodePane,),
+        Scope.RECEIPT: (ReceiptScreen,),
         Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane),
         Scope.EVERYWHERE: (WorkbenchScreen,),
         Scope.ALWAYS: (WorkbenchApp,),

@@ -166,6 +166,7 @@ class WorkbenchApp(App["SessionUpdate"]):
         from agent_workbench.tui import dialogues
 
         dialogues.say_scripted(self)
+        dialogues.refresh_receipt(self, update)
         if live.notice and live.notice_number != self._notices_shown:
             self._notices_shown = live.notice_number
             self.tell(live.notice)
@@ -226,7 +227,7 @@ class WorkbenchApp(App["SessionUpdate"]):
         """Yield every action by its name, for the palette."""
         workbench = self.workbench
         for key in KEYS:
-            if key.scope not in (Scope.SCROLL, Scope.ALWAYS):
+            if key.scope not in (Scope.SCROLL, Scope.ALWAYS, Scope.RECEIPT):
                 node = workbench.node_of(key.scope)
                 if node.display:
                     says = f"{', '.join(self.keymap.names(key))}  {key.says}"

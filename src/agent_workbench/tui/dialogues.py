@@ -1,7 +1,8 @@
 """What the workbench asks the user, and the intent that the answer becomes."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inert import inert_line
@@ -9,16 +10,20 @@ from agent_workbench.core.intents import (
     AbortTask,
     AllowAlways,
     AnswerQuestion,
+    CompactContext,
     EditProposal,
     EditScratchpad,
     RejectProposal,
+    SayToModel,
 )
-from agent_workbench.core.live import Question
+from agent_workbench.core.live import Question, SessionUpdate
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.views.gate import Waiting
 
 if TYPE_CHECKING:
+    from agent_workbench.core.views.receipt import Compacting
     from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.screens.receipt import ReceiptScreen
 
 NO_REASON = "no reason given"
 WHAT_ALWAYS_MEANS = {
@@ -27,11 +32,13 @@ WHAT_ALWAYS_MEANS = {
     GateKind.CHECK: "tests and lint run without asking",
     GateKind.COMMAND: "commands of the model run without asking, as long as the sandbox holds",
     GateKind.COMMIT: "finished tasks are committed on their own branch without asking",
+    GateKind.SUMMARY: "summaries of older steps take their place in the prompt without asking",
 }
 EDIT_TITLES = {
     GateKind.DIFF: "Edit the diff",
     GateKind.COMMAND: "Edit the command",
     GateKind.COMMIT: "Edit the message",
+    GateKind.SUMMARY: "Edit the summary",
 }
 
 
@@ -85,7 +92,13 @@ def edit_proposal(app: "WorkbenchApp", waiting: Waiting) -> None:
             await app.want(EditProposal(proposal.id, text))
 
     app.push_screen(
-        EditScreen(EDIT_TITLES[proposal.kind], proposal.text, "It is shown again before it counts."), replace
+        EditScreen(
+            EDIT_TITLES[proposal.kind],
+            proposal.text,
+            "It is shown again before it counts.",
+            wraps=proposal.kind is GateKind.SUMMARY,
+        ),
+        replace,
     )
 
 
@@ -126,3 +139,56 @@ def edit_notes(app: "WorkbenchApp", task: TaskId, text: str) -> None:
             await app.want(EditScratchpad(task, text, written))
 
     app.push_screen(EditScreen(f"Scratchpad of {task}", text, "The model reads it with its next step."), keep)
+
+
+def say_to_model(app: "WorkbenchApp") -> None:
+    """Let the user say a word to the model."""
+    from agent_workbench.tui.screens.say import SayScreen
+
+    async def say(text: str | None) -> None:
+        if text is not None:
+            await app.want(SayToModel(text))
+
+    app.push_screen(SayScreen(), say)
+
+
+def show_receipt(app: "WorkbenchApp") -> None:
+    """Show what the newest prompt was made of."""
+    from agent_workbench.core.views.receipt import count_prompts
+    from agent_workbench.tui.screens.receipt import ReceiptScreen
+
+    update = app.update_shown
+    if update is None or not count_prompts(update.state):
+        app.tell("no prompt was made yet", "warning")
+        return
+    screen = ReceiptScreen(app.keymap, app.want, partial(confirm_compacting, app))
+    screen.show(update)
+    app.push_screen(screen)
+
+
+def refresh_receipt(app: "WorkbenchApp", update: SessionUpdate) -> None:
+    """Let the receipt, while it stands, show what the session has come to."""
+    for screen in app.screen_stack:
+        if screen.id == "receipt":
+            cast("ReceiptScreen", screen).show(update)
+
+
+def confirm_compacting(app: "WorkbenchApp", compacting: "Compacting") -> None:
+    """Ask whether the older steps shall become a summary now, with what it frees and costs."""
+    from agent_workbench.tui.screens.confirm import ConfirmScreen
+
+    reads = f"It costs an answer of the model, and {compacting.reads:,} tokens that stay are read again"
+    seconds = f", about {compacting.seconds:.1f} s." if compacting.seconds else "."
+    lines = (
+        f"The older steps become a summary; at most {compacting.frees:,} tokens become free.",
+        reads + seconds,
+        "",
+        "Rules, task, pinned code, the change so far and the failing output",
+        "stay as they are. You see the summary before it is used.",
+    )
+
+    async def compact(yes: bool | None) -> None:
+        if yes:
+            await app.want(CompactContext())
+
+    app.push_screen(ConfirmScreen("Sum up the older steps now?", lines, app.clock), compact)

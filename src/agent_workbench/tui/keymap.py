@@ -17,6 +17,7 @@ class Scope(StrEnum):
     DIFF = "Diff"
     SCRATCHPAD = "Scratchpad"
     CODE = "Retrieved code"
+    RECEIPT = "Context receipt"
     SCROLL = "Every pane"
     EVERYWHERE = "Everywhere"
     ALWAYS = "Also while something is asked"
@@ -36,8 +37,8 @@ class Key:
 KEYS = (
     Key(Scope.GATE, "approve", "a", "approve", "Let what waits through, exactly as it is shown."),
     Key(Scope.GATE, "reject", "r", "reject", "Refuse it; the reason you give goes to the model."),
-    Key(Scope.GATE, "edit", "e", "edit", "Change the diff, command or message; it is shown again before it counts."),
-    Key(Scope.GATE, "skip", "s", "skip", "Go on without these checks, this command or this merge."),
+    Key(Scope.GATE, "edit", "e", "edit", "Change the text of what waits; it is shown again before it counts."),
+    Key(Scope.GATE, "skip", "s", "skip", "Go on without these checks, this command, this merge, this summary."),
     Key(Scope.GATE, "always", "A", "always", "Let this kind through by itself until the session ends; never merges."),
     Key(Scope.GATE, "retry", "t", "try again", "Try again what something outside had stopped."),
     Key(Scope.GATE, "start", "enter", "start", "Start the next task when nothing runs."),
@@ -59,6 +60,14 @@ KEYS = (
     Key(Scope.DIFF, "previous_change", "N", "previous change", "To the hunk or file before."),
     Key(Scope.SCRATCHPAD, "edit_notes", "enter,i", "edit", "Edit the notes of the task."),
     Key(Scope.CODE, "expand", "enter,space", "expand", "Show the selected piece of code, or fold it."),
+    Key(Scope.CODE, "pin", "p", "pin", "Keep the selected piece before the model, or no longer."),
+    Key(Scope.CODE, "drop", "x", "drop", "Say that the piece does not matter; the next summary leaves it out."),
+    Key(Scope.RECEIPT, "pin", "p", "pin", "Keep the selected piece of code before the model, or no longer."),
+    Key(Scope.RECEIPT, "drop", "x", "drop", "Drop the selected piece of code; the next summary leaves it out."),
+    Key(Scope.RECEIPT, "prompt_before", "[", "prompt before", "To the prompt before."),
+    Key(Scope.RECEIPT, "prompt_after", "]", "next prompt", "To the prompt after; from the last one on, the newest."),
+    Key(Scope.RECEIPT, "compact", "S", "sum up", "Make the older steps a summary now; asks first, says what it saves."),
+    Key(Scope.RECEIPT, "close", "c,escape,q", "close", "Back to the workbench."),
     Key(Scope.SCROLL, "line_down", "down,j", "down", "One line or entry down."),
     Key(Scope.SCROLL, "line_up", "up,k", "up", "One line or entry up."),
     Key(Scope.SCROLL, "page_down", "pagedown,ctrl+f", "page down", "One page down."),
@@ -74,6 +83,8 @@ KEYS = (
     Key(Scope.EVERYWHERE, "focus_following", "tab", "next pane", "To the next pane."),
     Key(Scope.EVERYWHERE, "focus_preceding", "shift+tab", "previous pane", "To the pane before."),
     Key(Scope.EVERYWHERE, "zoom", "z", "zoom", "Give the pane all the room, or give it back."),
+    Key(Scope.EVERYWHERE, "tell", ":", "tell", "Say a word to the model at any time; it reads it with its next step."),
+    Key(Scope.EVERYWHERE, "context", "c", "context", "What the prompt is made of, what was read again, what it cost."),
     Key(Scope.EVERYWHERE, "abort", "X", "abort", "Give the task up and roll back; asks first, keeps what was tried."),
     Key(Scope.EVERYWHERE, "help", "?", "help", "This list, the focused pane first."),
     Key(Scope.EVERYWHERE, "leave", "q", "leave", "Leave; the session is kept and can be taken up again."),

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, cast
 
-from agent_workbench.core.intents import MergeTask, StartTask
+from agent_workbench.core.intents import DropChunk, Intent, MergeTask, PinChunk, StartTask
 from agent_workbench.tui import dialogues
+from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.screens.help import HelpScreen
@@ -50,6 +51,34 @@ class SessionScreen(WorkbenchScreen):
 
     def on_scratchpad_pane_edit_wanted(self, message: ScratchpadPane.EditWanted) -> None:
         dialogues.edit_notes(self.bench, message.task, message.text)
+
+    async def on_code_pane_pin_wanted(self, message: CodePane.PinWanted) -> None:
+        await self._want_in_task(PinChunk(message.place, message.pinned))
+
+    async def on_code_pane_drop_wanted(self, message: CodePane.DropWanted) -> None:
+        await self._want_in_task(DropChunk(message.place))
+
+    async def _want_in_task(self, intent: Intent) -> None:
+        if self._task_goes_on():
+            await self.bench.want(intent)
+
+    def _task_goes_on(self) -> bool:
+        """Return whether there is a task for which something can be wanted; if not, say so."""
+        update = self.bench.update_shown
+        if update is not None and update.live.replay is not None:
+            self.bench.tell("a recording is looked at, nothing of it can be changed", "warning")
+            return False
+        if update is None or not update.state.unfinished:
+            self.bench.tell("no task is being worked on", "warning")
+            return False
+        return True
+
+    def on_workbench_screen_tell_wanted(self) -> None:
+        if self._task_goes_on():
+            dialogues.say_to_model(self.bench)
+
+    def on_workbench_screen_context_wanted(self) -> None:
+        dialogues.show_receipt(self.bench)
 
     def on_workbench_screen_abort_wanted(self) -> None:
         update = self.bench.update_shown

@@ -56,6 +56,12 @@ class WorkbenchScreen(PaneScreen):
     class AbortWanted(Message):
         """The user wants to give the task up."""
 
+    class TellWanted(Message):
+        """The user wants to say a word to the model."""
+
+    class ContextWanted(Message):
+        """The user wants to see what the prompt is made of."""
+
     class LeaveWanted(Message):
         """The user wants to leave."""
 
@@ -170,6 +176,12 @@ class WorkbenchScreen(PaneScreen):
 
     def action_abort(self) -> None:
         self.post_message(self.AbortWanted())
+
+    def action_tell(self) -> None:
+        self.post_message(self.TellWanted())
+
+    def action_context(self) -> None:
+        self.post_message(self.ContextWanted())
 
     def action_leave(self) -> None:
         self.post_message(self.LeaveWanted())

@@ -66,6 +66,7 @@ def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
         (GateKind.COMMIT, "approve reject edit always abort"),
         (GateKind.READ, "approve reject always abort"),
         (GateKind.MERGE, "approve reject skip"),
+        (GateKind.SUMMARY, "approve reject edit always abort"),
     ],
 )
 def test_each_kind_has_its_acts(kind: GateKind, acts: str) -> None:

@@ -141,7 +141,10 @@ def test_a_summary_is_a_marked_entry_that_unfolds() -> None:
     head, text, kept = entries[1].blocks
     assert (head.text, head.rule) == ("older steps became a summary", True)
     assert (text.text, text.fold_lines > 0) == (summary, True)
-    assert kept.text == "written by you; beside it stay rules and task, the change so far, the failing output"
+    assert (
+        kept.text
+        == "written by you; beside it stay rules, task, notes and your words, the change so far, the failing output"
+    )
 
 
 def test_a_summary_that_streams_is_no_step() -> None:

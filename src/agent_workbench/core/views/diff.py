@@ -11,6 +11,7 @@ from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
+from agent_workbench.core.views.summing_up import steps_summed_up
 from agent_workbench.core.views.tones import Block, Tone
 
 WHY_CHECKED = {
@@ -41,8 +42,8 @@ def view_diff(update: SessionUpdate) -> DiffView:
     """Return what the diff pane shows."""
     run = update.state.run
     waiting = run.waiting if run is not None else None
-    if waiting is not None:
-        return _waiting(waiting)
+    if run is not None and waiting is not None:
+        return _waiting(run, waiting)
     if update.live.running is not None:
         return _running(update)
     streaming = update.live.streaming
@@ -58,7 +59,7 @@ def proposal_key(proposal: Proposal) -> str:
     return f"{proposal.id}:{shown_sha(proposal)}"
 
 
-def _waiting(proposal: Proposal) -> DiffView:
+def _waiting(run: TaskRun, proposal: Proposal) -> DiffView:
     key = proposal_key(proposal)
     match proposal.kind:
         case GateKind.DIFF:
@@ -72,9 +73,22 @@ def _waiting(proposal: Proposal) -> DiffView:
             return DiffView("Merge · waits", key, _merge_notes(proposal), proposal.diff, key)
         case GateKind.CHECK:
             return DiffView("Checks · wait", key, _check_notes(proposal), proposal.diff, key)
-        case GateKind.COMMAND | GateKind.READ | GateKind.SUMMARY:
+        case GateKind.SUMMARY:
+            edited = " · edited" if proposal.edited else ""
+            return DiffView(f"Summary{edited} · waits", key, _summary_notes(run, proposal), proposal.diff, key)
+        case GateKind.COMMAND | GateKind.READ:
             return _asked(proposal, key)
     assert_never(proposal.kind)
+
+
+def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
+    by = (
+        " The model could not write it: it was put together by us." if proposal.fallback and not proposal.edited else ""
+    )
+    about = f"In the prompt this takes the place of {steps_summed_up(run)}.{by}"
+    stays = "Rules, task, notes, your words, pinned code, the change so far and the failing output stay as they are."
+    said = Block(inert(proposal.text.strip()), space_before=True)
+    return (Block(about, Tone.STRONG), Block(stays, Tone.DIM), said, *_remarks(proposal))
 
 
 def _asked(proposal: Proposal, key: str) -> DiffView:

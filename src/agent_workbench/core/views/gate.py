@@ -9,10 +9,11 @@ from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, shown_sha
 from agent_workbench.core.settings import GateKind
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.check_blocks import PURPOSES
 from agent_workbench.core.views.diff import proposal_key, repairs
 from agent_workbench.core.views.diff_lines import diff_stat
+from agent_workbench.core.views.summing_up import frees_text, steps_summed_up
 
 
 class GateMode(StrEnum):
@@ -60,7 +61,7 @@ class GateView:
     task: TaskId | None = None
 
 
-EDITABLE = frozenset({GateKind.DIFF, GateKind.COMMAND, GateKind.COMMIT})
+EDITABLE = frozenset({GateKind.DIFF, GateKind.COMMAND, GateKind.COMMIT, GateKind.SUMMARY})
 SKIPPABLE = frozenset({GateKind.CHECK, GateKind.COMMAND, GateKind.MERGE})
 
 
@@ -73,26 +74,33 @@ def view_gate(update: SessionUpdate) -> GateView:
         what, advice = inert_line(state.trouble.what), inert(state.trouble.advice, limit_chars=400)
         return GateView(GateMode.TROUBLE, "trouble", what, inert_line(advice), acts if live.decidable else ())
     if run is not None and run.waiting is not None:
-        return _waiting(run.waiting, live)
+        return _waiting(update, run, run.waiting)
     if live.activity or state.unfinished:
         acts = (GateAct.ABORT,) if state.unfinished and live.decidable else ()
         return GateView(GateMode.BUSY, inert_line(live.activity) or "working", _progress(live), "", acts)
     return _idle(state)
 
 
-def _waiting(proposal: Proposal, live: Live) -> GateView:
+def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateView:
     word, text, more = _described(proposal)
+    if proposal.kind is GateKind.SUMMARY:
+        text, more = f"of {steps_summed_up(run)}", frees_text(update.state, proposal)
+    acts = acts_for(proposal, asked=run.compaction_asked) if update.live.decidable else ()
     waiting = Waiting(proposal, proposal_key(proposal), shown_sha(proposal))
-    return GateView(GateMode.WAITING, word, text, more, acts_for(proposal) if live.decidable else (), waiting)
+    return GateView(GateMode.WAITING, word, text, more, acts, waiting)
 
 
-def acts_for(proposal: Proposal) -> tuple[GateAct, ...]:
-    """Return what can be done about a proposal, in the order of the keys' hints."""
+def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
+    """Return what can be done about a proposal, in the order of the keys' hints.
+
+    Without a summary for which the user `asked` one can go on; any other is needed, and refused there is another one.
+    """
+    skippable = proposal.kind in SKIPPABLE or (asked and proposal.kind is GateKind.SUMMARY)
     return (
         GateAct.APPROVE,
         GateAct.REJECT,
         *((GateAct.EDIT,) if proposal.kind in EDITABLE and proposal.tool != KEEP_CHANGES else ()),
-        *((GateAct.SKIP,) if proposal.kind in SKIPPABLE else ()),
+        *((GateAct.SKIP,) if skippable else ()),
         *((GateAct.ALWAYS,) if proposal.kind is not GateKind.MERGE else ()),
         *((GateAct.ABORT,) if proposal.kind is not GateKind.MERGE else ()),
     )
@@ -114,7 +122,9 @@ def _described(proposal: Proposal) -> tuple[str, str, str]:
         case GateKind.MERGE:
             more = "something is in the way" if proposal.special else ""
             return "merge", inert_line(proposal.text.strip().split("\n")[0]), more
-        case GateKind.READ | GateKind.SUMMARY:
+        case GateKind.SUMMARY:
+            return "summary", "of the older steps", ""
+        case GateKind.READ:
             return proposal.tool.replace("_", " "), inert_line(proposal.text), ""
 
 
@@ -124,6 +134,8 @@ def _progress(live: Live) -> str:
     streaming = live.streaming
     if streaming is None:
         return ""
+    if not streaming.text and streaming.thought:
+        return f"thinking, {len(streaming.thought):,} characters, {streaming.seconds:.0f} s"
     if not streaming.text and streaming.prompt_total:
         return f"reading the prompt, {streaming.prompt_processed:,} of {streaming.prompt_total:,} tokens"
     return f"{streaming.tokens:,} tokens, {streaming.seconds:.0f} s" if streaming.text else ""

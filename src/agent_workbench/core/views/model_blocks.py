@@ -106,16 +106,18 @@ def marked_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:
 def filled_blocks(event: ContextFilled) -> list[Block]:
     """Return the blocks of a context that has to be made smaller."""
     size = f" of {event.context_tokens:,}" if event.context_tokens else ""
-    said = f"{event.prompt_tokens:,}{size} tokens: the older steps are to become a summary"
+    why = "as you asked" if event.by is Author.USER else "there is no room for the next answer"
+    said = f"{event.prompt_tokens:,}{size} tokens: {why}, the older steps are to become a summary"
     return [Block(said, Tone.WARN, "Context", Tone.WARN, space_before=True)]
 
 
 def compacted_blocks(event: ContextCompacted) -> list[Block]:
     """Return the blocks of a summary that took the place of older steps."""
-    many = len(event.pinned)
+    pinned, found = len(event.pinned), len(event.code)
     kept = (
-        "rules and task",
-        *((f"{many} pinned piece{'' if many == 1 else 's'} of code",) if many else ()),
+        "rules, task, notes and your words",
+        *((f"{pinned} pinned piece{'' if pinned == 1 else 's'} of code",) if pinned else ()),
+        *((f"{found} found piece{'' if found == 1 else 's'} of code",) if found else ()),
         *(("the change so far",) if event.diff else ()),
         *(("the failing output",) if event.failing else ()),
     )

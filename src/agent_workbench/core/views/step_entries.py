@@ -13,6 +13,7 @@ from agent_workbench.core.events import (
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
+    CompactionAsked,
     ContextCompacted,
     ContextFilled,
     ModelAnswered,
@@ -123,6 +124,8 @@ def _model_blocks(recorded: Recorded, before: Before) -> list[Block]:
             return said_blocks(event)
         case ChunkPinned() | ChunkDropped():
             return marked_blocks(event)
+        case CompactionAsked():
+            return [Block("you asked for a summary of the older steps", Tone.DIM, "Context")]
         case ContextFilled():
             return filled_blocks(event)
         case ContextCompacted():

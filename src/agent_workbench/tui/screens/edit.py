@@ -17,12 +17,15 @@ class EditScreen(Dialogue[str | None]):
         Binding("escape", "cancel", "cancel", priority=True),
     ]
 
-    def __init__(self, title: str, text: str, remark: str) -> None:
+    def __init__(self, title: str, text: str, remark: str, *, wraps: bool = False) -> None:
         super().__init__(title, f"Ctrl-S saves   Esc discards   {remark}", id="edit")
         self._text = text
+        self._wraps = wraps
 
     def body(self) -> Iterable[Widget]:
-        return (TextArea(self._text, soft_wrap=False, show_line_numbers=True, tab_behavior="indent", compact=True),)
+        return (
+            TextArea(self._text, soft_wrap=self._wraps, show_line_numbers=True, tab_behavior="indent", compact=True),
+        )
 
     def action_save(self) -> None:
         self.dismiss(self.query_one(TextArea).text)

@@ -146,7 +146,9 @@ class GateBar(Bar):
         return self._keymap.first(Scope.EVERYWHERE, "focus_bar")
 
     def _general_hints(self) -> list[Hint]:
-        wanted = (("zoom", "zoom"), ("help", "help"), ("leave", "leave"))
+        wanted = [("zoom", "zoom"), ("help", "help"), ("leave", "leave")]
+        if self._view.mode in (GateMode.WAITING, GateMode.BUSY):
+            wanted += [("tell", "tell"), ("context", "context")]
         return [Hint(self._keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
 
     def action_approve(self) -> None:

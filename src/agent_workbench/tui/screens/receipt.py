@@ -1,0 +1,164 @@
+"""The context receipt: what a prompt was made of, what reading it took, and what could be left out of it."""
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from agent_workbench.core.intents import DropChunk, Intent, PinChunk
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.amounts import dollars_text
+from agent_workbench.core.views.receipt import Compacting, ReceiptRow, ReceiptView, view_receipt
+from agent_workbench.tui.keymap import Keymap, Scope, bindings
+from agent_workbench.tui.screens.dialogue import Dialogue
+from agent_workbench.tui.widgets.receipt_list import ReceiptList
+
+
+class ReceiptScreen(Dialogue[None]):
+    """Shows the newest prompt until another is asked for; hands on what is to be pinned, dropped or summed up."""
+
+    BINDINGS = bindings(Scope.RECEIPT)
+
+    def __init__(
+        self, keymap: Keymap, want: Callable[[Intent], Awaitable[None]], compact: Callable[[Compacting], None]
+    ) -> None:
+        super().__init__("Context", "", id="receipt")
+        self._keymap = keymap
+        self._want = want
+        self._compact = compact
+        self._fixed = ""
+        self._number = 0
+        self._state: SessionState | None = None
+        self._view: ReceiptView | None = None
+
+    def body(self) -> Iterable[Widget]:
+        return Static("", id="receipt-head", markup=False), ReceiptList(id="parts")
+
+    def on_mount(self) -> None:
+        self.query_one(ReceiptList).focus()
+        self._show()
+
+    def show(self, update: SessionUpdate) -> None:
+        """Show the receipt as the session stands now; what only streams changes nothing of it."""
+        self._fixed = _fixed(update)
+        if update.state is not self._state:
+            self._state = update.state
+            if self.is_mounted:
+                self._show()
+
+    def _show(self) -> None:
+        view = None if self._state is None else view_receipt(self._state, self._number)
+        self._view = view
+        if view is None:
+            self.query_one("#receipt-head", Static).update("there is no such prompt here")
+            return
+        title = f"Context · prompt {view.number:,} of {view.count:,} · step {view.step} · {view.purpose}"
+        self.query_one(".frame").border_title = Content(title)
+        self.query_one("#receipt-head", Static).update("\n".join(head_lines(view)))
+        self.query_one(ReceiptList).show(view)
+        self._show_hints()
+
+    def on_receipt_list_selected(self) -> None:
+        self._show_hints()
+
+    def _show_hints(self) -> None:
+        row = self.query_one(ReceiptList).selected_row
+        key = {action: self._keymap.first(Scope.RECEIPT, action) for action in ACTIONS}
+        turn = f"{key['prompt_before']} {key['prompt_after']} other prompts"
+        close = f"{key['close']} closes"
+        if self._fixed:
+            self.show_keys(f"{turn}   {close}")
+            return
+        own = _row_hints(row, key)
+        compacting = self._view.compacting if self._view is not None else None
+        more = (f"{key['compact']} sums up the older steps, frees {compacting.frees:,}",) if compacting else ()
+        self.show_keys("   ".join((*own, *more, turn, close)))
+
+    async def action_pin(self) -> None:
+        row = self._piece()
+        if row is not None:
+            await self._want(PinChunk(row.place, not row.pinned))
+
+    async def action_drop(self) -> None:
+        row = self._piece()
+        if row is not None and not row.dropped:
+            await self._want(DropChunk(row.place))
+
+    def _piece(self) -> ReceiptRow | None:
+        row = self.query_one(ReceiptList).selected_row
+        if self._fixed:
+            self.show_keys(self._fixed)
+        elif row is None or not row.place:
+            self.show_keys("only pieces of code can be pinned and dropped: select one")
+        else:
+            return row
+        return None
+
+    def action_prompt_before(self) -> None:
+        if self._view is not None and self._view.number > 1:
+            self._turn_to(self._view.number - 1)
+
+    def action_prompt_after(self) -> None:
+        if self._view is not None and self._number:
+            after = self._view.number + 1
+            self._turn_to(after if after < self._view.count else 0)
+
+    def _turn_to(self, number: int) -> None:
+        self._number = number
+        self._show()
+
+    def action_compact(self) -> None:
+        compacting = self._view.compacting if self._view is not None else None
+        if self._fixed:
+            self.show_keys(self._fixed)
+        elif compacting is None:
+            self.show_keys("only the newest prompt can be summed up")
+        else:
+            self._compact(compacting)
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+ACTIONS = ("pin", "drop", "prompt_before", "prompt_after", "compact", "close")
+
+
+def _fixed(update: SessionUpdate) -> str:
+    """Return why nothing can be changed, empty when it can."""
+    if update.live.replay is not None:
+        return "a recording is looked at, nothing of it can be changed"
+    return "" if update.state.unfinished else "the task is over, nothing can be changed any more"
+
+
+def _row_hints(row: ReceiptRow | None, key: dict[str, str]) -> tuple[str, ...]:
+    if row is None or not row.place:
+        return ()
+    pin = f"{key['pin']} {'unpins' if row.pinned else 'pins'} it"
+    return (pin,) if row.dropped else (pin, f"{key['drop']} drops it, saves {row.saves:,} at the next summary")
+
+
+def head_lines(view: ReceiptView) -> tuple[str, ...]:
+    """Return what is said of the whole prompt."""
+    size = f" of {view.context_tokens:,}" if view.context_tokens else ""
+    share = f" ({round(100 * view.tokens / view.context_tokens)} %)" if view.context_tokens else ""
+    who = (view.model or view.endpoint, f"at {view.endpoint}" if view.model and view.endpoint else "")
+    seed = f", seed {view.seed}" if view.seed else ""
+    return (f"{view.tokens:,}{size} tokens{share} · {' '.join(filter(None, who))}{seed}", _read(view))
+
+
+def _read(view: ReceiptView) -> str:
+    if not view.answered:
+        return "not answered yet: what was read is not known"
+    if not view.tells_cache:
+        read = "the server does not say what it had read before"
+    else:
+        read = f"{view.cached:,} cached · {view.new:,} new · {view.again:,} read again"
+    told = (
+        read,
+        f"{view.seconds:.1f} s to read" if view.seconds else "",
+        f"{view.answer_tokens:,} answered" if view.answer_tokens else "",
+        dollars_text(view.dollars) if view.dollars else "",
+    )
+    return " · ".join(filter(None, told))

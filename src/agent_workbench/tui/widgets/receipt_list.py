@@ -1,0 +1,103 @@
+"""The parts of a prompt as a table: name, tokens, share, what the server did with them, seconds."""
+
+from collections.abc import Iterable
+
+from rich.cells import cell_len, set_cell_size
+from textual.message import Message
+
+from agent_workbench.core.views.receipt import ReceiptRow, ReceiptView
+from agent_workbench.core.views.tones import Block, Entry, Tone
+from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.tui.widgets.rows import Row, Span
+
+TOKENS_CELLS = 9
+SECONDS_CELLS = 8
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+class ReceiptList(EntryList):
+    """Shows the rows of a `ReceiptView`, one of them selected."""
+
+    BINDINGS = bindings(Scope.SCROLL)
+    scope = Scope.RECEIPT
+
+    class Selected(Message):
+        """Another part is selected."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._parts: dict[str, ReceiptRow] = {}
+        self._total = 1
+
+    def show(self, view: ReceiptView) -> None:
+        """Show the parts of a prompt; what was selected stays so where there is one like it."""
+        self._total = max(1, view.tokens)
+        self._parts = {f"{n}:{row.place or row.label}": row for n, row in enumerate(view.rows)}
+        # The row stands in the entry, so that a part that changed is another entry.
+        entries = tuple(Entry(key, (Block(repr(row)),)) for key, row in self._parts.items())
+        self.show_entries(entries, empty="nothing is known of its parts")
+        if self.cursor < 0:
+            self.select(0)
+
+    @property
+    def selected_row(self) -> ReceiptRow | None:
+        """The part that is selected."""
+        return self._parts[self.selected.key] if self.selected is not None else None
+
+    def selection_changed(self) -> None:
+        self.post_message(self.Selected())
+
+    def action_expand(self) -> None:
+        """A click on what is selected unfolds nothing here."""
+
+    def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
+        row = self._parts[entry.key]
+        bar = 16 if width >= 110 else 8
+        words = max(20, width // 3)
+        name = max(12, width - TOKENS_CELLS - bar - words - SECONDS_CELLS - 4)
+        if number == 0:
+            yield Row(_headings(name, bar, words))
+        yield Row((*_name(row, name), *_figures(row, self._total, bar, words)), number)
+
+
+def _headings(name: int, bar: int, words: int) -> tuple[Span, ...]:
+    heading = f"{'part':<{name}}{'tokens':>{TOKENS_CELLS}}  {'share':<{bar}}  {'the server had it':<{words}}"
+    return ((f"{heading}{'seconds':>{SECONDS_CELLS}}", Tone.DIM),)
+
+
+def _name(row: ReceiptRow, width: int) -> tuple[Span, ...]:
+    glyph, tone = ("  ", Tone.PLAIN)
+    if row.pinned:
+        glyph, tone = "◆ ", Tone.ACCENT
+    elif row.dropped:
+        glyph, tone = "✗ ", Tone.GONE
+    lead = f"  {glyph}" if row.inside else ""
+    return ((lead, Tone.ACCENT), (_fit(row.label, width - len(lead)), tone if row.inside else Tone.STRONG))
+
+
+def _figures(row: ReceiptRow, total: int, bar: int, words: int) -> tuple[Span, ...]:
+    tokens = f"{'~' if row.estimated else ''}{row.tokens:,}"
+    seconds = f"{row.seconds:.2f}" if row.seconds >= 0.005 else ""
+    tone = Tone.BAD if row.again else Tone.ACCENT if row.new else Tone.DIM
+    return (
+        (f"{tokens:>{TOKENS_CELLS}}  ", Tone.DIM if row.inside else Tone.PLAIN),
+        (_bar(row.tokens / total, bar), tone),
+        (f"  {_fit(_said(row), words)}", Tone.BAD if row.again else Tone.DIM),
+        (f"{seconds:>{SECONDS_CELLS}}", Tone.DIM),
+    )
+
+
+def _said(row: ReceiptRow) -> str:
+    mark = "pinned" if row.pinned else "dropped" if row.dropped else ""
+    return ", ".join(filter(None, (mark, row.read)))
+
+
+def _fit(text: str, width: int) -> str:
+    return set_cell_size(text, width) if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
+
+
+def _bar(share: float, cells: int) -> str:
+    eighths = min(8 * cells, max(1, round(8 * cells * share))) if share > 0 else 0
+    whole, rest = divmod(eighths, 8)
+    return f"{'█' * whole}{EIGHTHS[rest] if rest else ''}".ljust(cells)
