@@ -1,0 +1,42 @@
+"""A diff that could be put in a wrong place is put in the right one, or refused."""
+
+import pytest
+from _pytest.mark.structures import ParameterSet
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch import FileContent, apply_patch, parse_patch
+from tests.core.patch.traps import TRAPS, Trap
+
+
+def result(each: Trap) -> dict[str, str] | None:
+    """Return every file after the trap's diff; None where it is refused."""
+    pre = {path: FileContent(text.encode()) for path, text in each.pre.items()}
+    try:
+        patch = parse_patch(each.diff)
+        changes = apply_patch(patch, {path: pre.get(path) for path in patch.paths}, pre)
+    except PatchError:
+        return None
+    after = {**pre, **{change.path: change.after for change in changes}}
+    return {path: content.data.decode() for path, content in after.items() if content is not None}
+
+
+# Traps that are still walked into.
+OPEN = {
+    "number and heading contradict each other",
+    "an older text of what stands where the header points, and that text stands elsewhere",
+    "a number that is true by accident: the file moved by one block",
+    "two places that differ by trailing space alone, the header points at the other",
+    "dedented, and it fits as it is elsewhere",
+    "an insertion at the end that was made already",
+}
+
+
+def parameter(each: Trap) -> ParameterSet:
+    marks = [pytest.mark.xfail(reason="still walked into")] if each.name in OPEN else []
+    return pytest.param(each, id=each.name, marks=marks)
+
+
+@pytest.mark.parametrize("each", [parameter(each) for each in TRAPS])
+def test_it_comes_right_or_is_refused(each: Trap) -> None:
+    found = result(each)
+    assert found is None or found == each.right
