@@ -11,6 +11,7 @@ from agent_workbench.core.place import Place
 if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.journal.opening import Opening, Sessions, Wanted
+    from agent_workbench.adapters.llama_cpp.roles import Switchboard
     from agent_workbench.adapters.plans.setup import RepoSetup
     from agent_workbench.config.load import LoadedSettings
     from agent_workbench.config.repo_trust import RepoTrust
@@ -72,10 +73,6 @@ class Site:
 
         return state_dir() / "logs" / f"model-{repo_key(str(self.root))}.log"
 
-    def not_code(self, settings: "Settings") -> tuple[str, ...]:
-        """Return what is never searched: what the user leaves out, and the workbench's own files."""
-        return (*settings.retrieval.exclude, f"{settings.memory.dir}/**", ".agent.yml")
-
     def plans(self, settings: "Settings") -> "Plans":
         """Return the plan's file."""
         from agent_workbench.adapters.plans.plan_file import PlanFile
@@ -108,19 +105,25 @@ class Site:
         from agent_workbench.adapters.journal.ids import SystemIds
         from agent_workbench.adapters.journal.redaction import environment_redactor
 
-        return self.sessions(settings).open(SystemIds(), environment_redactor(self.place.environ), self.wanted)
+        keep_out = environment_redactor(self.place.environ, settings.key_variables)
+        return self.sessions(settings).open(SystemIds(), keep_out, self.wanted)
+
+    def endpoints(self, settings: "Settings", say: Say) -> "Switchboard":
+        """Return the endpoints that the settings name, none of them asked yet."""
+        from agent_workbench.adapters.llama_cpp.roles import Switchboard
+        from agent_workbench.host.paths import state_dir
+
+        return Switchboard(settings, self.place.environ, self.model_log, state_dir(), say)
 
     def model(self, settings: "Settings", say: Say) -> "Model":
-        """Return the model the settings ask for; the demo's speaks from its script."""
-        from agent_workbench.adapters.llama_cpp.factory import model_from_settings
+        """Return the model of all roles; the demo's speaks from its script."""
+        model = self.endpoints(settings, say).for_roles()
+        if self.place.demo:
+            from agent_workbench.adapters.demo.script import SCRIPTS
+            from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
 
-        model = model_from_settings(settings.model, self.place.environ, self.model_log, say)
-        if not self.place.demo:
-            return model
-        from agent_workbench.adapters.demo.script import SCRIPTS
-        from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
-
-        return ScriptedModel(model, SCRIPTS, tokens_per_second=self.place.demo_tokens_per_second)
+            model = ScriptedModel(model, SCRIPTS, tokens_per_second=self.place.demo_tokens_per_second)
+        return model
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Choose an adapter for every port; blocks while they are loaded."""
@@ -133,10 +136,12 @@ class Site:
         from agent_workbench.engine.bench import Ports
         from agent_workbench.host.paths import cache_dir, config_dir, state_dir
 
+        # Never searched: what the user leaves out, and the workbench's own files.
+        not_code = (*settings.retrieval.exclude, f"{settings.memory.dir}/**", ".agent.yml")
         return Ports(
             workspaces=self.repository,
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
-            retriever=CodeRetriever(replace(settings.retrieval, exclude=self.not_code(settings)), cache_dir()),
+            retriever=CodeRetriever(replace(settings.retrieval, exclude=not_code), cache_dir()),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),

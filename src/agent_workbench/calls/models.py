@@ -1,6 +1,7 @@
 """Calls about the model, and whether everything works."""
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap import Say
@@ -9,6 +10,7 @@ from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
+    from agent_workbench.core.endpoints import EndpointLine
     from agent_workbench.core.findings import Finding
     from agent_workbench.core.ports import Model
 
@@ -17,6 +19,31 @@ async def configured_model(place: Place, say: Say) -> "Model":
     """Return the model that the settings ask for; it says what it waits for; close it when done."""
     site, settings = await site_or_folder(place)
     return await asyncio.to_thread(site.model, settings, say)
+
+
+async def listed_endpoints(place: Place) -> "tuple[EndpointLine, ...]":
+    """Return every endpoint of every role in the order in which they are asked; nobody is asked."""
+    from agent_workbench.core.endpoints import endpoint_lines
+
+    _, settings = await site_or_folder(place)
+    return endpoint_lines(settings, place.environ)
+
+
+async def model_named(place: Place, named: str, say: Say = say_nothing) -> "Model":
+    """Return one model: an endpoint by its name, the server at an address, or one that serves a GGUF file.
+
+    It keeps to the prices and the cap of the settings; close it when done. Raises `UsageError` for what is none of
+    these.
+    """
+    from agent_workbench.core.endpoints import settings_for
+
+    site, settings = await site_or_folder(place)
+    name, meant = await asyncio.to_thread(settings_for, settings, named, _is_file)
+    return site.endpoints(meant, say).for_one(name)
+
+
+def _is_file(path: str) -> bool:
+    return Path(path).expanduser().is_file()
 
 
 async def embedded_server(place: Place, say: Say) -> "EmbeddedServer":

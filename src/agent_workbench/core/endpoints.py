@@ -1,8 +1,10 @@
 """The endpoints of the roles as they can be told without asking any of them."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
+from agent_workbench.core.documents import nearest
+from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.settings import SHORT_FORM, EndpointSettings, Settings, TokenPrice
 
@@ -36,6 +38,27 @@ def endpoint_named(settings: Settings, name: str) -> EndpointSettings | None:
         server=model.server,
         context_tokens=model.context_tokens,
         api_key_env=model.api_key_env,
+    )
+
+
+def settings_for(settings: Settings, named: str, is_file: Callable[[str], bool]) -> tuple[str, Settings]:
+    """Return the endpoint that a user means by `named`, and the settings in which it stands by that name.
+
+    Meant is an endpoint's name, an address, or a GGUF file. Raises `UsageError` for what is none of these.
+    """
+    names = (*dict(settings.endpoints), SHORT_FORM)
+    if named in names:
+        return named, settings
+    if settings.model.url and named.rstrip("/") == settings.model.url.rstrip("/"):
+        return SHORT_FORM, settings
+    model = replace(settings.model, name="", api_key_env="")
+    if named.startswith(("http://", "https://")):
+        return SHORT_FORM, replace(settings, model=replace(model, url=named, path=""))
+    if is_file(named):
+        return SHORT_FORM, replace(settings, model=replace(model, url="", path=named))
+    raise UsageError(
+        f"{named!r} is no endpoint, no address and no file{nearest(named, names)}",
+        advice=f"endpoints are {', '.join(names)}; an address begins with http:// or https://",
     )
 
 

@@ -262,6 +262,12 @@ class Settings:
         }.get(purpose, self.roles.executor)
         return dict(self.roles.skills).get(skill, ()) or own or self._default_chain()
 
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """The environment variables that hold the keys of endpoints."""
+        named = (self.model.api_key_env, *(endpoint.api_key_env for _, endpoint in self.endpoints))
+        return tuple(dict.fromkeys(name for name in named if name))
+
     def _default_chain(self) -> Chain:
         if self.model.url or self.model.path:
             return (SHORT_FORM,)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 _SHORTEST_SECRET = 8
@@ -36,14 +36,14 @@ class Redactor:
         return self._pattern.sub(lambda match: f"«redacted:{self._names[match[0]]}»", text)
 
 
-def environment_redactor(environ: Mapping[str, str]) -> Redactor:
-    """Return the redactor for variables whose names look secret, and for passwords inside of addresses.
+def environment_redactor(environ: Mapping[str, str], keys: Collection[str] = ()) -> Redactor:
+    """Return the redactor for variables whose names look secret or are `keys`, and for passwords inside of addresses.
 
     A value that is the path of something that exists is a place, not a secret.
     """
     secrets = {}
     for name, value in environ.items():
-        if _looks_secret(name) and not _is_a_place(value):
+        if name in keys or (_looks_secret(name) and not _is_a_place(value)):
             secrets[name] = value
         elif password := _URL_PASSWORD.search(value):
             secrets[name] = password[1]

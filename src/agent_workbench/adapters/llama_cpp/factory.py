@@ -1,4 +1,4 @@
-"""Makes the model that the settings ask for."""
+"""Makes the model of one endpoint."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
-from agent_workbench.core.errors import ModelUnavailable
+from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import ModelSettings
@@ -32,7 +32,7 @@ def model_from_settings(
     if settings.path:
         server = embedded_server(settings, environ, log_path, on_status)
         return EmbeddedModel(server, model_name=settings.name, on_status=on_status)
-    return UnconfiguredModel()
+    return unconfigured()
 
 
 def embedded_server(
@@ -49,14 +49,19 @@ def embedded_server(
     )
 
 
-class UnconfiguredModel:
-    """Stands where no model was named, and says so when it is asked."""
+class UnusableModel:
+    """Stands where no model can be asked, and says why to whoever tries."""
+
+    def __init__(self, error: type[ModelError], what: str, advice: str) -> None:
+        self._error = error
+        self._what = what
+        self._advice = advice
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
-        raise _nothing_configured()
+        raise self._refusal()
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
-        for item in _no_answer(request):
+        for item in self._no_answer(request):
             yield item
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
@@ -65,13 +70,14 @@ class UnconfiguredModel:
     async def close(self) -> None:
         return None
 
+    def _no_answer(self, _: ModelRequest) -> Sequence[AnswerItem]:
+        raise self._refusal()
 
-def _no_answer(_: ModelRequest) -> Sequence[AnswerItem]:
-    raise _nothing_configured()
+    def _refusal(self) -> ModelError:
+        return self._error(self._what, advice=self._advice)
 
 
-def _nothing_configured() -> ModelUnavailable:
-    return ModelUnavailable(
-        "no model is configured",
-        advice="set model.path (a GGUF file) or model.url in .agent.yml, or run `agent model serve`",
-    )
+def unconfigured() -> UnusableModel:
+    """Return what stands where no model was named."""
+    advice = "set model.path (a GGUF file) or model.url in .agent.yml, or run `agent model serve`"
+    return UnusableModel(ModelUnavailable, "no model is configured", advice)

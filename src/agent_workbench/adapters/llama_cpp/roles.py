@@ -1,0 +1,112 @@
+"""Makes the models of all roles: one client for an endpoint, one server for a file, however many name it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_workbench.adapters.llama_cpp.chain import ChainedModel
+from agent_workbench.adapters.llama_cpp.factory import UnusableModel, model_from_settings
+from agent_workbench.adapters.llama_cpp.ledger import SpendingLedger
+from agent_workbench.adapters.llama_cpp.link import Link, Voice
+from agent_workbench.adapters.llama_cpp.patience import OnStatus
+from agent_workbench.adapters.llama_cpp.prices import PricedModel
+from agent_workbench.core.endpoints import endpoint_named
+from agent_workbench.core.errors import ConfigError, ModelRefused
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.ports import Model
+from agent_workbench.core.settings import SHORT_FORM, EndpointSettings, ModelSettings, Settings
+
+ONE = (SHORT_FORM,)
+
+
+class Switchboard:
+    """The endpoints of `settings`, each made once and when it is first asked for.
+
+    `environ` holds the keys, `log` is where a server of ours writes, in `state_dir` stands what was spent.
+    """
+
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], log: Path, state_dir: Path, on_status: OnStatus
+    ) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._log = log
+        self.ledger = SpendingLedger(state_dir)
+        self._on_status = on_status
+        self._links: dict[str, Link] = {}
+        self._served: dict[tuple[str, str], tuple[Model, Voice]] = {}
+
+    def for_roles(self) -> Model:
+        """Return the model of all roles; raise `ConfigError` where the only one has an address or key of no use."""
+        chains = {purpose: self._settings.chain(purpose) for purpose in Purpose}
+        if set(chains.values()) == {ONE}:
+            # One model for everything needs nobody who chooses.
+            return model_from_settings(self._settings.model, self._environ, self._log, self._on_status)
+        return ChainedModel(
+            {purpose: tuple(map(self._link, chain)) for purpose, chain in chains.items()}, self._on_status
+        )
+
+    def for_one(self, name: str) -> Model:
+        """Return the model of one endpoint by its name, within the cap."""
+        return ChainedModel({Purpose.EXECUTOR: (self._link(name),)}, self._on_status)
+
+    def unpriced(self, name: str) -> Model:
+        """Return one endpoint as it is, to be looked at: it must not be asked for an answer."""
+        return self._model(name, self._endpoint(name))[0]
+
+    def _link(self, name: str) -> Link:
+        if name not in self._links:
+            endpoint = self._endpoint(name)
+            model, voice = self._model(name, endpoint)
+            price = endpoint.dollars_per_million_tokens
+            if not price.is_free:
+                model = PricedModel(model, name, price, self._settings.cost_cap_daily, self.ledger, self._on_status)
+            self._links[name] = Link(name, model, voice, price)
+        return self._links[name]
+
+    def _endpoint(self, name: str) -> EndpointSettings:
+        endpoint = endpoint_named(self._settings, name)
+        if endpoint is None:
+            raise ConfigError(f"there is no endpoint {name!r}", advice="endpoints are named in .agent.yml")
+        return endpoint
+
+    def _model(self, name: str, endpoint: EndpointSettings) -> tuple[Model, Voice]:
+        shared = (endpoint.path, endpoint.server)
+        if endpoint.path and shared in self._served:
+            return self._served[shared]
+        voice = Voice(self._on_status)
+        model = self._usable(name, endpoint, voice)
+        if endpoint.path:
+            self._served[shared] = model, voice
+        return model, voice
+
+    def _usable(self, name: str, endpoint: EndpointSettings, voice: Voice) -> Model:
+        key = endpoint.api_key_env
+        if name != SHORT_FORM and key and not self._environ.get(key, "").strip():
+            what = f"the environment variable {key}, which holds the key of {name}, is not set"
+            return UnusableModel(ModelRefused, what, f"set {key} where you start the workbench")
+        try:
+            return model_from_settings(
+                _as_model(endpoint, self._context_tokens(endpoint)), self._environ, self._log_of(name), voice
+            )
+        except ConfigError as error:
+            return UnusableModel(ModelRefused, str(error), error.advice)
+
+    def _context_tokens(self, endpoint: EndpointSettings) -> int:
+        """Return the largest context that an endpoint with the same file asks for."""
+        named = (endpoint_named(self._settings, name) for name in (*dict(self._settings.endpoints), SHORT_FORM))
+        same = (each for each in named if each and each.path == endpoint.path and each.server == endpoint.server)
+        return max((each.context_tokens for each in same if endpoint.path), default=endpoint.context_tokens)
+
+    def _log_of(self, name: str) -> Path:
+        return self._log if name == SHORT_FORM else self._log.with_stem(f"{self._log.stem}-{name}")
+
+
+def _as_model(endpoint: EndpointSettings, context_tokens: int) -> ModelSettings:
+    return ModelSettings(
+        path=endpoint.path,
+        url=endpoint.url,
+        name=endpoint.model,
+        server=endpoint.server,
+        context_tokens=context_tokens,
+        api_key_env=endpoint.api_key_env,
+    )
