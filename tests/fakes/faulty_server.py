@@ -90,7 +90,11 @@ class FaultyServer:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.gone = asyncio.Event()
-        self._answers: dict[str, list[Answer]] = {"/health": [as_json(HEALTHY)], "/props": [as_json(PROPS)]}
+        self._answers: dict[str, list[Answer]] = {
+            "/health": [as_json(HEALTHY)],
+            "/props": [as_json(PROPS)],
+            "/tokenize": [as_json({"tokens": [1, 2, 3]})],
+        }
         self._server: asyncio.Server | None = None
         self._busy: set[asyncio.Task[None]] = set()
 

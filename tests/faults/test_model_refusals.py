@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import socket
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -54,8 +56,17 @@ async def test_an_overflow_is_known_in_all_its_shapes(answer: Answer) -> None:
     assert "context_tokens" in caught.value.advice
 
 
-async def test_an_overflow_says_by_how_much() -> None:
-    fault = error(400, "too long", "exceed_context_size_error", n_prompt_tokens=900, n_ctx=512)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        error(400, "too long", "exceed_context_size_error", n_prompt_tokens=900, n_ctx=512),
+        error(400, "request (900 tokens) exceeds the available context size (512 tokens), try increasing it"),
+        error(400, "This model's maximum context length is 512 tokens. However, your messages resulted in 900 tokens."),
+        error(400, "This model's maximum context length is 512 tokens. However, you requested 900 tokens (700 in the"),
+        error(400, "Requested tokens (900) exceed context window of 512"),
+    ],
+)
+async def test_an_overflow_says_by_how_much(fault: Answer) -> None:
     with pytest.raises(ContextOverflow, match="900 tokens in 512") as caught:
         await _answer(fault)
     assert (caught.value.prompt_tokens, caught.value.context_tokens) == (900, 512)
@@ -70,11 +81,14 @@ async def test_an_overflow_says_by_how_much() -> None:
         (error(405, "no"), ModelRefused, "no such route"),
         (error(501, "start it with --jinja", "not_supported_error"), ModelRefused, "--jinja"),
         (error(400, "failed to parse grammar"), ModelRefused, "will not take the request .* grammar"),
+        (error(500, "Failed to parse messages: Missing 'role' in message"), ModelRefused, "does not take this conv"),
+        (error(500, "Conversation roles must alternate user/assistant"), ModelRefused, "does not take this conv"),
+        (error(400, "System role not supported"), ModelRefused, "does not take this conversation"),
         (error(422, "wrong"), ModelRefused, "will not take the request"),
         (Answer(400, [b"<html>not for you</html>"], kind="text/html"), ModelRefused, "will not take"),
         (error(500, "boom"), ModelUnavailable, "failed .*boom"),
         (Answer(502, [b"<html>"], kind="text/html"), ModelUnavailable, "failed"),
-        (Answer(301, [], headers={"Location": "http://127.0.0.1:1/"}), ModelUnavailable, "failed"),
+        (Answer(307, [], headers={"Location": "http://127.0.0.1:1/"}), ModelRefused, "sends on .*127.0.0.1:1/"),
     ],
 )
 async def test_refusals(answer: Answer, kind: type[ModelError], words: str) -> None:
@@ -113,7 +127,7 @@ async def test_every_request_closes_its_connection() -> None:
 async def test_a_busy_server_is_asked_again_and_it_is_said() -> None:
     said: list[str] = []
     assert (await _answer(BUSY, BUSY, GOOD, said=said)).text == "good"
-    assert len(said) == 2
+    assert len(said) == 2, said
     assert "is busy" in said[0]
 
 
@@ -137,6 +151,75 @@ async def test_retry_after_is_heard() -> None:
     assert asyncio.get_running_loop().time() - begun >= 1
 
 
+async def test_retry_after_may_be_a_date() -> None:
+    said: list[str] = []
+    later = Answer(429, [b"{}"], headers={"Retry-After": format_datetime(datetime.now(UTC) + timedelta(hours=1), True)})
+    with pytest.raises(ModelUnavailable, match="429"):
+        await _answer(later, GOOD, seconds=10.0, said=said)
+    past = Answer(429, [b"{}"], headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"})
+    assert (await _answer(past, GOOD, said=said)).text == "good"
+    nonsense = Answer(429, [b"{}"], headers={"Retry-After": "soon"})
+    assert (await _answer(nonsense, GOOD)).text == "good"
+
+
+async def test_no_redirect_is_followed_and_no_key_goes_with_it() -> None:
+    async with FaultyServer().chat(GOOD) as elsewhere:
+        onwards = Answer(308, [], headers={"Location": f"{elsewhere.url}/v1/chat/completions"})
+        with pytest.raises(ModelRefused, match="sends on"):
+            await _answer(onwards)
+        assert elsewhere.requests == []
+
+
+async def test_a_field_that_is_refused_by_name_is_left_out_from_then_on() -> None:
+    said: list[str] = []
+    no_seed = error(400, "Unrecognized request argument supplied: seed", "invalid_request_error")
+    no_tokens = error(400, "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
+    async with FaultyServer().chat(no_seed, no_tokens, GOOD) as server:
+        model = LlamaCppModel(server.url, on_status=said.append)
+        assert (await collect(model, ask())).text == "good"
+        assert (await collect(model, ask())).text == "good"
+        await model.close()
+        first, second, third, later = (request.json for request in server.asked("/v1/chat/completions"))
+    assert "seed" in first
+    assert "seed" not in second
+    assert "max_tokens" in second
+    assert set(third) == set(later) == {*first, "max_completion_tokens"} - {"seed", "max_tokens"}
+    assert len(said) == 2
+    assert "does not take `seed`" in said[0]
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_refused_grammar_is_dropped_said_once_and_known_from_then_on(status: int) -> None:
+    said: list[str] = []
+    refusal = as_json({"detail": [{"loc": ["body", "grammar"], "msg": "Extra inputs are not permitted"}]}, status)
+    async with FaultyServer().chat(refusal, GOOD) as server:
+        model = LlamaCppModel(server.url, on_status=said.append)
+        before = await model.observe()
+        assert (await collect(model, ask(grammar='root ::= "a"'))).text == "good"
+        after = await model.observe()
+        assert (await collect(model, ask(grammar='root ::= "a"'))).text == "good"
+        await model.observe()
+        await model.close()
+        sent = ["grammar" in request.json for request in server.asked("/v1/chat/completions")]
+    assert (before.takes_grammar, before.off) == (True, ())
+    assert not after.takes_grammar
+    assert "held to a grammar" in after.off[0]
+    assert sent == [True, False, False]
+    assert len([line for line in said if "`grammar`" in line]) == 1
+    assert len([line for line in said if "held to a grammar" in line]) == 1
+
+
+async def test_a_grammar_that_cannot_be_read_is_dropped_for_this_request_alone() -> None:
+    async with FaultyServer().chat(error(400, "failed to parse grammar"), GOOD) as server:
+        model = LlamaCppModel(server.url)
+        assert (await collect(model, ask(grammar="root ::= odd"))).text == "good"
+        assert (await collect(model, ask(grammar='root ::= "a"'))).text == "good"
+        assert (await model.observe()).takes_grammar
+        await model.close()
+        sent = ["grammar" in request.json for request in server.asked("/v1/chat/completions")]
+    assert sent == [True, False, True]
+
+
 async def test_a_server_that_loads_again_in_between_is_waited_for() -> None:
     said: list[str] = []
     assert (await _answer(LOADING, GOOD, said=said)).text == "good"
@@ -155,6 +238,20 @@ async def test_loading_is_waited_for_visibly() -> None:
     assert facts.model == "fake.gguf"
     assert len(said) == 3
     assert all("loads its model" in line for line in said)
+
+
+async def test_waiting_for_a_model_to_load_is_ended_at_once() -> None:
+    said: asyncio.Queue[str] = asyncio.Queue()
+    async with FaultyServer().on("/health", LOADING) as server:
+        model = LlamaCppModel(server.url, on_status=said.put_nowait)
+        waiting = asyncio.create_task(model.observe())
+        for _ in range(3):
+            assert "loads its model" in await said.get()
+        waiting.cancel()
+        async with asyncio.timeout(1):
+            await asyncio.wait({waiting})
+        assert waiting.cancelled()
+        await model.close()
 
 
 async def test_loading_for_ever_is_given_up() -> None:

@@ -16,11 +16,11 @@ from tests.fakes.faulty_server import DONE, END, Answer, FaultyServer, as_json, 
 TEXT = 'Thought: é😀 "done"\n'
 
 
-async def _answer(answer: Answer, *, seconds: float = 20.0, tokens: int = 64) -> Collected:
+async def _answer(answer: Answer, *, seconds: float = 20.0, tokens: int = 64, grammar: str = "") -> Collected:
     async with FaultyServer().chat(answer) as server:
         model = LlamaCppModel(server.url)
         try:
-            return await collect(model, ask(answer_seconds=seconds, answer_tokens=tokens))
+            return await collect(model, ask(answer_seconds=seconds, answer_tokens=tokens, grammar=grammar))
         finally:
             await model.close()
 
@@ -57,14 +57,35 @@ async def test_a_half_without_its_other_is_replaced(lone: str) -> None:
 
 async def test_a_server_that_trickles_meets_the_deadline() -> None:
     parts = [part for byte in delta("a") * 100 for part in (bytes([byte]), 0.02)]
-    with pytest.raises(ModelUnavailable, match="not done in time") as caught:
-        await _answer(stream(*parts), seconds=0.6)
+    with pytest.raises(ModelUnavailable, match=r"not done in time \(1\.8 s\)") as caught:
+        await _answer(stream(*parts), seconds=0.3)
     assert "answer_seconds" in caught.value.advice
 
 
+async def test_a_slow_prompt_is_no_fault() -> None:
+    # Far longer than both deadlines: 0.2 s of silence, 1.2 s in all.
+    reading = [event({"prompt_progress": {"total": 40, "cache": 0, "processed": at}}) for at in range(1, 41)]
+    got = await _answer(stream(*(part for each in reading for part in (each, 0.05)), delta("read"), END), seconds=0.2)
+    assert got.text == "read"
+    assert len(got.progress) == 40
+
+
+async def test_a_prompt_that_is_not_read_on_meets_the_deadline() -> None:
+    stuck = event({"prompt_progress": {"total": 40, "cache": 0, "processed": 7}})
+    with pytest.raises(ModelUnavailable, match="not done in time"):
+        await _answer(stream(*(part for _ in range(100) for part in (stuck, 0.05))), seconds=0.2)
+
+
+async def test_signs_of_life_keep_a_server_alive_that_tells_no_progress() -> None:
+    got = await _answer(
+        stream(*(part for _ in range(12) for part in (b": ping\n\n", 0.05)), delta("a"), END), seconds=0.2
+    )
+    assert got.text == "a"
+
+
 async def test_what_came_before_the_deadline_is_kept() -> None:
-    with pytest.raises(ModelUnavailable, match="not done in time") as caught:
-        await _answer(stream(delta("so "), delta("far"), asyncio.Event()), seconds=1.5)
+    with pytest.raises(ModelUnavailable, match=r"was silent for 0\.5 s") as caught:
+        await _answer(stream(delta("so "), delta("far"), asyncio.Event()), seconds=0.5)
     assert caught.value.partial == "so far"
 
 
@@ -72,7 +93,7 @@ async def test_a_server_that_never_answers_meets_the_deadline() -> None:
     silent = asyncio.Event()
     async with FaultyServer().chat(stream(silent, END)) as server:
         model = LlamaCppModel(server.url)
-        with pytest.raises(ModelUnavailable, match="not done in time"):
+        with pytest.raises(ModelUnavailable, match=r"was silent for 0\.3 s"):
             await collect(model, ask(answer_seconds=0.3))
         await model.close()
 
@@ -101,6 +122,12 @@ async def test_an_endless_stream_is_cut(last: bytes) -> None:
     with pytest.raises(ModelUnavailable, match="goes on and on") as caught:
         await _answer(stream(delta("first "), last, endless=True), tokens=1)
     assert caught.value.partial.startswith("first ")
+
+
+async def test_a_thought_without_end_is_cut_by_its_pieces() -> None:
+    thought = event({"choices": [{"delta": {"reasoning_content": "hm"}}]})
+    with pytest.raises(ModelUnavailable, match="more than 1008 pieces of text"):
+        await _answer(stream(thought, endless=True), tokens=1)
 
 
 async def test_an_endless_error_is_cut() -> None:
@@ -171,14 +198,97 @@ async def test_an_answer_that_was_not_streamed_counts() -> None:
     assert got.end.stop is StopCause.LENGTH
 
 
-async def test_an_answer_that_was_taken_for_a_thought_counts() -> None:
+async def test_an_answer_that_was_taken_for_a_thought_counts_where_it_was_held_to_a_grammar() -> None:
     thought = [event({"choices": [{"delta": {"reasoning_content": part}}]}) for part in ("an ", "answer")]
-    assert (await _answer(stream(*thought, END))).text == "an answer"
+    assert (await _answer(stream(*thought, END), grammar='root ::= "an answer"')).text == "an answer"
+    free = await _answer(stream(*thought, END))
+    assert (free.text, free.thought) == ("", "an answer")
 
 
-async def test_thoughts_before_an_answer_are_no_part_of_it() -> None:
-    thought = event({"choices": [{"delta": {"reasoning_content": "hm"}}]})
-    assert (await _answer(stream(thought, delta("so"), END))).text == "so"
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
+async def test_thoughts_before_an_answer_are_told_and_no_part_of_it(key: str) -> None:
+    thought = event({"choices": [{"delta": {key: "hm"}}]})
+    got = await _answer(stream(thought, thought, delta("\n\n"), delta("so"), END))
+    assert (got.text, got.thoughts) == ("so", ["hm", "hm"])
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+async def test_thoughts_within_the_text_are_told_and_no_part_of_the_answer(size: int) -> None:
+    text = " \n<think>\nis 1 < 2 </thinks> </ so?\n</think>\n\nThought: <think> it is.\n"
+    got = await _answer(stream(*(delta(text[at : at + size]) for at in range(0, len(text), size)), END))
+    assert got.text == "Thought: <think> it is.\n"
+    assert got.thought == "\nis 1 < 2 </thinks> </ so?\n"
+
+
+async def test_a_thought_that_the_prompt_began_is_known_by_its_end_the_next_time() -> None:
+    whole = stream(delta("hm"), delta("</think>"), delta("\n\nso"), END)
+    async with FaultyServer().chat(whole) as server:
+        model = LlamaCppModel(server.url)
+        await collect(model, ask())
+        got = await collect(model, ask())
+        assert (await model.observe()).thinks
+        await model.close()
+    assert (got.text, got.thought) == ("so", "hm")
+
+
+async def test_a_thought_that_breaks_off_leaves_no_answer() -> None:
+    thought = event({"choices": [{"delta": {"reasoning_content": "so far"}}]})
+    with pytest.raises(ModelUnavailable, match="broke") as caught:
+        await _answer(stream(thought, cut=True))
+    assert caught.value.partial == ""
+
+
+async def test_a_thought_that_is_cut_at_the_limit_is_no_answer() -> None:
+    thought = event({"choices": [{"delta": {"reasoning_content": "so far"}}]})
+    got = await _answer(stream(thought, delta("", "length"), DONE), grammar='root ::= "a"')
+    assert (got.text, got.thought, got.end.stop) == ("", "so far", StopCause.LENGTH)
+
+
+async def test_no_room_for_a_single_token_is_an_overflow() -> None:
+    usage = event({"choices": [], "usage": {"prompt_tokens": 512, "completion_tokens": 0}})
+    with pytest.raises(ContextOverflow) as caught:
+        await _answer(stream(delta("", "length"), usage, DONE))
+    assert caught.value.prompt_tokens == 512
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(200, [b"<html>\n<p>who are you</p>"], kind="text/html"),
+        Answer(200, [b"<html>"], kind="text/event-stream"),
+        Answer(200, [b"hello\r\n"], kind="text/plain"),
+    ],
+)
+async def test_a_page_in_place_of_an_answer_is_no_answer_and_no_overflow(answer: Answer) -> None:
+    with pytest.raises(ModelUnavailable, match=r"sent something that is no JSON: b'(<html>|hello)'"):
+        await _answer(answer)
+
+
+async def test_a_character_that_is_cut_in_two_is_no_part_of_what_came() -> None:
+    whole = delta("é")
+    cut = whole[: whole.index("é".encode()) + 1]
+    with pytest.raises(ModelUnavailable, match="broke") as caught:
+        await _answer(stream(delta("so far"), cut, cut=True))
+    assert caught.value.partial == "so far"
+    with pytest.raises(ModelUnavailable, match="no JSON") as caught:
+        await _answer(stream(delta("so far"), cut + b'"}}]}\n\n', END))
+    assert caught.value.partial == "so far"
+
+
+@pytest.mark.parametrize("garbage", [b"zz\r\nhello\r\n", b"-1\r\n", b"\x00\xff\x00", b"5\r\nhelloworld\r\n0\r\n\r\n"])
+async def test_broken_chunks_are_a_broken_connection(garbage: bytes) -> None:
+    async with FaultyServer().chat(
+        Answer(200, [garbage], headers={"Transfer-Encoding": "chunked"}, chunked=False)
+    ) as server:
+        model = LlamaCppModel(server.url)
+        with pytest.raises(ModelUnavailable, match="broke"):
+            await collect(model, ask(answer_seconds=5))
+        await model.close()
+
+
+async def test_an_error_in_an_answer_that_was_not_streamed_is_one() -> None:
+    with pytest.raises(ModelUnavailable, match="out of memory"):
+        await _answer(as_json({"error": {"message": "out of memory", "type": "server_error"}}))
 
 
 async def test_a_withheld_answer_is_a_refusal() -> None:

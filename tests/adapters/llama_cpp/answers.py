@@ -3,7 +3,16 @@
 import contextlib
 from dataclasses import dataclass, field
 
-from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, PromptProgress, Role, TextDelta
+from agent_workbench.core.model import (
+    AnswerEnd,
+    Message,
+    ModelRequest,
+    PromptProgress,
+    Role,
+    Sampling,
+    TextDelta,
+    ThoughtDelta,
+)
 from agent_workbench.core.ports import Model
 
 
@@ -12,6 +21,7 @@ class Collected:
     """The items of one answer, sorted."""
 
     deltas: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
     progress: list[PromptProgress] = field(default_factory=list)
     ends: list[AnswerEnd] = field(default_factory=list)
     last_is_end: bool = False
@@ -19,6 +29,10 @@ class Collected:
     @property
     def text(self) -> str:
         return "".join(self.deltas)
+
+    @property
+    def thought(self) -> str:
+        return "".join(self.thoughts)
 
     @property
     def end(self) -> AnswerEnd:
@@ -33,6 +47,9 @@ def ask(
     answer_tokens: int = 64,
     answer_seconds: float = 30.0,
     subject: str = "",
+    seed: int = 0,
+    sampling: Sampling | None = None,
+    exact: bool = False,
 ) -> ModelRequest:
     """Return a request with one user message."""
     return ModelRequest(
@@ -41,6 +58,9 @@ def ask(
         answer_tokens=answer_tokens,
         answer_seconds=answer_seconds,
         subject=subject,
+        seed=seed,
+        sampling=sampling or Sampling(),
+        exact=exact,
     )
 
 
@@ -53,6 +73,8 @@ async def collect(model: Model, request: ModelRequest) -> Collected:
             match item:
                 case TextDelta(text):
                     collected.deltas.append(text)
+                case ThoughtDelta(text):
+                    collected.thoughts.append(text)
                 case PromptProgress():
                     collected.progress.append(item)
                 case AnswerEnd():

@@ -54,7 +54,7 @@ async def test_line_ends_after_a_thought_are_no_part_of_the_answer() -> None:
 
 
 async def test_line_ends_before_an_answer_are_kept_where_nobody_thinks() -> None:
-    async with _server("plain", ASKING) as server:
+    async with FaultyServer().chat(stream(delta("\n"), delta("\nyes\n"), delta("\nno"), END)) as server:
         model = LlamaCppModel(server.url)
         got = await collect(model, ask(grammar=GRAMMAR))
         await model.close()
@@ -66,8 +66,15 @@ async def test_a_real_server_streams_the_answer_and_nothing_else(tmp_path: Path,
     path = tmp_path / f"{template}.gguf"
     await asyncio.to_thread(write_tiny_gguf, path, template=template)
     model = EmbeddedModel(EmbeddedServer(path, log=tmp_path / "log", environ=os.environ, context_tokens=8192))
-    for number in range(8):
-        got = await collect(model, ask(f"{number}?", grammar=sentence_grammar(SENTENCE), answer_tokens=1500))
+    thoughts = []
+    for number in range(24):
+        got = await collect(
+            model, ask(f"{number}?", grammar=sentence_grammar(SENTENCE), answer_tokens=1500, seed=number)
+        )
         assert (got.text, got.end.stop) == (SENTENCE, StopCause.END)
         assert len(got.deltas) > 3
+        thoughts.append(got.thought)
+    assert (await model.observe()).thinks
+    assert any(thoughts)
+    assert not [thought for thought in thoughts if "think>" in thought or SENTENCE in thought]
     await model.close()

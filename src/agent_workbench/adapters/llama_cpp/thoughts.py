@@ -9,15 +9,11 @@ Piece = TextDelta | ThoughtDelta
 
 
 class ThoughtSplitter:
-    """Sorts the pieces of one text. With `opened` it begins within a thought: the mark was the prompt's last word.
-
-    Line ends after a thought belong to neither.
-    """
+    """Sorts the pieces of one text. With `opened` it begins within a thought: the mark was the prompt's last word."""
 
     def __init__(self, *, opened: bool = False) -> None:
         self._thinking = opened
         self._settled = opened
-        self._after_thought = False
         self._waiting = ""
 
     def feed(self, text: str) -> Iterator[Piece]:
@@ -29,7 +25,7 @@ class ThoughtSplitter:
             elif self._thinking:
                 text = yield from self._thought(text)
             else:
-                yield from self._answer(text)
+                yield TextDelta(text)
                 text = ""
 
     def rest(self) -> Iterator[Piece]:
@@ -57,20 +53,13 @@ class ThoughtSplitter:
     def _thought(self, text: str) -> Generator[Piece, None, str]:
         thought, mark, after = text.partition(THOUGHT_END)
         if mark:
-            self._thinking, self._after_thought = False, True
+            self._thinking = False
         else:
             thought = text[: len(text) - _begun_mark(text)]
             self._waiting = text[len(thought) :]
         if thought:
             yield ThoughtDelta(thought)
         return after
-
-    def _answer(self, text: str) -> Iterator[Piece]:
-        if self._after_thought:
-            text = text.lstrip("\n")
-            self._after_thought = not text
-        if text:
-            yield TextDelta(text)
 
 
 def _begun_mark(text: str) -> int:

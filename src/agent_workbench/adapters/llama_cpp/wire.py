@@ -154,7 +154,7 @@ class AnswerReader:
     def _rest(self) -> Iterator[AnswerItem]:
         yield from self._sorted(self._joiner.rest())
         for piece in self._splitter.rest():
-            yield self._kept(piece)
+            yield from self._stripped(piece)
         if rest := self._thought_joiner.rest():
             yield self._kept(ThoughtDelta(rest))
         if not self._pieces and self._thoughts and self._finish != "length" and (self._held or self._opened):
@@ -205,10 +205,14 @@ class AnswerReader:
         self._figures = _figures(event, self._figures)
 
     def _sorted(self, text: str) -> Iterator[AnswerItem]:
-        if (self._strips or self.thought_seen) and not self._pieces:
+        for piece in self._splitter.feed(text):
+            yield from self._stripped(piece)
+
+    def _stripped(self, piece: Piece) -> Iterator[AnswerItem]:
+        if isinstance(piece, TextDelta) and not self._pieces and (self._strips or self.thought_seen):
             # Line ends before the answer belong to the thought.
-            text = text.lstrip("\n")
-        for piece in self._splitter.feed(text) if text else ():
+            piece = TextDelta(piece.text.lstrip("\n"))
+        if piece.text:
             yield self._kept(piece)
 
     def _kept(self, piece: Piece) -> Piece:
