@@ -136,12 +136,11 @@ class Site:
         from agent_workbench.engine.bench import Ports
         from agent_workbench.host.paths import cache_dir, config_dir, state_dir
 
-        # Never searched: what the user leaves out, and the workbench's own files.
-        not_code = (*settings.retrieval.exclude, f"{settings.memory.dir}/**", ".agent.yml")
+        never_searched = (*settings.retrieval.exclude, f"{settings.memory.dir}/**", ".agent.yml")
         return Ports(
             workspaces=self.repository,
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
-            retriever=CodeRetriever(replace(settings.retrieval, exclude=not_code), cache_dir()),
+            retriever=CodeRetriever(replace(settings.retrieval, exclude=never_searched), cache_dir()),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),
