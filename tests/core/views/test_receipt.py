@@ -155,13 +155,43 @@ def test_a_compaction_begins_anew() -> None:
     assert (view.number, view.cached, view.again, view.new) == (3, 200, 0, 40)
 
 
-def test_compacting_now_frees_all_but_what_stays_and_reads_what_is_pinned() -> None:
-    compacting = receipt(state_after(*TWO, ChunkPinned(CART))).compacting
+def test_compacting_now_frees_the_steps_and_reads_the_code_that_stays() -> None:
+    compacting = receipt(state_after(*TWO)).compacting
     assert compacting is not None
-    pinned = rows(receipt(state_after(*TWO)), inside=True)[f"{CART.place} total"].tokens
-    assert (compacting.frees, compacting.reads) == (190 - pinned, pinned)
-    assert compacting.seconds == pytest.approx(pinned * 4.4 / 440)
+    assert (compacting.frees, compacting.reads) == (90, 100)
+    assert compacting.seconds == pytest.approx(100 * 4.4 / 440)
     assert receipt(state_after(*TWO), 1).compacting is None
+
+
+def test_what_is_dropped_is_freed_and_what_is_pinned_stays() -> None:
+    view = receipt(state_after(*TWO, ChunkDropped(TEST.place)))
+    saved = rows(view, inside=True)[TEST.place].saves
+    assert view.compacting is not None
+    assert (view.compacting.frees, view.compacting.reads) == (90 + saved, 100 - saved)
+    shown = Chunk("a.py", 1, 4, "z" * 50, 0.0)
+    told = (*TWO[:2], observed(shown), *TWO[3:])
+    assert rows(receipt(state_after(*told)), inside=True)[shown.place].saves == 0, "it goes by itself"
+    view = receipt(state_after(*told, ChunkPinned(shown)))
+    assert rows(view, inside=True)[shown.place].saves == 50
+    assert view.compacting is not None
+    assert (view.compacting.frees, view.compacting.reads) == (40, 150)
+
+
+def test_code_that_is_a_part_of_its_own_is_counted_and_can_be_pinned() -> None:
+    parts = (PromptPart("code", 5), PromptPart(f"code {CART.place}", 70), PromptPart(f"code {TEST.place}", 25))
+    first = (built(1, (*FIRST[:2], *parts), 360), answered(1, 380, 0))
+    view = receipt(state_after(*first, ChunkDropped(TEST.place)))
+    own = {row.place: row for row in view.rows if row.place}
+    assert [(row.tokens, row.estimated, row.inside) for row in own.values()] == [(70, False, False), (25, False, False)]
+    assert [row.dropped for row in own.values()] == [False, True]
+    assert view.compacting is not None
+    assert (view.compacting.frees, view.compacting.reads) == (25, 75)
+
+
+def test_a_pin_is_a_part_that_knows_its_place() -> None:
+    after = (*TWO[:3], ChunkPinned(CART), built(2, (*NEXT, PromptPart("pinned", 9)), 459))
+    (row,) = [row for row in receipt(state_after(*after)).rows if row.label == "pinned"]
+    assert (row.place, row.pinned, row.tokens) == (CART.place, True, 9)
 
 
 def test_a_prompt_without_an_answer_has_no_figures() -> None:

@@ -20,8 +20,9 @@ from agent_workbench.core.views.receipt_pieces import Piece, counted_parts
 LABEL_CHARS = 300
 TEMPLATE = "template"
 ANSWER = "answer"
-# What a compaction leaves at the beginning of the prompt, as it is.
-_STAYS = ("rules", "task", "skill")
+# What a compaction leaves as it is: first what the prompt begins with, then what stands in it anew.
+_BEGINNING = ("rules", "task", "skill")
+_KEPT = ("scratchpad", "pinned", "code", "user", "change", "failing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +231,10 @@ def _rows(
         if row.label == TEMPLATE:
             template = _plus(template, part)
             continue
-        yield part
+        yield _marked(run, part, kept=True) if part.place else part
         for piece in pieces:
-            yield measured(_piece_row(run, piece, row.prompt), start + piece.offset)
+            inside = _marked(run, _piece_row(piece, row), kept=_kind(row) in _KEPT)
+            yield measured(inside, start + piece.offset)
     if template.tokens:
         yield template
 
@@ -252,28 +254,39 @@ def _laid_out(sent: tuple[_Sent, ...]) -> Iterator[tuple[ReceiptRow, int, tuple[
                 yield ReceiptRow(TEMPLATE, more - more // 2), place, ()
                 place += more - more // 2
                 more //= 2
-            label = inert_line(part.label, LABEL_CHARS)
-            yield ReceiptRow(label, part.tokens, prompt=each.number, estimated=part.estimated), place, part.pieces
+            row = ReceiptRow(
+                inert_line(part.label, LABEL_CHARS),
+                part.tokens,
+                prompt=each.number,
+                place=part.place,
+                estimated=part.estimated,
+            )
+            yield row, place, part.pieces
             place += part.tokens
         if more:
             yield ReceiptRow(TEMPLATE, more), place, ()
             place += more
 
 
-def _piece_row(run: TaskRun, piece: Piece, prompt: int) -> ReceiptRow:
-    pinned = any(chunk.place == piece.place for chunk in run.pinned)
-    dropped = piece.place in run.dropped
+def _piece_row(piece: Piece, part: ReceiptRow) -> ReceiptRow:
     return ReceiptRow(
-        label=inert_line(f"{piece.place} {piece.symbol}".rstrip(), LABEL_CHARS),
+        label=inert_line(f"{piece.place} {piece.symbol}", LABEL_CHARS),
         tokens=piece.tokens,
-        prompt=prompt,
+        prompt=part.prompt,
         place=piece.place,
         inside=True,
-        pinned=pinned,
-        dropped=dropped,
-        saves=piece.tokens,
         estimated=True,
     )
+
+
+def _marked(run: TaskRun, row: ReceiptRow, *, kept: bool) -> ReceiptRow:
+    """Return the row of a piece of code with what the user wants of it.
+
+    What a compaction takes out by itself (not `kept`, not pinned) saves nothing more when it is dropped.
+    """
+    pinned = any(chunk.place == row.place for chunk in run.pinned)
+    saves = row.tokens if kept or pinned else 0
+    return replace(row, pinned=pinned, dropped=row.place in run.dropped, saves=saves)
 
 
 def _plus(row: ReceiptRow, other: ReceiptRow) -> ReceiptRow:
@@ -293,10 +306,23 @@ def _overlap(start: int, end: int, low: int, high: int) -> int:
 
 def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[_Sent, ...]) -> Compacting:
     """Return what the summary in place of the steps would come to, at the speed this server read with so far."""
-    parts = [row for row in rows if not row.inside and row.label != TEMPLATE]
-    stays = sum(row.tokens for row in parts if row.label.split(" ", 1)[0] in _STAYS)
-    pinned = sum(row.tokens for row in rows if row.pinned)
+    stays = steps = 0
+    kept = False
+    for row in rows:
+        if row.inside:
+            # A piece in a part that stays can be dropped from it, one in a part that goes can be pinned to stay.
+            change = -row.tokens if kept and row.dropped else row.tokens if row.pinned and not kept else 0
+            stays, steps = stays + change, steps - change
+            continue
+        kept = _kind(row) in _KEPT and not row.dropped
+        if kept:
+            stays += row.tokens
+        elif _kind(row) not in _BEGINNING and row.label != TEMPLATE:
+            steps += row.tokens
     read = sum(each.figures.prompt_tokens - each.figures.cached_tokens for each in sent)
     seconds = sum(each.figures.prompt_seconds for each in sent)
-    frees = max(0, sum(row.tokens for row in parts) - stays - pinned)
-    return Compacting(frees, pinned, pinned * seconds / read if read else 0.0)
+    return Compacting(max(0, steps), stays, stays * seconds / read if read else 0.0)
+
+
+def _kind(row: ReceiptRow) -> str:
+    return row.label.split(" ", 1)[0]

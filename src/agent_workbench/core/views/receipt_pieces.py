@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from agent_workbench.core.events import (
     ActionFinished,
+    ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
     Event,
@@ -19,6 +20,8 @@ from agent_workbench.core.events import (
 from agent_workbench.core.retrieval import Chunk
 
 CODE = "code"
+PINNED = "pinned"
+OBSERVATION = "observation"
 MOST_PIECES = 200
 # What a tokenizer makes of English and code, where no server counts.
 _CHARS_PER_TOKEN = 4
@@ -38,11 +41,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class CountedPart:
-    """A part of a prompt with its tokens."""
+    """A part of a prompt with its tokens; `place` where it is one piece of code, `pieces` where it shows some."""
 
     label: str
     tokens: int
     estimated: bool
+    place: str = ""
     pieces: tuple[Piece, ...] = ()
 
 
@@ -50,19 +54,25 @@ def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[C
     """Yield the parts that are new in a prompt; `since` are the events after the prompt before."""
     events = [recorded.event for recorded in since]
     waiting = [(event, chunks) for event in events if (chunks := _chunks_of(event))]
+    pins = [event.chunk.place for event in events if isinstance(event, ChunkPinned) and event.pinned]
     counted = any(part.tokens for part in built.parts)
     for part in built.parts:
+        kind, _, place = part.label.partition(" ")
+        if part.label == PINNED and pins:
+            place = pins.pop(0)
         tokens = part.tokens if counted else _estimate(part.label, events)
-        held = _taken(part.label, waiting)
-        yield CountedPart(part.label, tokens, not counted, tuple(_pieces(held, tokens)))
+        alone = place if kind in (CODE, PINNED) else ""
+        held = () if alone else _taken(kind, built, waiting)
+        yield CountedPart(part.label, tokens, not counted, alone, tuple(_pieces(held, tokens)))
 
 
-def _taken(label: str, waiting: list[tuple[Event, tuple[Chunk, ...]]]) -> tuple[Chunk, ...]:
-    """Take from `waiting` the chunks that a part of this name shows."""
-    kind = label.split(" ", 1)[0]
+def _taken(kind: str, built: PromptBuilt, waiting: list[tuple[Event, tuple[Chunk, ...]]]) -> tuple[Chunk, ...]:
+    """Take from `waiting` the chunks that a part of this kind shows, none where each is a part of its own."""
     for position, (event, chunks) in enumerate(waiting):
-        fits = kind == CODE if isinstance(event, CodeRetrieved | ContextCompacted) else kind == "observation"
-        if fits:
+        found = isinstance(event, CodeRetrieved | ContextCompacted)
+        if found and any(part.label == f"{CODE} {chunks[0].place}" for part in built.parts):
+            continue
+        if kind == (CODE if found else OBSERVATION):
             del waiting[position]
             return chunks
     return ()
@@ -75,7 +85,7 @@ def _chunks_of(event: Event) -> tuple[Chunk, ...]:
         case ActionFinished() | PatchApplied():
             return event.shown
         case ContextCompacted():
-            return event.pinned
+            return (*event.pinned, *event.code)
         case _:
             return ()
 
@@ -104,11 +114,12 @@ def _letters(label: str, event: Event) -> int:
             return len(task.description) + len(task.goal) + len(task.suggested_approach)
         case TaskStarted():
             return sum(len(skill.text) for skill in event.skills if label == f"skill {skill.name}")
-        case CodeRetrieved() if label == CODE:
-            return sum(len(chunk.text) for chunk in event.chunks)
+        case CodeRetrieved() if label.startswith(CODE):
+            place = label.removeprefix(CODE).strip()
+            return sum(len(chunk.text) for chunk in event.chunks if chunk.place == place or not place)
         case ModelAnswered() if label == "answer":
             return len(event.text)
-        case ActionFinished() if label == "observation":
+        case ActionFinished() if label == OBSERVATION:
             return len(event.observation)
         case ScratchpadChanged() if label == "scratchpad":
             return len(event.text)
