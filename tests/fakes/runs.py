@@ -171,7 +171,7 @@ def answered(step: int, text: str, purpose: Purpose = Purpose.EXECUTOR) -> tuple
     )
 
 
-def retrieved() -> tuple[Event, ...]:
+def retrieved() -> tuple[CodeRetrieved, ...]:
     """Return what the search brought."""
     return (
         CodeRetrieved(

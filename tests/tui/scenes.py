@@ -6,14 +6,28 @@ from dataclasses import dataclass
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (
     ActionProposed,
+    Author,
+    ChunkDropped,
+    ChunkPinned,
+    ContextCompacted,
+    ContextFilled,
+    EndpointPassed,
+    GrammarIgnored,
+    ModelAnswered,
+    ModelObserved,
     PlanRead,
+    PromptBuilt,
+    PromptPart,
     TaskFinished,
     TaskRolledBack,
     TaskStatusChanged,
     TroubleMet,
+    UserSaid,
 )
 from agent_workbench.core.live import Live, Question, Running, Streaming
+from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, TaskStatus
+from agent_workbench.core.proposals import COMPACT
 from agent_workbench.core.settings import GateKind
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -99,6 +113,75 @@ def readme() -> ScriptedSession:
 
 NO_SERVER = TroubleMet("model", "no server answers at http://127.0.0.1:8080", "start llama-server, then press t")
 BLOCKED = ("shop/cart.py has changes of yours that the merge would overwrite",)
+SUMMARY = (
+    "total() in shop/cart.py adds up cents and ignored quantity. Adding the quantity was wrong: three pens cost 360, "
+    "not 123; the test says so.\n\n"
+    "Tried: cents + quantity (failed). To do: cents * quantity, then all tests.\n"
+    "Prices are whole cents; nothing outside shop/ and tests/ may be written."
+)
+THOUGHT = (
+    "The test wants 810. Three pens at 120 are 360, one pad at 450 is 450.\n"
+    "So each line is cents times quantity, and the sum of these is 810.\n"
+    "Adding the quantity gave 574, that was the mistake of the first diff."
+)
+
+
+def _summary() -> ScriptedSession:
+    summary = runs.proposed(GateKind.SUMMARY, COMPACT, "P-92", SUMMARY)
+    filled = ContextFilled(3, Purpose.EXECUTOR, 15_900, 16_384)
+    return ScriptedSession(*runs.up_to_reflexion(), filled, ActionProposed(summary))
+
+
+def _summed_up() -> ScriptedSession:
+    pinned = runs.retrieved()[0].chunks[0]
+    return ScriptedSession(
+        *runs.up_to_reflexion(),
+        ChunkPinned(pinned),
+        ContextFilled(3, Purpose.EXECUTOR, 15_900, 16_384),
+        ContextCompacted(3, SUMMARY, Author.MODEL, 40, pinned=(pinned,), diff=runs.WRONG, failing=runs.FAILURE),
+        ChunkDropped("tests/test_cart.py:12-13"),
+        UserSaid("the rounding is right as it is:\nonly the quantity is missing"),
+    )
+
+
+def _marked() -> ScriptedSession:
+    pinned, dropped = runs.retrieved()[0].chunks
+    return ScriptedSession(*runs.up_to_first_diff(), ChunkPinned(pinned), ChunkDropped(dropped.place))
+
+
+def _roles() -> ScriptedSession:
+    slow, other = "http://gpu.lan:8080", "https://models.example/v1"
+    lacks = ModelFacts(
+        slow, "qwen-30b.gguf", 32_768, thinks=True, off=("no cache figures: nobody can say what was read again",)
+    )
+    step = ModelAnswered(
+        1,
+        "Thought: The cart first.\nAction: read_file\n{}",
+        AnswerFigures(1400, 0, 81, 2.0, 3.1, 0.0031),
+        other,
+        "glm-air",
+        THOUGHT,
+    )
+    return ScriptedSession(
+        *runs.opening()[:2],
+        ModelObserved(lacks),
+        *runs.opening()[3:],
+        *runs.started(),
+        EndpointPassed(Purpose.EXECUTOR, slow, "it is loading its model for more than 60 s"),
+        PromptBuilt(1, Purpose.EXECUTOR, 3, 1400, "0" * 64, (PromptPart("task", 210),)),
+        step,
+        GrammarIgnored(other, 1, "“Sure! Here is” is no step"),
+    )
+
+
+def _repaired() -> ScriptedSession:
+    mended = ("hunk 1: the header said line 3, its lines stand at 14", "the final newline was missing")
+    proposal = runs.proposed(
+        GateKind.DIFF, "write_diff", "P-93", runs.RIGHT, diff=runs.RIGHT, paths=("shop/cart.py",), repaired=mended
+    )
+    return _run(ActionProposed(proposal))
+
+
 SCENES = {
     "starting": Scene(ScriptedSession),
     "idle": Scene(lambda: ScriptedSession(*runs.opening())),
@@ -127,6 +210,14 @@ SCENES = {
     "steps_zoomed": Scene(lambda: ScriptedSession(*runs.up_to_reflexion()), ("2", "z", "G")),
     "notes": Scene(_waiting, ("4",)),
     "code": Scene(_waiting, ("5", "j")),
+    "code_marked": Scene(_marked, ("5", "j")),
+    "code_after_summary": Scene(_summed_up, ("5", "j")),
+    "thinks_first": Scene(lambda: _thinking(Streaming(tokens=60, seconds=2.0, thought=THOUGHT)), ("2",)),
+    "thought": Scene(lambda: _thinking(Streaming(STREAM[:38], 69, 3.4, thought=THOUGHT)), ("2",)),
+    "summary_waits": Scene(_summary),
+    "summed_up": Scene(_summed_up, ("2", "G")),
+    "roles": Scene(_roles, ("2", "G")),
+    "repaired_diff_waits": Scene(_repaired),
 }
 DIALOGUES = {
     "welcome": Scene(lambda: ScriptedSession(*runs.opening()), first_run=True),
@@ -137,5 +228,9 @@ DIALOGUES = {
     "always": Scene(_waiting, ("A",)),
     "abort": Scene(_waiting, ("X",)),
     "edit_notes": Scene(_waiting, ("4", "i")),
+    "say": Scene(_waiting, (":", *"the rounding is right")),
+    "receipt": Scene(_marked, ("c", "j", "j", "j")),
+    "edit_summary": Scene(_summary, ("e",)),
+    "sum_up": Scene(_waiting, ("c", "S")),
     "notice": Scene(lambda: ScriptedSession(*runs.opening()).notify("the plan changed on disk and was read again")),
 }

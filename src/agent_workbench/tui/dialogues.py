@@ -177,11 +177,11 @@ def confirm_compacting(app: "WorkbenchApp", compacting: "Compacting") -> None:
     """Ask whether the older steps shall become a summary now, with what it frees and costs."""
     from agent_workbench.tui.screens.confirm import ConfirmScreen
 
-    reads = f"It costs an answer of the model, and {compacting.reads:,} tokens that stay are read again"
-    seconds = f", about {compacting.seconds:.1f} s." if compacting.seconds else "."
+    seconds = f" (about {compacting.seconds:.1f} s)" if compacting.seconds >= 0.05 else ""
+    reads = f", and {compacting.reads:,} tokens that stay are read again{seconds}" if compacting.reads else ""
     lines = (
         f"The older steps become a summary; at most {compacting.frees:,} tokens become free.",
-        reads + seconds,
+        f"It costs an answer of the model{reads}.",
         "",
         "Rules, task, pinned code, the change so far and the failing output",
         "stay as they are. You see the summary before it is used.",

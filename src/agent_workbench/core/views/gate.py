@@ -135,7 +135,7 @@ def _progress(live: Live) -> str:
     if streaming is None:
         return ""
     if not streaming.text and streaming.thought:
-        return f"thinking, {len(streaming.thought):,} characters, {streaming.seconds:.0f} s"
+        return f"{len(streaming.thought):,} characters, {streaming.seconds:.0f} s"
     if not streaming.text and streaming.prompt_total:
         return f"reading the prompt, {streaming.prompt_processed:,} of {streaming.prompt_total:,} tokens"
     return f"{streaming.tokens:,} tokens, {streaming.seconds:.0f} s" if streaming.text else ""

@@ -183,10 +183,10 @@ def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
 
 
 def _thinking(thought: str) -> Block:
-    """Return the end of what is being thought: never more than two rows, so that nothing jumps."""
+    """Return the end of what is being thought: never more than three rows, so that nothing jumps."""
     end = inert(thought[-THOUGHT_TAIL_CHARS:].strip()) + "▌"
     so_far = f"⋯ {len(thought):,} characters so far"
-    return Block(end, Tone.DIM, "Thinking", fold_lines=1, fold_end=True, more=so_far, space_before=True)
+    return Block(end, Tone.DIM, "Thinking", fold_lines=2, fold_end=True, more=so_far, space_before=True)
 
 
 def _reading(streaming: Streaming) -> Block:

@@ -66,14 +66,14 @@ class ReceiptScreen(Dialogue[None]):
     def _show_hints(self) -> None:
         row = self.query_one(ReceiptList).selected_row
         key = {action: self._keymap.first(Scope.RECEIPT, action) for action in ACTIONS}
-        turn = f"{key['prompt_before']} {key['prompt_after']} other prompts"
+        turn = f"{key['prompt_before']} {key['prompt_after']} prompts"
         close = f"{key['close']} closes"
         if self._fixed:
             self.show_keys(f"{turn}   {close}")
             return
         own = _row_hints(row, key)
         compacting = self._view.compacting if self._view is not None else None
-        more = (f"{key['compact']} sums up the older steps, frees {compacting.frees:,}",) if compacting else ()
+        more = (f"{key['compact']} sums up, frees {compacting.frees:,}",) if compacting else ()
         self.show_keys("   ".join((*own, *more, turn, close)))
 
     async def action_pin(self) -> None:
@@ -135,17 +135,17 @@ def _fixed(update: SessionUpdate) -> str:
 def _row_hints(row: ReceiptRow | None, key: dict[str, str]) -> tuple[str, ...]:
     if row is None or not row.place:
         return ()
-    pin = f"{key['pin']} {'unpins' if row.pinned else 'pins'} it"
-    return (pin,) if row.dropped else (pin, f"{key['drop']} drops it, saves {row.saves:,} at the next summary")
+    pin = f"{key['pin']} {'unpins' if row.pinned else 'pins'}"
+    return (pin,) if row.dropped else (pin, f"{key['drop']} drops, saves {row.saves:,} then")
 
 
 def head_lines(view: ReceiptView) -> tuple[str, ...]:
     """Return what is said of the whole prompt."""
     size = f" of {view.context_tokens:,}" if view.context_tokens else ""
     share = f" ({round(100 * view.tokens / view.context_tokens)} %)" if view.context_tokens else ""
-    who = (view.model or view.endpoint, f"at {view.endpoint}" if view.model and view.endpoint else "")
     seed = f", seed {view.seed}" if view.seed else ""
-    return (f"{view.tokens:,}{size} tokens{share} · {' '.join(filter(None, who))}{seed}", _read(view))
+    by = " at ".join(dict.fromkeys(filter(None, (view.model, view.endpoint))))
+    return (f"{view.tokens:,}{size} tokens{share}", _read(view), f"{by}{seed}")
 
 
 def _read(view: ReceiptView) -> str:
@@ -157,8 +157,8 @@ def _read(view: ReceiptView) -> str:
         read = f"{view.cached:,} cached · {view.new:,} new · {view.again:,} read again"
     told = (
         read,
-        f"{view.seconds:.1f} s to read" if view.seconds else "",
-        f"{view.answer_tokens:,} answered" if view.answer_tokens else "",
+        f"{view.seconds:.1f} s" if view.seconds else "",
+        f"answer {view.answer_tokens:,}" if view.answer_tokens else "",
         dollars_text(view.dollars) if view.dollars else "",
     )
     return " · ".join(filter(None, told))

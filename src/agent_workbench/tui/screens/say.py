@@ -38,8 +38,8 @@ class SayScreen(Dialogue[str | None]):
     BINDINGS = [Binding("escape", "cancel", "cancel", priority=True)]
 
     def __init__(self) -> None:
-        self._keys_line = "Enter sends   Ctrl-J new line   Esc discards   It is read with the next step."
-        super().__init__("A word to the model", self._keys_line, id="say")
+        self._keys_line = "Enter sends   Ctrl-J new line   Esc discards"
+        super().__init__("A word to the model, read with its next step", self._keys_line, id="say")
 
     def body(self) -> Iterable[Widget]:
         return (WordArea(soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True),)

@@ -13,7 +13,7 @@ from agent_workbench.tui.widgets.rows import Row, Span
 
 TOKENS_CELLS = 9
 SECONDS_CELLS = 8
-EIGHTHS = " ▏▎▍▌▋▊▉█"
+WIDE_CELLS = 100
 
 
 class ReceiptList(EntryList):
@@ -53,8 +53,7 @@ class ReceiptList(EntryList):
 
     def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
         row = self._parts[entry.key]
-        bar = 16 if width >= 110 else 8
-        words = max(20, width // 3)
+        bar, words = (16, 38) if width >= WIDE_CELLS else (8, 17)
         name = max(12, width - TOKENS_CELLS - bar - words - SECONDS_CELLS - 4)
         if number == 0:
             yield Row(_headings(name, bar, words))
@@ -62,7 +61,7 @@ class ReceiptList(EntryList):
 
 
 def _headings(name: int, bar: int, words: int) -> tuple[Span, ...]:
-    heading = f"{'part':<{name}}{'tokens':>{TOKENS_CELLS}}  {'share':<{bar}}  {'the server had it':<{words}}"
+    heading = f"{'part':<{name}}{'tokens':>{TOKENS_CELLS}}  {'share':<{bar}}  {'for the server':<{words}}"
     return ((f"{heading}{'seconds':>{SECONDS_CELLS}}", Tone.DIM),)
 
 
@@ -72,8 +71,13 @@ def _name(row: ReceiptRow, width: int) -> tuple[Span, ...]:
         glyph, tone = "◆ ", Tone.ACCENT
     elif row.dropped:
         glyph, tone = "✗ ", Tone.GONE
-    lead = f"  {glyph}" if row.inside else ""
-    return ((lead, Tone.ACCENT), (_fit(row.label, width - len(lead)), tone if row.inside else Tone.STRONG))
+    if not row.inside:
+        return ((_fit(row.label, width), Tone.STRONG),)
+    lead = f" {glyph}"
+    label, room = row.label, width - len(lead)
+    if cell_len(label) > room and cell_len(row.place) > room:
+        label = f"…{row.place[-(room - 1) :]}"  # the end of a path tells more than its beginning
+    return ((lead, Tone.ACCENT), (_fit(label, room), tone))
 
 
 def _figures(row: ReceiptRow, total: int, bar: int, words: int) -> tuple[Span, ...]:
@@ -98,6 +102,5 @@ def _fit(text: str, width: int) -> str:
 
 
 def _bar(share: float, cells: int) -> str:
-    eighths = min(8 * cells, max(1, round(8 * cells * share))) if share > 0 else 0
-    whole, rest = divmod(eighths, 8)
-    return f"{'█' * whole}{EIGHTHS[rest] if rest else ''}".ljust(cells)
+    halves = min(2 * cells, max(1, round(2 * cells * share))) if share > 0 else 0
+    return f"{'━' * (halves // 2)}{'╸' * (halves % 2)}".ljust(cells)
