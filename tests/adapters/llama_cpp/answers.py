@@ -50,6 +50,8 @@ def ask(
     seed: int = 0,
     sampling: Sampling | None = None,
     exact: bool = False,
+    prompt_tokens: int = 0,
+    dollars_left: float | None = None,
 ) -> ModelRequest:
     """Return a request with one user message."""
     return ModelRequest(
@@ -61,6 +63,8 @@ def ask(
         seed=seed,
         sampling=sampling or Sampling(),
         exact=exact,
+        prompt_tokens=prompt_tokens,
+        dollars_left=dollars_left,
     )
 
 
