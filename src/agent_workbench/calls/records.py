@@ -5,12 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.calls.sites import trusted_site
+from agent_workbench.core.errors import UsageError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.journal.reader import VerifyReport
     from agent_workbench.adapters.journal.sessions import SessionSummary
     from agent_workbench.core.events import Recorded
+    from agent_workbench.core.model import Message
+    from agent_workbench.core.views.receipt import ReceiptView
     from agent_workbench.engine.replay import ReplaySession
 
 
@@ -27,6 +30,27 @@ async def recorded_events(place: Place) -> "tuple[Recorded, ...]":
     from agent_workbench.adapters.journal.reader import read_journal
 
     return (await asyncio.to_thread(read_journal, await session_folder(place))).events
+
+
+async def prompt_receipt(place: Place, number: int) -> "tuple[ReceiptView, tuple[Message, ...]]":
+    """Return the receipt of a session's prompt (from 1; 0: the newest) and its messages, made again from the journal.
+
+    Raises `UsageError` where there is no such prompt.
+    """
+    from agent_workbench.core.fold import fold_all
+    from agent_workbench.core.views.receipt import count_prompts, view_receipt
+    from agent_workbench.engine.rerun import messages_of, prompts_of
+
+    events = await recorded_events(place)
+    state = fold_all(events)
+    receipt = view_receipt(state, number)
+    if receipt is None:
+        count = count_prompts(state)
+        known = "it has none yet" if not count else "it has one" if count == 1 else f"its prompts are 1 to {count}"
+        what = f"session {state.session} has no prompt {number}" if number else f"session {state.session} has no prompt"
+        raise UsageError(f"{what}; {known}", advice="`agent sessions show` prints what happened in it")
+    asked = next(each for each in prompts_of(events) if each.number == receipt.number)
+    return receipt, messages_of(asked)
 
 
 async def replay_session(place: Place) -> "ReplaySession":

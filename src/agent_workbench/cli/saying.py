@@ -1,5 +1,6 @@
 """Printing for people: whatever a repository, a model or a server wrote in a text does not control the terminal."""
 
+import json
 import os
 import sys
 from typing import TextIO
@@ -13,8 +14,17 @@ def say(text: str, *, to: TextIO | None = None) -> None:
 
     Raises `BrokenPipeError` when nobody reads any more, `StorageError` when it cannot be written for another reason.
     """
+    _print(inert(text), to)
+
+
+def say_json(value: object) -> None:
+    """Print a value as one line of JSON, all in ASCII: nothing in it controls the terminal. Raises what `say` does."""
+    _print(json.dumps(value, ensure_ascii=True), None)
+
+
+def _print(text: str, to: TextIO | None) -> None:
     try:
-        print(inert(text), file=to or sys.stdout, flush=True)
+        print(text, file=to or sys.stdout, flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:

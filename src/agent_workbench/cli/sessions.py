@@ -4,12 +4,13 @@ import argparse
 import asyncio
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb
-from agent_workbench.cli.saying import say
-from agent_workbench.core.errors import ExitCode
+from agent_workbench.cli.saying import say, say_json
+from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ def add(verbs: "Verbs") -> None:
     ):
         each = add_verb(below, name, summary, execute)
         each.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
+        if execute is show:
+            each.add_argument("--prompt", metavar="N", help="the receipt of this prompt, by its number or `last`")
+            each.add_argument("--text", action="store_true", help="with --prompt: its messages too, from the journal")
+            each.add_argument("--json", action="store_true", help="with --prompt: as JSON")
 
 
 def list_all(_: argparse.Namespace) -> int:
@@ -44,14 +49,47 @@ def list_all(_: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print a line for each event that a person cares about."""
+    """Print a line for each event that a person cares about, or the receipt of one prompt."""
     from agent_workbench.calls.records import recorded_events
     from agent_workbench.core.narration import narrate
 
-    for recorded in asyncio.run(recorded_events(Place(Path.cwd(), os.environ, {}, options.session))):
+    place = Place(Path.cwd(), os.environ, {}, options.session)
+    if options.prompt is not None:
+        return show_prompt(place, options)
+    if options.text or options.json:
+        raise UsageError("--text and --json tell of one prompt", advice="say which one: --prompt 1, or --prompt last")
+    for recorded in asyncio.run(recorded_events(place)):
         if line := narrate(recorded.event):
             say(f"{recorded.seq:>5}  {recorded.time[11:19]}  {line}")
     return ExitCode.DONE
+
+
+def show_prompt(place: Place, options: argparse.Namespace) -> int:
+    """Print what a prompt was made of and what it cost, with `--text` also what it said."""
+    from agent_workbench.calls.records import prompt_receipt
+    from agent_workbench.core.views.receipt_lines import head_lines, table_lines
+
+    view, messages = asyncio.run(prompt_receipt(place, _prompt_number(options.prompt)))
+    told = messages if options.text else ()
+    if options.json:
+        said = {"messages": [{"role": each.role, "text": each.text} for each in told]} if options.text else {}
+        say_json({**asdict(view), **said})
+        return ExitCode.DONE
+    say(f"Prompt {view.number} of {view.count} · step {view.step} · {view.purpose}")
+    for line in (*head_lines(view), "", *table_lines(view)):
+        say(line)
+    for message in told:
+        say(f"\n--- {message.role} ---\n{message.text}")
+    return ExitCode.DONE
+
+
+def _prompt_number(said: str) -> int:
+    """Return the number of a prompt, 0 for the newest; raise `UsageError`."""
+    if said == "last":
+        return 0
+    if said.isascii() and said.isdigit() and int(said) > 0:
+        return int(said)
+    raise UsageError(f"{said!r} is no prompt", advice="say its number, from 1, or `last`")
 
 
 def verify(options: argparse.Namespace) -> int:

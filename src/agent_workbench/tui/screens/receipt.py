@@ -9,8 +9,8 @@ from textual.widgets import Static
 from agent_workbench.core.intents import DropChunk, Intent, PinChunk
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state import SessionState
-from agent_workbench.core.views.amounts import dollars_text
 from agent_workbench.core.views.receipt import Compacting, ReceiptRow, ReceiptView, view_receipt
+from agent_workbench.core.views.receipt_lines import head_lines
 from agent_workbench.tui.keymap import Keymap, Scope, bindings
 from agent_workbench.tui.screens.dialogue import Dialogue
 from agent_workbench.tui.widgets.receipt_list import ReceiptList
@@ -137,28 +137,3 @@ def _row_hints(row: ReceiptRow | None, key: dict[str, str]) -> tuple[str, ...]:
         return ()
     pin = f"{key['pin']} {'unpins' if row.pinned else 'pins'}"
     return (pin,) if row.dropped else (pin, f"{key['drop']} drops, saves {row.saves:,} then")
-
-
-def head_lines(view: ReceiptView) -> tuple[str, ...]:
-    """Return what is said of the whole prompt."""
-    size = f" of {view.context_tokens:,}" if view.context_tokens else ""
-    share = f" ({round(100 * view.tokens / view.context_tokens)} %)" if view.context_tokens else ""
-    seed = f", seed {view.seed}" if view.seed else ""
-    by = " at ".join(dict.fromkeys(filter(None, (view.model, view.endpoint))))
-    return (f"{view.tokens:,}{size} tokens{share}", _read(view), f"{by}{seed}")
-
-
-def _read(view: ReceiptView) -> str:
-    if not view.answered:
-        return "not answered yet: what was read is not known"
-    if not view.tells_cache:
-        read = "the server does not say what it had read before"
-    else:
-        read = f"{view.cached:,} cached · {view.new:,} new · {view.again:,} read again"
-    told = (
-        read,
-        f"{view.seconds:.1f} s" if view.seconds else "",
-        f"answer {view.answer_tokens:,}" if view.answer_tokens else "",
-        dollars_text(view.dollars) if view.dollars else "",
-    )
-    return " · ".join(filter(None, told))
