@@ -37,6 +37,11 @@ def edges_lost(at_head: int, at_tail: int, *, counted: bool) -> Callable[[Draft,
     return lambda draft, random: _where_possible(draft, random, alter)
 
 
+def blank_lost(draft: Draft, random: Random) -> Draft | None:
+    """One hunk lacks a blank context line that stands between two others."""
+    return _in_one(draft, random, _without_blank)
+
+
 def middle_lost(draft: Draft, random: Random) -> Draft | None:
     """One hunk lacks a context line that stands between two others."""
     return _in_one(draft, random, lambda hunk, chance: _without_one(hunk, chance, beside=False))
@@ -102,6 +107,16 @@ def _without_one(hunk: Hunk, random: Random, *, beside: bool) -> Hunk | None:
         return None
     at = random.choice(inner)
     return replace(hunk, body=hunk.body[:at] + hunk.body[at + 1 :])
+
+
+def _without_blank(hunk: Hunk, random: Random) -> Hunk | None:
+    body = hunk.body
+    inner = [at for at in range(1, len(body) - 1) if body[at] == " " and {body[at - 1][:1], body[at + 1][:1]} == {" "}]
+    # Of two blank lines either may be the lost one: it is the same.
+    if not inner:
+        return None
+    at = random.choice(inner)
+    return replace(hunk, body=body[:at] + body[at + 1 :])
 
 
 def _misquoted(hunk: Hunk, random: Random, kind: str, spoil: Callable[[str, Random], str | None]) -> Hunk | None:

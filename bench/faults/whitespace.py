@@ -56,13 +56,27 @@ def spaces_to_tabs(draft: Draft, random: Random) -> Draft | None:
     return _reindented(draft, re.compile(r" *(?!\t)"), lambda indent: indent.replace("    ", "\t"))
 
 
-def cut_at_the_change(change: Change, random: Random) -> Change | None:
-    """Return the change in files that end right behind it, without a final newline on either side."""
+def ended_by_context(change: Change, random: Random) -> Change | None:
+    """Return the change in files that end with the context behind it, without a final newline on either side."""
+    return _ended(change, lambda hunk: hunk.body[-1].startswith(" "))
+
+
+def ended_by_change(change: Change, random: Random) -> Change | None:
+    """Return the change in files whose last line it replaces; before and after, or before alone, none ends it."""
+    ended = _ended(change, lambda hunk: hunk.body[-1].startswith("+"), context=0)
+    if ended is None or random.random() < 0.5:
+        return ended
+    return Change(ended.id, tuple(FilePair(file.path, file.pre, f"{file.post}\n") for file in ended.files))
+
+
+def _ended(change: Change, fits: Callable[[Hunk], bool], context: int = 3) -> Change | None:
     if not all(file.pre and file.post and "\r" not in file.pre + file.post for file in change.files):
         return None
     files = []
-    for file, drafted in zip(change.files, read_draft(diff_of(change)).files, strict=True):
+    for file, drafted in zip(change.files, read_draft(diff_of(change, context)).files, strict=True):
         last = drafted.hunks[-1]
+        if not fits(last) or not last.old_count:
+            return None
         ends = (last.old_start + last.old_count - 1, last.new_start + last.new_count - 1)
         pre, post = (_cut(text or "", end) for text, end in zip((file.pre, file.post), ends, strict=True))
         files.append(FilePair(file.path, pre, post))
@@ -88,12 +102,13 @@ def with_crlf(change: Change, random: Random) -> Change | None:
 
 def without_cr(draft: Draft, random: Random) -> Draft | None:
     """The lines of hunks have no carriage return."""
-    return draft.each_hunk(lambda hunk: replace(hunk, body=tuple(line.removesuffix("\r") for line in hunk.body)))
+    cut = draft.each_hunk(lambda hunk: replace(hunk, body=tuple(line.removesuffix("\r") for line in hunk.body)))
+    return cut if draft.modified() else None
 
 
 def crlf_diff(text: str, random: Random) -> str | None:
-    """Every line of the diff ends with CRLF."""
-    return None if "\r" in text else text.replace("\n", "\r\n")
+    """Every line of the diff ends with CRLF; not where it makes a file, which might be meant to end its lines so."""
+    return None if "\r" in text or "\n--- /dev/null\n" in text else text.replace("\n", "\r\n")
 
 
 def no_final_newline(text: str, random: Random) -> str | None:

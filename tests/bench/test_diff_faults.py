@@ -19,6 +19,7 @@ from bench.faults.report import as_json, each, table
 from bench.patch_peers import Adapter, Attempt, programs
 
 BODY = [f"    value_{n} = compute({n})  " if n % 5 == 0 else f"    value_{n} = compute({n})" for n in range(40)]
+BODY[14] = ""
 REFUSED = json.dumps({"id": "1", "post": None, "repaired": [], "reason": "no"})
 REFUSING = f"import sys\nfor line in sys.stdin: print({REFUSED!r}, flush=True)"
 
@@ -67,8 +68,9 @@ def test_what_is_done_to_the_files_is_done_to_both_sides() -> None:
     assert ended.post == {path: (text or "").replace("\n", "\r\n") for path, text in INDENTED.post.items()}
     cut = case("no newline at the end, no marker")
     assert all(text and not text.endswith("\n") for text in (*cut.pre.values(), *cut.post.values()))
-    # The first file ends behind its last change, so it is whole; the second right behind the context.
-    assert (cut.post["two.py"] or "").count("\n") == 10
+    assert [(text or "").count("\n") for text in cut.post.values()] == [39, 10]
+    ended = case("no newline at the end, last line changed, no marker")
+    assert [(text or "").count("\n") for text in ended.pre.values()] == [38, 7]
     decoyed = case("almost equal lines where it points")
     assert (decoyed.pre["src/one.py"] or "").endswith(edited())
     assert (decoyed.post["src/one.py"] or "").endswith(edited(12, 22, 38))
@@ -111,6 +113,7 @@ def test_context_is_lost() -> None:
     assert lost("context lost, all before, counted") == 3
     assert "@@ -10,7 +10,7 @@" in case("context lost, all behind, not counted").patch
     assert "@@ -10,4 +10,4 @@" in case("context lost, all behind, counted").patch
+    assert lost("blank context line lost") == 1
     assert "@@ -13,4 +13,4 @@" in case("context lost, all before, counted").patch
 
 
