@@ -31,6 +31,7 @@ SESSION = SessionId("20260102T030405-abc234")
 T1 = TaskId("T-1")
 ANSWER = "answer.txt"
 ACCEPT = "grep -q right answer.txt"
+WRONG_ANSWER = {ANSWER: "wrong\n", "README.md": "# Hello\n"}
 OPEN = Approvals(
     diff=Approval.AUTO, check=Approval.AUTO, command=Approval.AUTO, commit=Approval.AUTO, merge=Approval.AUTO
 )
@@ -102,12 +103,12 @@ class Stage:
         return self.user.git(*arguments)
 
 
-def a_user(folder: Path) -> User:
-    """Return a user in a repository whose answer is wrong."""
+def a_user(folder: Path, files: Mapping[str, str]) -> User:
+    """Return a user in a repository of these files."""
     user = User(folder)
     user.git("init", "--quiet")
-    user.write(ANSWER, "wrong\n")
-    user.write("README.md", "# Hello\n")
+    for path, text in files.items():
+        user.write(path, text)
     user.commit("Start")
     return user
 
@@ -126,9 +127,10 @@ async def a_stage(
     retriever: Retriever | None = None,
     skills: Mapping[str, str] | None = None,
     model: Model | None = None,
+    start: Mapping[str, str] = WRONG_ANSWER,
 ) -> AsyncIterator[Stage]:
-    """Open a session over a new repo in `folder`; it is closed again unless something else did."""
-    user = a_user(folder / "repo")
+    """Open a session over a new repo of the files `start` in `folder`; it is closed again unless something else did."""
+    user = a_user(folder / "repo", start)
     wanted = settings or Settings()
     wanted = replace(wanted, approvals=approvals or wanted.approvals)
     saying = SayingModel(sayings)

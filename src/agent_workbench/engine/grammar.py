@@ -3,13 +3,12 @@
 GBNF is llama.cpp's grammar format (its `grammars/README.md`). Every repetition is bounded, and so is an answer.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from agent_workbench.engine.arguments import Argument, ArgumentKind
 from agent_workbench.engine.tools.tool import Tool
 
 THOUGHT_CHARS = 600
-DIFF_LINE_CHARS = 400
 REFLEXION_CHARS = 900
 
 SHARED = (
@@ -18,19 +17,14 @@ SHARED = (
     r'number ::= "0" | [1-9] [0-9]{0,5}',
 )
 
-DIFF = (
-    r"diff ::= file{1,20}",
-    r'file ::= "--- " name "\n+++ " name "\n" hunk{1,40}',
-    r'name ::= "/dev/null" | [ab] "/" [^\x00-\x20\x7F]{1,200}',
-    r'hunk ::= "@@ -" range " +" range " @@" [^\x00-\x1F\x7F]{0,80} "\n" line{1,400}',
-    r'range ::= number ("," number)?',
-    rf'line ::= ([ +-] [^\x00-\x08\x0A-\x1F\x7F]{{0,{DIFF_LINE_CHARS}}})? "\n" ("\\ No newline at end of file\n")?',
-)
 
+def step_grammar(tools: Iterable[Tool], diff: Sequence[str] = ()) -> str:
+    """Return the grammar whose sentences are the steps that may be taken with these tools.
 
-def step_grammar(tools: Iterable[Tool]) -> str:
-    """Return the grammar whose sentences are the steps that may be taken with these tools."""
-    offered = tuple(tools)
+    `diff` are the rules of the diffs that may be written (`edits.sections`); without them no tool is offered that takes
+    one.
+    """
+    offered = tuple(tool for tool in tools if diff or not tool.raw)
     rules = [
         r'root ::= "Thought: " thought "\nAction: " action',
         rf"thought ::= text{{1,{THOUGHT_CHARS}}}",
@@ -40,7 +34,7 @@ def step_grammar(tools: Iterable[Tool]) -> str:
         body = "diff" if tool.raw else _object(tool.arguments)
         rules.append(f'act-{_dashed(tool.name)} ::= "{tool.name}\\n" {body}')
     if any(tool.raw for tool in offered):
-        rules += DIFF
+        rules += diff
     return "\n".join([*rules, *SHARED]) + "\n"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
@@ -23,12 +24,12 @@ class Grep(ToolFace):
     """Searches text files line by line, regardless of case."""
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
-        """Return hits as `path:line: text`."""
+        """Return hits as `path:line: text`, the text with its indentation so that a diff can name the line."""
         asked = read_arguments(proposal.text, self.arguments)
         words, glob = asked.text("text"), asked.text("glob", "**")
         if not words.strip():
             raise WorkspaceError("grep needs a text to look for")
-        hits: list[str] = []
+        hits: list[Chunk] = []
         for path in (await bench.workspace.list_files())[:MAX_FILES]:
             if bench.may_read(path) and matches_glob(path, glob):
                 hits += await self._search(bench, path, words)
@@ -37,9 +38,10 @@ class Grep(ToolFace):
         if not hits:
             return Outcome(f"nothing holds {words!r} in {glob!r}")
         cut = f"\n… stopped at {MAX_HITS} hits …" if len(hits) >= MAX_HITS else ""
-        return Outcome("\n".join(hits[:MAX_HITS]) + cut)
+        told = "\n".join(f"{hit.path}:{hit.first_line}: {hit.text[:LINE_CHARS]}" for hit in hits[:MAX_HITS])
+        return Outcome(told + cut, shown=tuple(hit for hit in hits[:MAX_HITS] if len(hit.text) <= LINE_CHARS))
 
-    async def _search(self, bench: Bench, path: str, words: str) -> list[str]:
+    async def _search(self, bench: Bench, path: str, words: str) -> list[Chunk]:
         try:
             content = await bench.workspace.read(path)
         except WorkspaceError:
@@ -49,11 +51,11 @@ class Grep(ToolFace):
         return await asyncio.to_thread(lambda: list(_hits(path, content.data, words)))
 
 
-def _hits(path: str, data: bytes, words: str) -> Iterator[str]:
+def _hits(path: str, data: bytes, words: str) -> Iterator[Chunk]:
     wanted = words.casefold()
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), start=1):
         if wanted in line.casefold():
-            yield f"{path}:{number}: {line.strip()[:LINE_CHARS]}"
+            yield Chunk(path, number, number, line.rstrip("\r"), 0.0)
 
 
 TOOL = Grep(

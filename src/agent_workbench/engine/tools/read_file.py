@@ -2,6 +2,7 @@
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
@@ -27,13 +28,22 @@ class ReadFile(ToolFace):
         count = len(lines) - 1 if lines[-1] == "" else len(lines)
         first = max(1, asked.number("first_line", 1))
         last = min(count, max(asked.number("last_line", count), first), first + MAX_LINES - 1)
+        if not count:
+            return Outcome(f"{path} is empty", shown=(Chunk(path, 1, 0, "", 0.0),))
         if first > count:
             raise WorkspaceError(f"{path!r} has {count} lines, line {first} was asked for")
-        shown = "\n".join(lines[first - 1 : last])
-        if len(shown) > MAX_CHARS:
-            shown = shown[:MAX_CHARS] + "\n… the rest of these lines is cut …"
+        text = "\n".join(lines[first - 1 : last])
+        shown = _whole(path, first, text[:MAX_CHARS] if len(text) > MAX_CHARS else f"{text}\n")
+        if len(text) > MAX_CHARS:
+            text = text[:MAX_CHARS] + "\n… the rest of these lines is cut …"
         rest = "" if last >= count else f" (ask for first_line {last + 1} to see more)"
-        return Outcome(f"{path}, lines {first} to {last} of {count}{rest}:\n{shown}")
+        return Outcome(f"{path}, lines {first} to {last} of {count}{rest}:\n{text}", shown=shown)
+
+
+def _whole(path: str, first: int, text: str) -> tuple[Chunk, ...]:
+    """Return the lines of `text` up to its last line feed: what follows may be a line that was cut."""
+    lines = text.split("\n")[:-1]
+    return (Chunk(path, first, first + len(lines) - 1, "\n".join(lines), 0.0),) if lines else ()
 
 
 TOOL = ReadFile(

@@ -18,7 +18,7 @@ class SearchCode(ToolFace):
         readable = [chunk for chunk in chunks if bench.may_read(chunk.path)]
         if not readable:
             return Outcome(f"nothing was found for {query!r}")
-        return Outcome("\n\n".join(f"{chunk.place}\n{chunk.text}" for chunk in readable))
+        return Outcome("\n\n".join(f"{chunk.place}\n{chunk.text}" for chunk in readable), shown=tuple(readable))
 
 
 TOOL = SearchCode(

@@ -1,0 +1,283 @@
+"""The rules of names that no file has yet: inside what a task may write, and told apart from every name there is.
+
+A grammar can only say what is, so that a name is new is said letter by letter: it follows existing names as long as it
+likes, and leaves each of them somewhere. Names that differ by case alone are the same here.
+"""
+
+import string
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch import PatchBounds
+from agent_workbench.core.patch.paths import check_path, fold_path
+from agent_workbench.engine.edits.notation import Rules, literal
+from agent_workbench.engine.edits.tries import Trie, TrieRules, with_text
+
+MAX_FOLDERS = 60
+MAX_NAME_CHARS = 2_000
+"""New files may lie in so many folders at most, whose existing names have so many letters in all: nearest first."""
+_MAX_GROUPS = 4
+_FOLLOWED_CHARS = 100
+_FIRST = string.ascii_letters + string.digits + "_"
+_LETTERS = _FIRST + "+@-"
+_WILD = frozenset("*?[")
+
+COMMON = (
+    "a ::= [A-Za-z0-9_+@-]",
+    'f ::= ( "."? a ){0,40}',
+    "g ::= [A-Za-z0-9_] f",
+)
+"""Rules for every new name: a letter, how a name goes on, and a name in a folder that is new itself."""
+
+Pattern = tuple[str, str]
+"""What a name begins and ends with."""
+
+
+@dataclass
+class _Folder:
+    """What may be made in one folder, the names that are taken there (as `fold_path` has them), and its folders."""
+
+    taken: set[str] = field(default_factory=set)
+    folders: dict[str, "_Folder"] = field(default_factory=dict)
+    patterns: list[Pattern] = field(default_factory=list)
+    below: list[Pattern] = field(default_factory=list)
+    paths: list[tuple[str, Pattern]] = field(default_factory=list)
+
+    @property
+    def names_chars(self) -> int:
+        return sum(map(len, self.taken))
+
+    @property
+    def open(self) -> bool:
+        return bool(self.patterns or self.below or self.paths)
+
+
+def new_name_rules(rules: Rules, existing: Iterable[str], bounds: PatchBounds, near: Sequence[str]) -> tuple[str, ...]:
+    """Write rules for paths of new files; return their names. Two paths of different rules never clash.
+
+    `near` are folders that matter most. None is returned where nothing new may be written.
+    """
+    root, places = _tree(existing)
+    order = sorted(places, key=lambda path: (path not in near, path.count("/"), path))
+    chars = 0
+    chosen: list[str] = []
+    for path in order:
+        _open(path, places[path], bounds)
+        if places[path].open:
+            chars += places[path].names_chars
+            if chosen and (chars > MAX_NAME_CHARS or len(chosen) >= MAX_FOLDERS):
+                places[path].patterns, places[path].below, places[path].paths = [], [], []
+            else:
+                chosen.append(path)
+    groups = [body] if (body := " | ".join(_made_here(rules, root))) else []
+    tops = dict.fromkeys(path.split("/")[0] for path in chosen if path)
+    named = [f"{literal(top + '/')} {_folder_rule(rules, root.folders[top])}" for top in tops]
+    split = max(0, _MAX_GROUPS - len(groups) - 1)
+    groups += named[:split]
+    if named[split:]:
+        groups.append(" | ".join(named[split:]))
+    return tuple(rules.add(group) for group in groups)
+
+
+def _tree(existing: Iterable[str]) -> tuple[_Folder, dict[str, _Folder]]:
+    """Return the root and all folders by path; those that no diff can name are left out."""
+    root = _Folder()
+    places = {"": root}
+    for path in existing:
+        folder, so_far = root, ""
+        *folders, name = path.split("/")
+        for each in folders:
+            folder.taken.add(fold_path(each))
+            so_far = f"{so_far}/{each}" if so_far else each
+            folder = folder.folders.setdefault(each, _Folder())
+            places[so_far] = folder
+        folder.taken.add(fold_path(name))
+    return root, {path: folder for path, folder in places.items() if _can_be_named(path)}
+
+
+def _can_be_named(folder: str) -> bool:
+    try:
+        check_path(f"{folder}/x".removeprefix("/"))
+    except PatchError:
+        return False
+    return True
+
+
+def _open(path: str, folder: _Folder, bounds: PatchBounds) -> None:
+    """Note what `bounds` let be made in a folder."""
+    names = path.split("/") if path else []
+    folder.taken.add(".git")
+    for glob in bounds.protected_globs:
+        parts = fold_path(glob).strip("/").split("/")
+        above = fold_path(path).split("/") if path else []
+        shared = parts[: len(above)]
+        if "**" in shared or (parts[-1] == "**" and above[: len(parts) - 1] == parts[:-1]):
+            return
+        if shared == above and len(parts) > len(above):
+            folder.taken.add(parts[len(above)])
+    for glob in bounds.write_globs:
+        for rest in _rests(glob, names):
+            _allow(folder, rest)
+
+
+def _rests(glob: str, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield what is left of a glob once its beginning has matched these folders."""
+    if glob.endswith("/"):
+        glob += "**"
+    parts = glob.removeprefix("./").lstrip("/").split("/")
+    reached = _spread(parts, {0})
+    for name in names:
+        after = {at for at in reached if parts[at] == "**"}
+        after |= {at + 1 for at in reached if parts[at] != "**" and fnmatchcase(name, parts[at])}
+        reached = _spread(parts, {at for at in after if at < len(parts)})
+    for at in sorted(reached):
+        yield tuple(parts[at:])
+
+
+def _spread(parts: Sequence[str], reached: set[int]) -> set[int]:
+    """Return the places in a glob that are reached when `**` stands for no folder too."""
+    spread = set(reached)
+    for at in range(len(parts) - 1):
+        if at in spread and parts[at] == "**":
+            spread.add(at + 1)
+    return spread
+
+
+def _allow(folder: _Folder, rest: tuple[str, ...]) -> None:
+    """Let a folder have what the rest of a glob stands for, where that can be said simply."""
+    *first, last = rest
+    pattern = _pattern(last)
+    if pattern is None:
+        return
+    if not first:
+        folder.patterns.append(pattern)
+        if last == "**":
+            folder.below.append(pattern)
+    elif first == ["**"]:
+        folder.below.append(pattern)
+    elif fold_path(first[0]) not in folder.taken and all(map(_is_plain, first)):
+        folder.paths.append(("/".join(first), pattern))
+
+
+def _is_plain(part: str) -> bool:
+    return not _WILD & set(part) and _can_be_named(part)
+
+
+def _pattern(part: str) -> Pattern | None:
+    """Return what a name that matches `part` begins and ends with, None where that is not all."""
+    if part == "**":
+        return "", ""
+    if "?" in part or "[" in part or part.count("*") > 1 or not set(part) - {"*"} <= {*_LETTERS, "."}:
+        return None
+    before, star, after = part.partition("*")
+    return (before, after) if star else (part, "\n")
+
+
+def _folder_rule(rules: Rules, folder: _Folder) -> str:
+    """Write the rule for the rest of a path in a folder and return its name."""
+    ways = _made_here(rules, folder)
+    trie: Trie[_Folder] | None = None
+    for name, each in folder.folders.items():
+        if _has_open(each):
+            trie = with_text(trie, f"{name}/", each)
+    if trie is not None:
+        ways.append(TrieRules[_Folder](rules, lambda each: _folder_rule(rules, each)).body(trie))
+    return rules.add(" | ".join(ways))
+
+
+def _has_open(folder: _Folder) -> bool:
+    return folder.open or any(map(_has_open, folder.folders.values()))
+
+
+def _made_here(rules: Rules, folder: _Folder) -> list[str]:
+    """Return the ways to name what is new in a folder, and in a new folder of its own."""
+    ways = []
+    patterns = _widest(folder.patterns)
+    below = _widest(folder.below)
+    if patterns == below == [("", "")]:
+        return [f'{_besides(rules, folder.taken, ("", ""))} ( "/" g )?']
+    for pattern in patterns:
+        ways += [way] if (way := _besides(rules, folder.taken, pattern)) else []
+    if below:
+        names = " | ".join(_any_name(pattern) for pattern in below)
+        ways.append(f'{_besides(rules, folder.taken, ("", ""))} "/" ( {names} )')
+    ways += [f"{literal(path + '/')} {_any_name(pattern)}" for path, pattern in folder.paths]
+    return ways
+
+
+def _widest(patterns: Sequence[Pattern]) -> list[Pattern]:
+    return [("", "")] if ("", "") in patterns else list(dict.fromkeys(patterns))
+
+
+def _any_name(pattern: Pattern) -> str:
+    before, after = pattern
+    if after == "\n":
+        return literal(before)
+    return f"{literal(before)} g {literal(after)}" if before or after else "g"
+
+
+def _besides(rules: Rules, taken: Iterable[str], pattern: Pattern) -> str:
+    """Return the name of a rule for every name of a pattern that is not taken, empty where there is none."""
+    before, after = pattern
+    if after == "\n":
+        return "" if fold_path(before) in taken else literal(before)
+    folded = fold_path(before), fold_path(after)
+    stems = {
+        name[len(before) : len(name) - len(after)]
+        for name in taken
+        if len(name) > len(before) + len(after) and name.startswith(folded[0]) and name.endswith(folded[1])
+    }
+    name = rules.add(_leaving(_letters_of(stems), 0, "/"))
+    return f"{literal(before) if before else ''} {name} {literal(after) if after else ''}".strip()
+
+
+@dataclass
+class _Letters:
+    """Names by their letters: `ends` where one ends here."""
+
+    ends: bool = False
+    after: dict[str, "_Letters"] = field(default_factory=dict)
+
+
+def _letters_of(names: Iterable[str]) -> _Letters:
+    root = _Letters()
+    for name in sorted(names):
+        # Nothing new is spelled with other letters, or as long.
+        if set(name) <= {*_LETTERS, "."}:
+            node = root
+            for letter in name[:_FOLLOWED_CHARS]:
+                node = node.after.setdefault(letter, _Letters())
+            node.ends = True
+    return root
+
+
+def _leaving(node: _Letters, depth: int, last: str) -> str:
+    """Return the ways in which a name that followed others to `node` can go on."""
+    ways = []
+    if depth < _FOLLOWED_CHARS:
+        others = [each for each in (_LETTERS if depth else _FIRST) if each.lower() not in node.after]
+        ways.append(f"{_one_of(others)} f")
+        if "." not in node.after and last != ".":
+            ways.append('"." a f')
+    for letter, child in sorted(node.after.items()):
+        follow = _leaving(child, depth + 1, letter)
+        if not follow:
+            continue
+        may_end = not child.ends and letter != "."
+        ways.append(f"{_one_of(sorted({letter, letter.upper()}))} ( {follow} ){'?' if may_end else ''}")
+    return " | ".join(ways)
+
+
+def _one_of(letters: Sequence[str]) -> str:
+    """Return a set of letters, neighbours written as a range."""
+    ranges: list[list[str]] = []
+    for letter in sorted(letters):
+        if ranges and ord(letter) == ord(ranges[-1][-1]) + 1:
+            ranges[-1].append(letter)
+        else:
+            ranges.append([letter])
+    dash = "-" if ["-"] in ranges else ""
+    spans = [each[0] + (f"-{each[-1]}" if len(each) > 1 else "") for each in ranges if each != ["-"]]
+    return f"[{''.join(spans)}{dash}]"

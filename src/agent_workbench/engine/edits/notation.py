@@ -1,0 +1,60 @@
+"""GBNF as it is written down: literals, and rules that get short names."""
+
+import string
+
+_DIGITS = string.digits + string.ascii_lowercase
+_INLINE_CHARS = 6
+NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+def literal(text: str) -> str:
+    """Return `text` as a GBNF literal; it must hold no NUL and no lone surrogate."""
+    return '"' + "".join(_escaped(letter) for letter in text) + '"'
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return "\\" + letter
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    if code <= 0xFF:
+        return f"\\x{code:02X}"
+    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+
+
+class Rules:
+    """Collects the rules of one grammar; the same literal is written once."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._literals: dict[str, str] = {}
+        self._count = 0
+
+    def fresh(self) -> str:
+        """Return a name that no rule has."""
+        name, number = "", self._count
+        self._count += 1
+        while True:
+            number, digit = divmod(number, len(_DIGITS))
+            name = _DIGITS[digit] + name
+            if not number:
+                return f"x{name}"
+
+    def define(self, name: str, body: str) -> None:
+        """Write the rule of a name."""
+        self.lines.append(f"{name} ::= {body}")
+
+    def add(self, body: str) -> str:
+        """Write a rule and return its name."""
+        name = self.fresh()
+        self.define(name, body)
+        return name
+
+    def literal(self, text: str) -> str:
+        """Return what stands for `text`: a short one as it is, a longer one by the name of its rule."""
+        if len(text) <= _INLINE_CHARS:
+            return literal(text)
+        if text not in self._literals:
+            self._literals[text] = self.add(literal(text))
+        return self._literals[text]

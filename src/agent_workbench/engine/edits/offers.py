@@ -1,0 +1,111 @@
+"""Which lines a diff may name: those the prompt shows, where they still stand."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.events import (
+    ActionFinished,
+    ChunkPinned,
+    CodeRetrieved,
+    ContextCompacted,
+    PatchApplied,
+    Recorded,
+)
+from agent_workbench.core.patch import PatchBounds, matches_glob
+from agent_workbench.core.patch.align import shared_blocks
+from agent_workbench.core.patch.paths import fold_path
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.edits.files import EditableFile, FileText, editable, text_of
+from agent_workbench.engine.edits.sections import Editing
+
+MAX_OFFERED_LINES = 600
+MAX_OFFERED_BYTES = 60_000
+MAX_FILES = 12
+"""What a grammar may cost: beyond these the lines that were shown longest ago are left out."""
+
+
+def shown_chunks(history: Sequence[Recorded]) -> tuple[Chunk, ...]:
+    """Return the lines of files that the prompt made of these events shows, the newest first."""
+    compacted = next((each for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
+    through = compacted.event.through_seq if compacted and isinstance(compacted.event, ContextCompacted) else -1
+    found: list[Chunk] = []
+    for recorded in history:
+        if recorded.seq > through:
+            found += _chunks_of(recorded)
+    return tuple(reversed(found))
+
+
+def _chunks_of(recorded: Recorded) -> tuple[Chunk, ...]:
+    match recorded.event:
+        case CodeRetrieved() as found:
+            return found.chunks
+        case PatchApplied() | ActionFinished() as told:
+            return told.shown
+        case ChunkPinned(chunk=chunk, pinned=True):
+            return (chunk,)
+        case ContextCompacted() as kept:
+            return kept.pinned
+        case _:
+            return ()
+
+
+def offered_lines(lines: Sequence[str], chunks: Iterable[Chunk]) -> Iterator[int]:
+    """Yield the places (from 0) of those `lines` of a file that were shown and still stand, in the order of `chunks`.
+
+    A chunk is looked for where it says it is, and else aligned by its content, which may find a line that reads the
+    same as one that was shown: what is yielded is always a line of the file as it is.
+    """
+    for chunk in chunks:
+        shown = [line.removesuffix("\r") for line in chunk.text.split("\n")]
+        first = chunk.first_line - 1
+        if shown[-1] == "" and len(shown) > max(1, chunk.last_line - first):
+            shown.pop()
+        if lines[first : first + len(shown)] == tuple(shown):
+            yield from range(first, first + len(shown))
+            continue
+        old, new = [(line, True) for line in shown], [(line, True) for line in lines]
+        for block in shared_blocks(old, new):
+            yield from range(block.new, block.new + block.size)
+
+
+async def editing(bench: Bench) -> Editing:
+    """Return what a diff may change now: files that the prompt shows, as they are, and new ones."""
+    chunks: dict[str, list[Chunk]] = {}
+    for chunk in shown_chunks(bench.run.history):
+        chunks.setdefault(chunk.path, []).append(chunk)
+    bounds = bench.patch_bounds()
+    lines_left, bytes_left = MAX_OFFERED_LINES, MAX_OFFERED_BYTES
+    files: list[EditableFile] = []
+    for path, shown in chunks.items():
+        text = await _text(bench, path) if _may_be_changed(bench, bounds, path) else None
+        if text is None or len(files) >= MAX_FILES:
+            continue
+        places: dict[int, None] = {}
+        for at in offered_lines(text.lines, shown):
+            size = len(text.lines[at].encode("utf-8", "surrogatepass")) + 1
+            if at not in places and lines_left > 0 and bytes_left >= size:
+                places[at] = None
+                lines_left, bytes_left = lines_left - 1, bytes_left - size
+        if places or not text.lines:
+            files.append(editable(path, text, places))
+    existing = await bench.workspace.list_files()
+    return Editing(tuple(files), existing, bounds, bench.task.constraints.max_files_changed)
+
+
+def _may_be_changed(bench: Bench, bounds: PatchBounds, path: str) -> bool:
+    folded = fold_path(path)
+    return (
+        path.isprintable()
+        and bench.may_read(path)
+        and any(matches_glob(path, glob) for glob in bounds.write_globs)
+        and not any(matches_glob(folded, fold_path(glob)) for glob in bounds.protected_globs)
+    )
+
+
+async def _text(bench: Bench, path: str) -> FileText | None:
+    try:
+        content = await bench.workspace.read(path)
+    except WorkspaceError:
+        return None
+    return None if content is None else text_of(content)
