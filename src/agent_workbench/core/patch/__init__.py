@@ -1,6 +1,7 @@
 """Diffs as values: read and held to their bounds, applied to contents, picked apart by hunk, and written again."""
 
 from agent_workbench.core.patch.apply import apply_patch
+from agent_workbench.core.patch.fit import Fit, LooseDiff, fit_diff, read_diff
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.identify import content_hash, file_id, hunk_id, patch_hash, takeable_ids
 from agent_workbench.core.patch.parse import parse_patch
@@ -24,20 +25,24 @@ __all__ = [
     "FileContent",
     "FileOperation",
     "FilePatch",
+    "Fit",
     "Hunk",
     "HunkLine",
     "LineKind",
+    "LooseDiff",
     "Patch",
     "PatchBounds",
     "apply_patch",
     "content_hash",
     "file_id",
+    "fit_diff",
     "hunk_id",
     "keep_hunks",
     "matches_glob",
     "parse_patch",
     "patch_hash",
     "patch_stat",
+    "read_diff",
     "render_changes",
     "render_patch",
     "special_paths",

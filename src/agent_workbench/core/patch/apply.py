@@ -1,6 +1,6 @@
 """Applying a diff to file contents: all of it in the right place, or nothing."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import find_clash, find_folder_clash, shown
@@ -18,19 +18,27 @@ from agent_workbench.core.patch.values import (
 _EXECUTABLE = 0o100755
 
 
+Rewrite = Callable[[FilePatch, bytes], bytes]
+"""What the hunks of a file make of its content; raises `PatchError`."""
+
+
 def apply_patch(
-    patch: Patch, preimages: Mapping[str, FileContent | None], existing: Collection[str] = ()
+    patch: Patch,
+    preimages: Mapping[str, FileContent | None],
+    existing: Collection[str] = (),
+    rewrite: Rewrite | None = None,
 ) -> tuple[FileChange, ...]:
     """Return what each path of the patch becomes, in the patch's order; a rename is two changes.
 
     `preimages` holds every path of the patch, None for one that does not exist; `existing` are all paths of the
-    repository, against which new names are checked. Raises `PatchError` if any part of the patch cannot be applied.
+    repository, against which new names are checked. `rewrite` places the hunks, to the letter unless given.
+    Raises `PatchError` if any part of the patch cannot be applied.
     """
     unread = next((path for path in patch.paths if path not in preimages), None)
     if unread is not None:
         raise PatchError(f"{shown(unread)}: its content was not read before the diff was to be applied")
     _check_new_names(patch, existing)
-    return tuple(change for file in patch.files for change in _apply_file(file, preimages))
+    return tuple(change for file in patch.files for change in _apply_file(file, preimages, rewrite or _rewritten))
 
 
 def _check_new_names(patch: Patch, existing: Collection[str]) -> None:
@@ -50,19 +58,19 @@ def _check_new_names(patch: Patch, existing: Collection[str]) -> None:
         raise PatchError(f"{shown(clash[0])} cannot be a file: {shown(clash[1])} lies in it")
 
 
-def _apply_file(file: FilePatch, preimages: Mapping[str, FileContent | None]) -> Iterator[FileChange]:
+def _apply_file(file: FilePatch, preimages: Mapping[str, FileContent | None], rewrite: Rewrite) -> Iterator[FileChange]:
     before = preimages[file.old_path]
     if file.operation is FileOperation.CREATE:
         if before is not None:
             raise _exists(file.path)
-        yield FileChange(file.path, None, _changed(file, FileContent(b"")))
+        yield FileChange(file.path, None, _changed(file, FileContent(b""), rewrite))
         return
     if before is None:
         raise PatchError(
             f"{shown(file.old_path)} does not exist",
             advice="Name a file of the repository; --- /dev/null makes a new one.",
         )
-    after = _changed(file, before)
+    after = _changed(file, before, rewrite)
     if file.operation is FileOperation.DELETE:
         if after.data:
             raise PatchError(
@@ -85,14 +93,16 @@ def _exists(path: str) -> PatchError:
     return PatchError(f"{shown(path)} already exists", advice="Change it with --- a/<path> and +++ b/<path> instead.")
 
 
-def _changed(file: FilePatch, before: FileContent) -> FileContent:
+def _changed(file: FilePatch, before: FileContent, rewrite: Rewrite) -> FileContent:
     executable = before.executable if file.mode is None else file.mode == _EXECUTABLE
-    return FileContent(_rewritten(file, before.data) if file.hunks else before.data, executable)
+    if not file.hunks:
+        return FileContent(before.data, executable)
+    if b"\0" in before.data:
+        raise PatchError(f"{shown(file.old_path)} is binary", advice="Text files alone can be changed by a diff.")
+    return FileContent(rewrite(file, before.data), executable)
 
 
 def _rewritten(file: FilePatch, data: bytes) -> bytes:
-    if b"\0" in data:
-        raise PatchError(f"{shown(file.old_path)} is binary", advice="Text files alone can be changed by a diff.")
     try:
         lines = FileLines.of(data)
         places = place_hunks(file, lines)

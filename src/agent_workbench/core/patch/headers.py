@@ -79,7 +79,7 @@ def _names(section: Section, operation: FileOperation) -> tuple[str, str]:
     if section.old is None or section.new is None:
         path = _name_in_git_header(section)
         return path, path
-    old, new = _file_name(section.old), _file_name(section.new)
+    old, new = file_name(section.old), file_name(section.new)
     if operation is FileOperation.MODIFY:
         if old.startswith("a/") and new.startswith("b/"):
             return old[2:], new[2:]
@@ -102,7 +102,7 @@ def _check_same_name(section: Section, operation: FileOperation, old_path: str, 
     if section.git is not None and not any(_git_header_says(section, *names) for names in (prefixed, bare)):
         raise PatchError(f"{shown(path)}: `diff --git {shown(section.git)}` names another file")
     if operation is FileOperation.RENAME and section.old is not None and section.new is not None:
-        names = (_file_name(section.old), _file_name(section.new))
+        names = (file_name(section.old), file_name(section.new))
         if names not in {prefixed, bare}:
             raise PatchError(f"{shown(path)}: --- and +++ name other files than rename from and rename to")
 
@@ -136,7 +136,7 @@ def _quoted_pair(rest: str) -> tuple[str, str] | None:
     return (old, _unquoted(f'"{new}')) if space else None
 
 
-def _file_name(header: str) -> str:
+def file_name(header: str) -> str:
     """Return the name that follows `---` or `+++`, without what follows a tab (a time, or nothing)."""
     return _unquoted(header.partition("\t")[0])
 

@@ -33,16 +33,17 @@ def parse_patch(text: str, bounds: PatchBounds = _DEFAULT_BOUNDS) -> Patch:
     Takes git's diffs and plain ones, with the prefixes `a/` and `b/` or none. Raises `PatchError` that names the cause
     and the path for whatever docs/safety.md lists, and for what is outside `bounds`.
     """
-    _check_text(text, bounds)
+    check_text(text, bounds)
     sections = read_sections(text)
     if not sections:
         raise PatchError("the diff is empty", advice="Give at least one file with one hunk.")
-    if len(sections) > bounds.max_files:
-        raise PatchError(
-            f"the diff changes {len(sections)} files; the limit is {bounds.max_files}",
-            advice="Split the change into smaller diffs.",
-        )
-    files = tuple(_file(section) for section in sections)
+    _check_count(len(sections), bounds)
+    return check_patch(tuple(_file(section) for section in sections), bounds)
+
+
+def check_patch(files: tuple[FilePatch, ...], bounds: PatchBounds) -> Patch:
+    """Return the patch of these files; raise `PatchError` for names that collide, and for what is out of bounds."""
+    _check_count(len(files), bounds)
     _check_names(files)
     patch = Patch(files)
     for path in patch.paths:
@@ -50,7 +51,16 @@ def parse_patch(text: str, bounds: PatchBounds = _DEFAULT_BOUNDS) -> Patch:
     return patch
 
 
-def _check_text(text: str, bounds: PatchBounds) -> None:
+def _check_count(files: int, bounds: PatchBounds) -> None:
+    if files > bounds.max_files:
+        raise PatchError(
+            f"the diff changes {files} files; the limit is {bounds.max_files}",
+            advice="Split the change into smaller diffs.",
+        )
+
+
+def check_text(text: str, bounds: PatchBounds) -> None:
+    """Raise `PatchError` for a text that is too long, or not made of the characters that a diff may hold."""
     # Counted in characters first: encoding 200 MB to learn that it is too much would cost another 200 MB.
     size = len(text)
     if size <= bounds.max_bytes:
@@ -72,7 +82,7 @@ def _file(section: Section) -> FilePatch:
     header = read_header(section)
     hunks = _hunks(section, header.path)
     file = FilePatch(header.operation, header.path, header.old_path, hunks, header.mode)
-    _check_hunks(file)
+    check_hunks(file)
     return file
 
 
@@ -126,7 +136,8 @@ def _lines(hunk: "UnidiffHunk") -> tuple[HunkLine, ...]:
     return tuple(lines)
 
 
-def _check_hunks(file: FilePatch) -> None:
+def check_hunks(file: FilePatch) -> None:
+    """Raise `PatchError` for hunks that change nothing or contradict what is done with their file."""
     path = shown(file.path)
     if not file.hunks and file.operation is FileOperation.MODIFY and file.mode is None:
         raise PatchError(f"{path}: the diff changes nothing in it")

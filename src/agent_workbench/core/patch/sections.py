@@ -7,12 +7,12 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import shown
 
 _HUNK_HEADER = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(?: (.*))?", re.ASCII | re.DOTALL)
-_EXTENDED_HEADER = re.compile(
+EXTENDED_HEADER = re.compile(
     r"(old mode|new mode|deleted file mode|new file mode|rename from|rename to|copy from|copy to"
     r"|similarity index|dissimilarity index|index) (.*)",
     re.DOTALL,
 )
-_BINARY = ("GIT binary patch", "Binary file ", "Binary files ")
+BINARY = ("GIT binary patch", "Binary file ", "Binary files ")
 _BLANK = frozenset({"", "\r"})
 
 
@@ -96,7 +96,7 @@ class _Reader:
             self.at += 1
             extended = self._extended(git)
         old = new = None
-        if self.peek().startswith(_BINARY):
+        if self.peek().startswith(BINARY):
             raise PatchError(
                 f"line {self.at + 1} of the diff: binary changes are not taken: {shown(git or self.peek())}"
             )
@@ -118,7 +118,7 @@ class _Reader:
 
     def _extended(self, git: str) -> dict[str, str]:
         extended: dict[str, str] = {}
-        while match := _EXTENDED_HEADER.fullmatch(self.peek()):
+        while match := EXTENDED_HEADER.fullmatch(self.peek()):
             key, value = match.groups()
             if key in extended:
                 raise PatchError(f"{shown(git)}: the header {key} stands twice")

@@ -1,0 +1,163 @@
+"""Which of its places each hunk of a file is meant for: the one that is certain, or none."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.ground import Ground
+from agent_workbench.core.patch.locate import Spot, contradicts, piece_name
+from agent_workbench.core.patch.loose import LooseHunk
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.patch.pieces import Piece, Placing
+
+_PLACES_NAMED = 5
+_WITNESSES = 2
+
+
+def choose(path: str, spots: Sequence[Spot], ground: Ground) -> tuple[Placing, ...]:
+    """Return one placing for each spot; raise `PatchError` where more than one reading is plausible.
+
+    Where a hunk's lines stand in several places, these may choose, in this order: the headers' numbers if every hunk
+    of the file stands where its own says; the order of the hunks; the heading behind the second @@; one distance from
+    the headers' numbers that several hunks with one place share.
+    """
+    consistent = are_consistent([spot.piece.hunk for spot in spots])
+    chosen = _chosen(spots, ground, consistent=consistent)
+    for spot, places in zip(spots, chosen, strict=True):
+        if len(places) > 1:
+            raise _several(path, spot.piece, places)
+    placings = tuple(places[0] for places in chosen)
+    if consistent:
+        _check_headers(path, spots, placings, ground)
+    return placings
+
+
+def are_consistent(hunks: Sequence[LooseHunk]) -> bool:
+    """Return whether the headers' numbers fit together: each new line number is the old one and what came before it."""
+    shift = 0
+    seen: set[int] = set()
+    for hunk in hunks:
+        if id(hunk) in seen:
+            continue
+        seen.add(id(hunk))
+        numbers = hunk.numbers
+        if numbers is None:
+            return False
+        has_old = any(line.sign != "+" for line in hunk.lines)
+        has_new = any(line.sign != "-" for line in hunk.lines)
+        # A side without lines is numbered by the line before it.
+        old, new = numbers.old_start + (not has_old), numbers.new_start + (not has_new)
+        if max(old, 1) + shift != max(new, 1):
+            return False
+        shift += hunk.added
+    return True
+
+
+def _chosen(spots: Sequence[Spot], ground: Ground, *, consistent: bool) -> list[tuple[Placing, ...]]:
+    places = [spot.placings for spot in spots]
+    if all(len(each) == 1 for each in places):
+        return places
+    at_headers = [tuple(each for each in spot.placings if each.start == spot.piece.start) for spot in spots]
+    others = [spot for spot in spots if len(spot.placings) == 1]
+    if all(at_headers) and (consistent or others):
+        # A heading that speaks for another place says that the numbers are wrong by accident.
+        if not any(_disowned(spot, each[0], ground) for spot, each in zip(spots, at_headers, strict=True)):
+            return at_headers
+        return places
+    if _ascending(spots):
+        places = _in_order(places)
+    places = [_under_heading(spot.piece, each, ground) for spot, each in zip(spots, places, strict=True)]
+    if _ascending(spots):
+        places = _in_order(places)
+    return _at_one_distance(spots, places) if consistent else places
+
+
+def _ascending(spots: Sequence[Spot]) -> bool:
+    """Return whether the headers' numbers do not speak against the order that the hunks stand in."""
+    starts = [spot.piece.start for spot in spots if spot.piece.start is not None]
+    return all(a < b for a, b in pairwise(starts))
+
+
+def _in_order(places: list[tuple[Placing, ...]]) -> list[tuple[Placing, ...]]:
+    """Return the places that are left where each hunk stands behind the one before it."""
+    kept: list[tuple[Placing, ...]] = []
+    floor = 0
+    for each in places:
+        left = tuple(one for one in each if one.start >= floor)
+        if not left:
+            return places
+        kept.append(left)
+        floor = min(one.end for one in left)
+    ceiling = max((one.end for one in kept[-1]), default=0)
+    for number in range(len(kept) - 1, -1, -1):
+        left = tuple(one for one in kept[number] if one.end <= ceiling)
+        if not left:
+            return places
+        kept[number] = left
+        ceiling = max(one.start for one in left)
+    return kept
+
+
+def _under_heading(piece: Piece, places: tuple[Placing, ...], ground: Ground) -> tuple[Placing, ...]:
+    """Return the one place that stands below the heading of the hunk, or all of them if that is not one."""
+    if len(places) < 2 or not piece.hunk.section or piece.after_dots:
+        return places
+    below = tuple(each for each in places if _stands_under(piece.hunk.section, each.start, ground))
+    return below if len(below) == 1 else places
+
+
+def _disowned(spot: Spot, chosen: Placing, ground: Ground) -> bool:
+    """Return whether the heading of a hunk speaks for another of its places than the chosen one."""
+    heading = spot.piece.hunk.section
+    if not heading or len(spot.placings) < 2 or spot.piece.after_dots:
+        return False
+    below = [each for each in spot.placings if _stands_under(heading, each.start, ground)]
+    return bool(below) and chosen not in below
+
+
+def _stands_under(heading: str, start: int, ground: Ground) -> bool:
+    """Return whether the nearest line that could be a heading before `start` is this one."""
+    wanted = heading.strip()
+    for at in range(start - 1, -1, -1):
+        bare = ground.stripped[at]
+        if bare.startswith(wanted):
+            return True
+        if bare and ground.keys[at][0] not in " \t#/*@)}]\"'" and wanted[:1].isalpha():
+            return False
+    return False
+
+
+def _at_one_distance(spots: Sequence[Spot], places: list[tuple[Placing, ...]]) -> list[tuple[Placing, ...]]:
+    """Return the places at the distance from the headers' numbers that every hunk with one place has."""
+    known = [
+        each[0].start - spot.piece.start
+        for spot, each in zip(spots, places, strict=True)
+        if len(each) == 1 and spot.piece.start is not None
+    ]
+    if len(known) < _WITNESSES or len(set(known)) != 1:
+        return places
+    there = [
+        tuple(one for one in each if spot.piece.start is not None and one.start - spot.piece.start == known[0])
+        for spot, each in zip(spots, places, strict=True)
+    ]
+    return there if all(there) else places
+
+
+def _check_headers(path: str, spots: Sequence[Spot], placings: Sequence[Placing], ground: Ground) -> None:
+    """Raise `PatchError` where a header's numbers speak for a place at which lines of the hunk would be lost."""
+    for spot, placing in zip(spots, placings, strict=True):
+        if spot.exact and contradicts(placing, ground):
+            raise PatchError(
+                f"{shown(path)}: {piece_name(spot.piece)} could stand at line {placing.start + 1}, where its lines "
+                "are, or where its header says, where some of them are missing or it is applied already",
+                advice="Give the line numbers of the file as it is now, and all lines of context.",
+            )
+
+
+def _several(path: str, piece: Piece, places: Sequence[Placing]) -> PatchError:
+    starts = sorted(each.start + 1 for each in places)
+    named = ", ".join(map(str, starts[:_PLACES_NAMED])) + (", …" if len(starts) > _PLACES_NAMED else "")
+    return PatchError(
+        f"{shown(path)}: the old lines of {piece_name(piece)} stand in more than one place: lines {named}",
+        advice="Give more context, or the right line numbers for every hunk of the file.",
+    )

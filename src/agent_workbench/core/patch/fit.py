@@ -1,0 +1,254 @@
+"""Fitting a diff from anywhere to the files: applied where it is certain what is meant, refused otherwise."""
+
+import html
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.apply import apply_patch
+from agent_workbench.core.patch.certainty import choose
+from agent_workbench.core.patch.ground import Ground
+from agent_workbench.core.patch.identify import hunk_id
+from agent_workbench.core.patch.locate import Locator, Spot, piece_name
+from agent_workbench.core.patch.loose import LooseHunk, LooseLine, Reading, as_loose
+from agent_workbench.core.patch.mend import read_loosely
+from agent_workbench.core.patch.parse import check_hunks, check_patch, check_text
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.patch.pieces import Doubt, Edit, Placing, edits_of, pieces_of
+from agent_workbench.core.patch.sections import read_sections
+from agent_workbench.core.patch.splice import spliced
+from agent_workbench.core.patch.targets import Target, find_targets
+from agent_workbench.core.patch.values import (
+    FileChange,
+    FileContent,
+    FileOperation,
+    FilePatch,
+    Hunk,
+    HunkLine,
+    LineKind,
+    Patch,
+    PatchBounds,
+)
+
+_NUMBERS = "line numbers or counts in the headers of hunks were set right"
+_ENTITIES = "characters written as HTML entities were read as what they stand for"
+_QUOTES = "curly quotes were read as straight ones"
+_CURLY = str.maketrans("“”‘’", "\"\"''")
+
+
+@dataclass(frozen=True, slots=True)
+class LooseDiff:
+    """A diff that was read and is not yet placed; `readings` are the ways to read it, the strictest first."""
+
+    readings: tuple["_Aimed", ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path whose content is needed to place it."""
+        return tuple(dict.fromkeys(path for each in self.readings for path in each.patch.paths))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A diff that fits: what it says, what each path becomes, and a sentence for each thing that was mended."""
+
+    patch: Patch
+    changes: tuple[FileChange, ...]
+    repairs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Aimed:
+    """A reading whose files are known."""
+
+    patch: Patch
+    targets: tuple[Target, ...]
+    repairs: tuple[str, ...]
+    translated: bool
+
+
+def read_diff(text: str, bounds: PatchBounds, existing: Collection[str]) -> LooseDiff:
+    """Return a diff as far as it can be known without the files; `existing` are all paths of the repository.
+
+    Text around it, wrong counts and incomplete headers are no obstacle; whatever docs/safety.md lists is. Raises
+    `PatchError` with the cause.
+    """
+    check_text(text, bounds)
+    found: list[_Aimed] = []
+    first: PatchError | None = None
+    for read in (_read_strictly, read_loosely, _read_entities, _read_quotes):
+        try:
+            reading = read(text)
+            aimed = None if reading is None else _aimed(reading, bounds, existing)
+        except PatchError as error:
+            # What the forgiving reader says is about the diff, what the strict one says about the text around it.
+            first = error if first is None or read is read_loosely else first
+            continue
+        if aimed is not None and all(aimed.targets != each.targets for each in found):
+            found.append(aimed)
+    if not found:
+        raise first or PatchError("the diff is empty", advice="Give at least one file with one hunk.")
+    return LooseDiff(tuple(found))
+
+
+def fit_diff(diff: LooseDiff, preimages: Mapping[str, FileContent | None], existing: Collection[str] = ()) -> Fit:
+    """Return what a diff makes of the files, with what was mended for it.
+
+    `preimages` holds every path of the diff, None for one that does not exist. Raises `PatchError` unless every hunk
+    has one place that is certain.
+    """
+    first: PatchError | None = None
+    for aimed in diff.readings:
+        try:
+            return _fit(aimed, preimages, existing)
+        except PatchError as error:
+            first = first or error
+    raise first or PatchError("the diff is empty", advice="Give at least one file with one hunk.")
+
+
+def _read_strictly(text: str) -> Reading | None:
+    sections = read_sections(text)
+    if not sections:
+        raise PatchError("the diff is empty", advice="Give at least one file with one hunk.")
+    return Reading(tuple(map(as_loose, sections)))
+
+
+def _read_entities(text: str) -> Reading | None:
+    """Return the reading of a diff that was escaped as a whole: it has no angle bracket or bare ampersand left."""
+    if not re.search(r"&(?:lt|gt|amp|quot|#39|#x27);", text) or re.search(r"[<>]|&(?!\w+;|#\w+;)", text):
+        return None
+    reading = read_loosely(html.unescape(text))
+    return Reading(reading.files, (*reading.repairs, _ENTITIES), translated=True)
+
+
+def _read_quotes(text: str) -> Reading | None:
+    """Return the reading of a diff whose quotes were all made curly."""
+    if not re.search("[“”‘’]", text) or '"' in text or "'" in text:
+        return None
+    reading = read_loosely(text.translate(_CURLY))
+    return Reading(reading.files, (*reading.repairs, _QUOTES), translated=True)
+
+
+def _aimed(reading: Reading, bounds: PatchBounds, existing: Collection[str]) -> _Aimed:
+    targets = find_targets(reading.files, existing)
+    files = tuple(map(_file_patch, targets))
+    patch = check_patch(files, bounds)
+    repairs = dict.fromkeys((*reading.repairs, *(said for target in targets for said in target.repairs)))
+    return _Aimed(patch, targets, tuple(repairs), reading.translated)
+
+
+def _file_patch(target: Target) -> FilePatch:
+    seen: dict[str, int] = {}
+    hunks = []
+    for hunk in target.hunks:
+        lines = tuple(_as_made(line, target.operation) for line in hunk.lines)
+        first = hunk_id(target.path, lines)
+        numbers = hunk.numbers
+        start, new = (numbers.old_start, numbers.new_start) if numbers is not None else (0, 0)
+        hunks.append(Hunk(hunk_id(target.path, lines, seen.get(first, 0)), start, new, lines, hunk.section))
+        seen[first] = seen.get(first, 0) + 1
+    file = FilePatch(target.operation, target.path, target.old_path, tuple(hunks), target.mode)
+    check_hunks(file)
+    return file
+
+
+def _as_made(line: LooseLine, operation: FileOperation) -> HunkLine:
+    """Return a line as a patch has it: in a new file an empty line without a sign is an added one, too."""
+    if operation is FileOperation.CREATE and line.is_context and not line.text.strip():
+        return HunkLine(LineKind.ADDED, "", line.newline)
+    return line.as_hunk_line()
+
+
+def _fit(aimed: _Aimed, preimages: Mapping[str, FileContent | None], existing: Collection[str]) -> Fit:
+    fitters = {
+        file.path: _Fitter(target, file, literal=aimed.translated)
+        for target, file in zip(aimed.targets, aimed.patch.files, strict=True)
+    }
+    changes = apply_patch(
+        aimed.patch, preimages, existing, rewrite=lambda file, data: fitters[file.path].rewritten(data)
+    )
+    moved = any(fitter.moved for fitter in fitters.values())
+    said = (said for fitter in fitters.values() for said in fitter.repairs)
+    repairs = dict.fromkeys((*aimed.repairs, *((_NUMBERS,) if moved else ()), *said))
+    return Fit(aimed.patch, changes, tuple(repairs))
+
+
+class _Fitter:
+    """Fits the hunks of one file to its content; `repairs` and `moved` are known afterwards."""
+
+    def __init__(self, target: Target, file: FilePatch, *, literal: bool) -> None:
+        self.target = target
+        self.file = file
+        self.literal = literal or target.guessed
+        self.repairs: tuple[str, ...] = ()
+        self.moved = False
+
+    def rewritten(self, data: bytes) -> bytes:
+        """Return the file's new content."""
+        if self.target.operation is FileOperation.CREATE:
+            return _made(self.file)
+        ground = Ground(data)
+        path = self.target.old_path
+        locator = Locator(path, ground, literal=self.literal)
+        spots = [
+            spot
+            for number, hunk in enumerate(self.target.hunks)
+            for piece in pieces_of(hunk, number)
+            for spot in locator.spots(piece)
+        ]
+        placings = choose(path, spots, ground)
+        try:
+            new = self._spliced(ground, spots, placings)
+        except Doubt as doubt:
+            raise PatchError(
+                f"{shown(path)}: {doubt}", advice="Give more lines of context, as they stand in the file."
+            ) from None
+        self._note(placings)
+        return new
+
+    def _spliced(self, ground: Ground, spots: Sequence[Spot], placings: Sequence[Placing]) -> bytes:
+        done: list[tuple[Placing, tuple[Edit, ...]]] = []
+        for spot, placing in zip(spots, placings, strict=True):
+            try:
+                edits = edits_of(placing, ground, settle=not spot.exact)
+            except Doubt as doubt:
+                raise Doubt(f"{piece_name(spot.piece)}: {doubt}") from None
+            _check_changes(edits, ground, spot)
+            done.append((placing, edits))
+        done.sort(key=lambda each: (each[0].start, each[0].end))
+        for (one, _), (other, _) in pairwise(done):
+            if one.end > other.start:
+                raise Doubt(f"{piece_name(one.piece)} and {piece_name(other.piece)} overlap")
+        carries_cr = any(line.text.endswith("\r") for hunk in self.target.hunks for line in hunk.lines)
+        return spliced(ground, done, carries_cr=carries_cr)
+
+    def _note(self, placings: Sequence[Placing]) -> None:
+        path = shown(self.target.path)
+        said = [f"{path}: {said}" for placing in placings for said in placing.repairs]
+        if list(placings) != sorted(placings, key=lambda each: each.start):
+            said.append(f"{path}: its hunks stood in another order than in the file")
+        self.repairs = tuple(dict.fromkeys(said))
+        self.moved = any(_is_moved(placing) for placing in placings)
+
+
+def _made(file: FilePatch) -> bytes:
+    lines = [line for hunk in file.hunks for line in hunk.lines]
+    return b"".join(line.text.encode() + b"\n" * line.newline for line in lines)
+
+
+def _check_changes(edits: tuple[Edit, ...], ground: Ground, spot: Spot) -> None:
+    """Raise `Doubt` for a hunk that puts back what it takes away: what it was to change is lost."""
+    for edit in edits:
+        same = [line.text for line in edit.added] == ground.bodies[edit.start : edit.end]
+        ends = all(line.newline for line in spot.piece.lines)
+        if same and ends and not any(ground.is_open(at) for at in range(edit.start, edit.end)):
+            raise Doubt(f"{piece_name(spot.piece)} puts back the lines that it removes")
+
+
+def _is_moved(placing: Placing) -> bool:
+    hunk: LooseHunk = placing.piece.hunk
+    if not hunk.counted:
+        return True
+    return placing.piece.start is not None and bool(placing.at) and placing.start != placing.piece.start

@@ -1,0 +1,191 @@
+"""Where a piece stands of which context is lost or altered: every place that is nearly as good as the best."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
+from agent_workbench.core.patch.loose import LooseLine
+from agent_workbench.core.patch.pieces import Piece, Placing
+
+LOST = 1.0
+ALTERED = 1.0
+FOREIGN = 2.0
+EXTRA = 1.5
+MARGIN = 1.0
+_BAND = 3
+_SEEDS = 5
+_MOST_PLACES = 60
+_MOST_PATHS = 400
+_ALIKE = 0.6
+_LONG = 400
+_NEVER = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What was found: `placings`, the best first, and `crowded` where there are too many places to look at."""
+
+    placings: tuple[Placing, ...]
+    crowded: bool = False
+
+
+def search(piece: Piece, ground: Ground, most: float) -> Search:
+    """Return every placing whose damage is no more than `most`, and than `MARGIN` over the least."""
+    old = piece.old
+    keys = piece.keys
+    seeds = _seeds(old, keys, ground)
+    if seeds is None:
+        return Search((), crowded=True)
+    diagonals = sorted({place - at for at in seeds for place in ground.places.get(keys[at], ())})
+    starts = _spread(diagonals)
+    found: dict[tuple[int | None, ...], Placing] = {}
+    limit = most
+    for start in starts:
+        if not _is_promising(piece, keys, ground, start, most):
+            continue
+        for placing in _Window(piece, old, keys, ground, start).placings(limit):
+            known = found.get(placing.at)
+            if known is None or placing.cost < known.cost:
+                found[placing.at] = placing
+                limit = min(limit, placing.cost + MARGIN)
+    kept = sorted((each for each in found.values() if each.cost <= limit), key=lambda each: each.cost)
+    return Search(tuple(kept), crowded=len(kept) >= _MOST_PATHS)
+
+
+def placings_at(piece: Piece, ground: Ground, start: int, most: float) -> list[Placing]:
+    """Return the placings around one place."""
+    return list(_Window(piece, piece.old, piece.keys, ground, start).placings(most))
+
+
+def _is_promising(piece: Piece, keys: Sequence[str], ground: Ground, start: int, most: float) -> bool:
+    """Return whether enough of the old lines stand around `start` for the damage to be no more than `most`."""
+    around = set(ground.keys[max(start - _BAND, 0) : start + len(keys) + _BAND])
+    missing = sum(
+        key not in around and around.isdisjoint(map(key_of, line.forms))
+        for key, line in zip(keys, piece.old, strict=True)
+    )
+    return missing <= most / min(ALTERED, EXTRA)
+
+
+def _seeds(old: Sequence[LooseLine], keys: Sequence[str], ground: Ground) -> list[int] | None:
+    """Return old lines of which every place that counts has at least one; None where they stand all over the file."""
+    counts = {at: len(ground.places.get(key, ())) for at, key in enumerate(keys)}
+    removed = [at for at, line in enumerate(old) if line.sign == "-"]
+    if removed:
+        # Removed lines stand to the letter, or the piece stands nowhere.
+        best = min(removed, key=lambda at: counts[at])
+        return [best] if counts[best] <= _MOST_PLACES else _rarest(counts, keys)
+    return _rarest(counts, keys)
+
+
+def _rarest(counts: dict[int, int], keys: Sequence[str]) -> list[int] | None:
+    chosen: dict[str, int] = {}
+    for at in sorted(counts, key=lambda at: counts[at]):
+        if counts[at]:
+            chosen.setdefault(keys[at], at)
+        if len(chosen) == _SEEDS:
+            break
+    seeds = list(chosen.values())
+    return seeds if sum(counts[at] for at in seeds) <= _SEEDS * _MOST_PLACES else None
+
+
+def _spread(diagonals: Sequence[int]) -> Iterator[int]:
+    """Yield one of each group of starts that one window covers."""
+    last = None
+    for start in diagonals:
+        if last is None or start > last:
+            yield start
+            last = start
+
+
+class _Window:
+    """The alignments of a piece's old lines with the file's around one start."""
+
+    def __init__(self, piece: Piece, old: Sequence[LooseLine], keys: Sequence[str], ground: Ground, start: int) -> None:
+        self.piece = piece
+        self.old = old
+        self.keys = keys
+        self.ground = ground
+        self.start = start
+        self.alike: dict[tuple[int, int], float] = {}
+        self.least = self._table()
+
+    def placings(self, most: float) -> Iterator[Placing]:
+        """Yield the placings whose cost is no more than `most` and than `MARGIN` over the least in this window."""
+        begins = [(self._rest(0, self.start + shift), shift) for shift in range(-_BAND, _BAND + 1)]
+        least = min(cost for cost, _ in begins)
+        if least > most:
+            return
+        limit = min(most, least + MARGIN)
+        paths = 0
+        for cost, shift in begins:
+            if cost > limit:
+                continue
+            for at, total in self._walk(self.start + shift, limit):
+                paths += 1
+                if paths > _MOST_PATHS:
+                    return
+                yield Placing(self.piece, at, total)
+
+    def _rest(self, at: int, line: int) -> float:
+        column = line - self.start - at + _BAND
+        return self.least[at][column] if 0 <= column <= 2 * _BAND else _NEVER
+
+    def _table(self) -> list[list[float]]:
+        """Return the least cost of each old line and those behind it from each line of the file in the band on."""
+        size = len(self.old)
+        self.least = [[_NEVER] * (2 * _BAND + 1) for _ in range(size)] + [[0.0] * (2 * _BAND + 1)]
+        for at in range(size - 1, -1, -1):
+            for column in range(2 * _BAND, -1, -1):
+                line = self.start + at + column - _BAND
+                self.least[at][column] = min(cost + self._rest(*then) for cost, then, _ in self._steps(at, line))
+        return self.least
+
+    def _steps(self, at: int, line: int) -> Iterator[tuple[float, tuple[int, int], int | None]]:
+        """Yield what may come next: its cost, where that leads, and the file's line of this old one (-1: skipped)."""
+        yield _NEVER, (at + 1, line), None
+        inside = 0 <= line < len(self.ground)
+        if inside:
+            cost = self._cost(at, line)
+            if cost < _NEVER:
+                yield cost, (at + 1, line + 1), line
+            if at and line - self.start - at < _BAND:
+                yield LOST, (at, line + 1), -1
+        if self.old[at].is_context:
+            yield EXTRA, (at + 1, line), None
+
+    def _cost(self, at: int, line: int) -> float:
+        old, key = self.old[at], self.ground.keys[line]
+        if self.keys[at] == key or (old.is_context and key in map(key_of, old.forms)):
+            return 0.0 if old.newline or self.ground.is_open(line) else _NEVER
+        if not old.is_context or not old.newline:
+            return _NEVER
+        return self._altered(at, line)
+
+    def _altered(self, at: int, line: int) -> float:
+        known = self.alike.get((at, line))
+        if known is None:
+            known = ALTERED if are_alike(self.keys[at], self.ground.keys[line]) else FOREIGN
+            self.alike[at, line] = known
+        return known
+
+    def _walk(self, begin: int, limit: float) -> Iterator[tuple[tuple[int | None, ...], float]]:
+        stack: list[tuple[int, int, float, tuple[int | None, ...]]] = [(0, begin, 0.0, ())]
+        while stack:
+            at, line, spent, path = stack.pop()
+            if at == len(self.old):
+                yield path, spent
+                continue
+            for cost, then, place in self._steps(at, line):
+                if spent + cost + self._rest(*then) <= limit:
+                    stack.append((*then, spent + cost, path if place == -1 else (*path, place)))
+
+
+def are_alike(one: str, other: str) -> bool:
+    """Return whether two lines look like one line with a typing error or another name in it."""
+    a, b = one.strip(), other.strip()
+    if not a or not b or is_trivial(a) != is_trivial(b) or max(len(a), len(b)) > _LONG:
+        return False
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    return matcher.real_quick_ratio() >= _ALIKE and matcher.quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE

@@ -1,0 +1,222 @@
+"""Every place where a piece of a hunk may stand, from those to the letter to those with a line lost or altered."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.fuzzy import MARGIN, placings_at, search
+from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
+from agent_workbench.core.patch.indent import reindented
+from agent_workbench.core.patch.nearest import already_there, nowhere
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.patch.pieces import (
+    Doubt,
+    Edit,
+    Piece,
+    Placing,
+    edits_of,
+    split_at_dots,
+    without_tail,
+)
+
+_MOST_DAMAGE = 2.0
+_ENOUGH_LINES = 3
+_MANY_LINES = 6
+_MOST_KEPT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A piece and where it may stand; `placings` is never empty. `exact`: its lines stand there as they are."""
+
+    piece: Piece
+    placings: tuple[Placing, ...]
+    exact: bool
+
+
+class Locator:
+    """Looks for the pieces of one file's hunks; `literal` takes nothing but lines that stand as they are."""
+
+    def __init__(self, path: str, ground: Ground, *, literal: bool = False) -> None:
+        self.path = path
+        self.ground = ground
+        self.literal = literal
+
+    def spots(self, piece: Piece) -> tuple[Spot, ...]:
+        """Return where the piece may stand, or each of its rows between dots.
+
+        Raises `PatchError` if it stands nowhere, or nowhere for certain.
+        """
+        whole = self._exact(piece)
+        if whole is not None:
+            return (whole,)
+        if self.literal:
+            raise nowhere(self.path, piece, self.ground)
+        if rows := [row for row in split_at_dots(piece) if row.changes]:
+            return self._rows(rows)
+        return (self._mended(piece),)
+
+    def _exact(self, piece: Piece) -> Spot | None:
+        for each in filter(None, (piece, without_tail(piece))):
+            placings = exact_placings(each, self.ground)
+            if placings:
+                return Spot(each, tuple(placings), exact=True)
+        return None
+
+    def _rows(self, rows: list[Piece]) -> tuple[Spot, ...]:
+        spots = []
+        for row in rows:
+            spot = self._exact(row)
+            if spot is None:
+                raise nowhere(self.path, row, self.ground)
+            said = "the lines that dots stood for were kept"
+            spots.append(replace(spot, placings=tuple(replace(each, repairs=(said,)) for each in spot.placings)))
+        return tuple(spots)
+
+    def _mended(self, piece: Piece) -> Spot:
+        if line := already_there(piece, self.ground):
+            raise PatchError(
+                f"{shown(self.path)}: {piece_name(piece)} seems to be applied already: "
+                f"its new lines stand at line {line}",
+                advice="Look at the file as it is now, and leave out what is done.",
+            )
+        doubts: list[str] = []
+        for find in (_unsigned, reindented, self._damaged):
+            for each in filter(None, (piece, without_tail(piece))):
+                try:
+                    placings = find(each, self.ground)
+                except Doubt as doubt:
+                    doubts.append(str(doubt))
+                    continue
+                if placings:
+                    return Spot(each, tuple(placings), exact=False)
+        raise nowhere(self.path, piece, self.ground, doubts)
+
+    def _damaged(self, piece: Piece, ground: Ground) -> list[Placing]:
+        return [certain_placing(piece, ground)]
+
+
+def exact_placings(piece: Piece, ground: Ground) -> list[Placing]:
+    """Return where the piece's old lines stand: to the byte or, where they do nowhere, but for what is blank behind."""
+    old = piece.old
+    if not old:
+        return [Placing(piece, ())] if not len(ground) else []
+    texts = [line.text for line in old]
+    found = []
+    literal = []
+    for start in ground.find(piece.keys, _MOST_KEPT):
+        end = start + len(old)
+        if any(not line.newline and not ground.is_open(at) for line, at in zip(old, range(start, end), strict=True)):
+            continue
+        placing = Placing(piece, tuple(range(start, end)))
+        found.append(placing)
+        if ground.bodies[start:end] == texts and (not ground.is_open(end - 1) or not old[-1].newline):
+            literal.append(placing)
+    return literal or found
+
+
+def _unsigned(piece: Piece, ground: Ground) -> list[Placing]:
+    """Return where the piece stands if context lines lost their first blank."""
+    old = piece.old
+    forms = [tuple(map(key_of, line.forms)) for line in old]
+    counts = [sum(len(ground.places.get(form, ())) for form in ways) for ways in forms]
+    if not old or not all(counts):
+        return []
+    seed = min(range(len(old)), key=counts.__getitem__)
+    starts = sorted({at - seed for form in forms[seed] for at in ground.places.get(form, ())})
+    found = []
+    for start in starts[: _MOST_KEPT * 20]:
+        rows = ground.keys[start : start + len(old)] if start >= 0 else []
+        if len(rows) == len(old) and all(row in ways for row, ways in zip(rows, forms, strict=True)):
+            _check_signs(piece, ground)
+            said = "context lines lacked the space before them"
+            found.append(Placing(piece, tuple(range(start, start + len(old))), 0.0, (said,)))
+    return found
+
+
+def _check_signs(piece: Piece, ground: Ground) -> None:
+    """Raise `Doubt` where a changed line may be context that begins with a sign and lost the space before it."""
+    for line in piece.lines:
+        if not line.is_context and key_of(line.sign + line.text) in ground.places and line.text.strip():
+            raise Doubt("whether a line is context or changed is not certain")
+
+
+def certain_placing(piece: Piece, ground: Ground) -> Placing:
+    """Return the one place where the piece stands but for lost or altered context; raise `Doubt` for any other."""
+    found = search(piece, ground, _MOST_DAMAGE + MARGIN)
+    if found.crowded:
+        raise Doubt("its lines stand in too many places")
+    if not found.placings or found.placings[0].cost > _MOST_DAMAGE:
+        raise Doubt("too few of its lines stand together")
+    ways: dict[tuple[Edit, ...], Placing] = {}
+    problem: Doubt | None = None
+    for placing in found.placings:
+        try:
+            ways.setdefault(edits_of(placing, ground, settle=True), placing)
+        except Doubt as doubt:
+            # A worse alignment that means nothing is no rival; as good a one as the best is.
+            if placing.cost < found.placings[0].cost + MARGIN:
+                problem = doubt
+    if problem is not None:
+        raise problem
+    if len(ways) != 1:
+        raise Doubt("it could stand in several places")
+    best = next(iter(ways.values()))
+    _check_anchored(best, ground)
+    return replace(best, repairs=_told(best, ground))
+
+
+def _check_anchored(placing: Placing, ground: Ground) -> None:
+    """Raise `Doubt` unless enough lines that tell a place are as they should be, and none of the others elsewhere."""
+    telling = rare = 0
+    for line, key, at in zip(placing.piece.old, placing.piece.keys, placing.at, strict=True):
+        if at is not None and (ground.keys[at] == key or ground.keys[at] in map(key_of, line.forms)):
+            telling += not is_trivial(key)
+            rare += ground.is_rare(ground.keys[at])
+        elif not is_trivial(key) and key in ground.places:
+            raise Doubt("a context line that does not fit there stands elsewhere in the file")
+    if telling < (_ENOUGH_LINES if placing.cost <= 1 else _MANY_LINES) or not rare:
+        raise Doubt("too few of its lines tell the place")
+
+
+def _told(placing: Placing, ground: Ground) -> tuple[str, ...]:
+    altered = lost = 0
+    for key, line, at in zip(placing.piece.keys, placing.piece.old, placing.at, strict=True):
+        altered += at is None or (ground.keys[at] != key and ground.keys[at] not in map(key_of, line.forms))
+    places = [at for at in placing.at if at is not None]
+    lost = sum(b - a - 1 for a, b in pairwise(places))
+    said = []
+    if altered:
+        said.append(f"{_lines(altered)} of context read otherwise in the file, which was kept as it is")
+    if lost:
+        said.append(f"{_lines(lost)} of context {'was' if lost == 1 else 'were'} missing between the others")
+    return tuple(said)
+
+
+def _lines(count: int) -> str:
+    return "one line" if count == 1 else f"{count} lines"
+
+
+def piece_name(piece: Piece) -> str:
+    """Return what a message calls the hunk of a piece."""
+    numbers = piece.hunk.numbers
+    return f"the hunk at line {numbers.old_start}" if numbers is not None else f"hunk {piece.number + 1}"
+
+
+def contradicts(placing: Placing, ground: Ground) -> bool:
+    """Return whether the header's own place would be right if lines of context were lost, or is changed already.
+
+    Then the place that was found fits as it is by accident only.
+    """
+    piece = placing.piece
+    start = piece.start
+    if start is None or start == placing.start or start >= len(ground):
+        return False
+    for other in placings_at(piece, ground, start, 2.0):
+        places = [at for at in other.at if at is not None]
+        only_lost = len(places) == len(other.at) and all(
+            ground.keys[at] == key for at, key in zip(places, piece.keys, strict=True)
+        )
+        if only_lost and other.start == start:
+            return True
+    return already_there(piece, ground) == start + 1

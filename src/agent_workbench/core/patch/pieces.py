@@ -1,0 +1,253 @@
+"""The parts of hunks that have to be placed, and what placing them changes."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agent_workbench.core.patch.ground import Ground, key_of
+from agent_workbench.core.patch.loose import UNSIGNED, LooseHunk, LooseLine
+
+_DOTS = re.compile(r"(?:#|//|/\*|<!--|--|;|%|\[|\()?\s*(?:\.{3}|…)(?:[^.…]*(?:\.{3}|…))?\s*(?:\*/|-->|\]|\))?")
+_WORDED = re.compile(r"(?:#|//|/\*|<!--)\s*(?:\.{3}|…)[\w\s,'-]*(?:\.{3}|…)?\s*(?:\*/|-->)?")
+EDGE_LINES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a hunk that stands in one row; `number` counts the hunks of the file.
+
+    `start` is the index that the header gives its first old line, None where it gives none. `after_dots` and
+    `before_dots` say that text was left out on that side.
+    """
+
+    hunk: LooseHunk
+    number: int
+    lines: tuple[LooseLine, ...]
+    start: int | None
+    after_dots: bool = False
+    before_dots: bool = False
+
+    @property
+    def old(self) -> tuple[LooseLine, ...]:
+        """The lines that must stand in the file."""
+        return tuple(line for line in self.lines if line.sign != "+")
+
+    @property
+    def keys(self) -> list[str]:
+        """The old lines as they are compared."""
+        return [key_of(line.text) for line in self.old]
+
+    @property
+    def changes(self) -> bool:
+        """Whether it has anything but context."""
+        return any(not line.is_context for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Lines `start` to `end` of the file become these; they end as the lines of `near` do."""
+
+    start: int
+    end: int
+    added: tuple[LooseLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """A piece with the file's line for each of its old lines; None where it has none. `cost` counts the damage."""
+
+    piece: Piece
+    at: tuple[int | None, ...]
+    cost: float = 0.0
+    repairs: tuple[str, ...] = ()
+    lines: tuple[LooseLine, ...] | None = None
+
+    @property
+    def start(self) -> int:
+        """The first line that it covers."""
+        return min((at for at in self.at if at is not None), default=0)
+
+    @property
+    def end(self) -> int:
+        """The index behind the last line that it covers."""
+        return max((at + 1 for at in self.at if at is not None), default=0)
+
+    @property
+    def new_lines(self) -> tuple[LooseLine, ...]:
+        """The piece's lines as they are to be taken: as they came, or mended."""
+        return self.piece.lines if self.lines is None else self.lines
+
+
+class Doubt(Exception):
+    """Why a placing cannot be certain."""
+
+
+def pieces_of(hunk: LooseHunk, number: int) -> tuple[Piece, ...]:
+    """Return the hunk as one piece, its header's number as a start."""
+    start = None
+    if hunk.numbers is not None:
+        start = max(hunk.numbers.old_start - 1, 0)
+    return (Piece(hunk, number, hunk.lines, start),)
+
+
+def without_tail(piece: Piece) -> Piece | None:
+    """Return the piece without its last lines that have no sign; None where there are none or nothing else."""
+    size = len(piece.lines) - piece.hunk.tail
+    if not piece.hunk.tail or piece.lines != piece.hunk.lines or not size:
+        return None
+    return replace(piece, lines=piece.lines[:size])
+
+
+def split_at_dots(piece: Piece) -> tuple[Piece, ...]:
+    """Return the piece's rows between lines that say that text was left out; those without a change are dropped."""
+    dots = [at for at, line in enumerate(piece.lines) if line.is_context and is_dots(line)]
+    if not dots:
+        return ()
+    rows = []
+    for begin, end in zip([-1, *dots], [*dots, len(piece.lines)], strict=True):
+        lines = piece.lines[begin + 1 : end]
+        if not lines:
+            continue
+        first, last = begin == -1, end == len(piece.lines)
+        rows.append(replace(piece, lines=lines, start=piece.start if first else None,
+                            after_dots=not first, before_dots=not last))  # fmt: skip
+    return tuple(rows)
+
+
+def is_dots(line: LooseLine) -> bool:
+    """Return whether a line looks like one that stands for others."""
+    bare = line.text.strip()
+    return bool(_DOTS.fullmatch(bare) or _WORDED.fullmatch(bare))
+
+
+def edits_of(placing: Placing, ground: Ground, *, settle: bool = False) -> tuple[Edit, ...]:
+    """Return what a placing changes; raise `Doubt` where the place of an added line is not certain.
+
+    `settle` lets the number of context lines decide on which side of a changed line a lost one stood.
+    """
+    edits = []
+    lines = placing.new_lines
+    at = 0
+    seen = 0
+    while at < len(lines):
+        if lines[at].is_context:
+            seen += 1
+            at += 1
+            continue
+        end = at
+        while end < len(lines) and not lines[end].is_context:
+            end += 1
+        block = lines[at:end]
+        removed = sum(line.sign == "-" for line in block)
+        edits.append(_edit(_Block(placing, ground, block, at, end, seen, seen + removed), settle=settle))
+        seen += removed
+        at = end
+    return tuple(edits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A row of changed lines: `first` to `last` of the piece's lines, `old` to `old_end` of its old ones."""
+
+    placing: Placing
+    ground: Ground
+    lines: tuple[LooseLine, ...]
+    first: int
+    last: int
+    old: int
+    old_end: int
+
+    @property
+    def before(self) -> int | None:
+        """Where the old line before the block stands."""
+        return self.placing.at[self.old - 1] if self.old else None
+
+    @property
+    def behind(self) -> int | None:
+        """Where the old line behind the block stands."""
+        return self.placing.at[self.old_end] if self.old_end < len(self.placing.at) else None
+
+
+def _edit(block: _Block, *, settle: bool) -> Edit:
+    at = block.placing.at
+    added = tuple(line for line in block.lines if line.sign == "+")
+    places = [each for each in at[block.old : block.old_end] if each is not None]
+    if len(places) != block.old_end - block.old:
+        raise Doubt("a removed line does not stand in the file")
+    if places and places[-1] - places[0] != len(places) - 1:
+        raise Doubt("other lines stand between the removed ones")
+    if not added:
+        return Edit(places[0], places[-1] + 1, ())
+    leads, trails = block.lines[0].sign == "+", block.lines[-1].sign == "+"
+    if places:
+        start, end = places[0], places[-1] + 1
+        if leads:
+            _check_before(block, start, settle=settle)
+        if trails:
+            _check_behind(block, end, settle=settle)
+        return Edit(start, end, added)
+    return _insertion(block, added)
+
+
+def _insertion(block: _Block, added: tuple[LooseLine, ...]) -> Edit:
+    has_before, has_behind = block.old > 0, block.old_end < len(block.placing.at)
+    if not has_before and not has_behind:
+        if len(block.ground):
+            raise Doubt("a hunk that only adds lines does not say where")
+        return Edit(0, 0, added)
+    if (has_before and block.before is None) or (has_behind and block.behind is None):
+        raise Doubt("a line beside the added ones does not stand in the file")
+    start = block.before + 1 if block.before is not None else block.behind
+    if start is None:
+        raise Doubt("the lines beside the added ones do not stand in the file")
+    _check_before(block, start, settle=False)
+    _check_behind(block, start, settle=False)
+    return Edit(start, start, added)
+
+
+def _check_before(block: _Block, start: int, *, settle: bool) -> None:
+    """Raise `Doubt` if a lost line may have stood between the added ones and those before them."""
+    if not block.old:
+        if not block.placing.piece.after_dots and _may_lack(start, block.placing.new_lines[::-1], block):
+            raise Doubt("a line may be lost between the file's beginning and the added ones")
+    elif block.before != start - 1 and not (settle and _balanced(block, before=True)):
+        raise Doubt("a lost line may have stood before or behind the added ones")
+
+
+def _check_behind(block: _Block, end: int, *, settle: bool) -> None:
+    """Raise `Doubt` if a lost line may have stood between the added ones and those behind them."""
+    if block.old_end == len(block.placing.at):
+        left = len(block.ground) - end
+        if not block.placing.piece.before_dots and _may_lack(left, block.placing.new_lines, block):
+            raise Doubt("a line may be lost between the added ones and the file's end")
+    elif block.behind != end and not (settle and _balanced(block, before=False)):
+        raise Doubt("a lost line may have stood before or behind the added ones")
+
+
+def _may_lack(distance: int, lines: tuple[LooseLine, ...], block: _Block) -> bool:
+    """Return whether a hunk without context on one side may have stood at that edge of the file, with lines lost there.
+
+    Whoever writes diffs gives three lines: where those on the other side and those up to the edge are three together,
+    the latter may have been context that was lost, and then the added lines belong behind them.
+    """
+    heads = next((at for at, line in enumerate(lines) if not line.is_context), 0)
+    is_only = heads + len(block.lines) == len(lines)
+    return heads + distance == EDGE_LINES and distance > 0 if is_only else distance == 1
+
+
+def _balanced(block: _Block, *, before: bool) -> bool:
+    """Return whether the lost line belongs to the context at this end of the hunk, which is one line short.
+
+    Whoever writes diffs gives three lines on either side: where there are three and two, one of the two is lost.
+    """
+    lines = block.placing.new_lines
+    heads = next((at for at, line in enumerate(lines) if not line.is_context), 0)
+    tails = next((at for at, line in enumerate(reversed(lines)) if not line.is_context), 0)
+    outer = heads == block.first if before else len(lines) - tails == block.last
+    short, whole = (heads, tails) if before else (tails, heads)
+    return outer and (short, whole) == (EDGE_LINES - 1, EDGE_LINES)
+
+
+def is_unsigned(lines: Sequence[LooseLine]) -> bool:
+    """Return whether any line lost its sign."""
+    return any(line.sign == UNSIGNED for line in lines)
