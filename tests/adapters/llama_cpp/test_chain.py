@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,12 @@ async def chain(*urls: str, rest_seconds: float = 1000.0, loading_seconds: float
         yield stage
     finally:
         await stage.model.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let others have their turn until something holds."""
+    while not condition():  # noqa: ASYNC110 - nobody says when
+        await asyncio.sleep(0)
 
 
 def sound(text: str = "hello") -> FaultyServer:
@@ -190,8 +196,7 @@ async def test_who_loads_is_passed_and_becomes_ready_behind() -> None:
         assert len(first.asked("/props")) == 1, "nobody asks twice while it loads"
         loaded.set()
         link = stage.links[0]
-        while link.loading:
-            await asyncio.sleep(0)
+        await until(lambda: not link.loading)
         assert await stage.end() == f"a ({first.url})"
 
 
@@ -200,8 +205,7 @@ async def test_who_loads_is_waited_for_when_nobody_else_is_left() -> None:
     first = sound("first").on("/props", Answer(200, [loaded, as_json(PROPS).parts[0]]))
     async with first, chain(first.url, GONE, loading_seconds=0.05) as stage:
         observing = asyncio.create_task(stage.model.observe())
-        while not any(line.startswith("b is passed") for line in stage.said):
-            await asyncio.sleep(0)
+        await until(lambda: bool(any(line.startswith("b is passed") for line in stage.said)))
         assert not observing.done()
         loaded.set()
         assert (await observing).endpoint == f"a ({first.url})"
@@ -300,8 +304,7 @@ async def test_two_who_ask_at_once_do_not_take_it_from_each_other() -> None:
     first = sound("first").on("/props", Answer(200, [loaded, as_json(PROPS).parts[0]]))
     async with first, chain(first.url, GONE) as stage:
         one, two = (asyncio.create_task(stage.model.observe()) for _ in range(2))
-        while not first.asked("/props"):
-            await asyncio.sleep(0)
+        await until(lambda: bool(first.asked("/props")))
         one.cancel()
         await asyncio.gather(one, return_exceptions=True)
         loaded.set()
@@ -312,8 +315,7 @@ async def test_stopping_to_wait_stops_the_asking() -> None:
     first = sound("first").on("/props", Answer(200, [asyncio.Event()]))
     async with first, chain(first.url) as stage:
         one = asyncio.create_task(stage.model.observe())
-        while not first.asked("/props"):
-            await asyncio.sleep(0)
+        await until(lambda: bool(first.asked("/props")))
         one.cancel()
         await asyncio.gather(one, return_exceptions=True)
         assert not stage.links[0].loading
@@ -325,8 +327,7 @@ async def test_errors_that_nobody_waits_for_any_more_are_no_warnings(tmp_path: P
     async with first, sound() as second, chain(first.url, second.url, loading_seconds=0.05) as stage:
         assert await stage.end() == f"b ({second.url})"
         broken.set()
-        while stage.links[0].loading:
-            await asyncio.sleep(0)
+        await until(lambda: not stage.links[0].loading)
 
 
 def test_errors_begin_without_another() -> None:
