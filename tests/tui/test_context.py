@@ -220,6 +220,7 @@ async def test_a_summary_is_read_in_full_edited_and_approved_like_any_other_prop
             await bench.look()
         await bench.press("a")
         assert bench.session.intents == [ApproveProposal(summary.id, shown_sha(summary))]
+        await bench.look()
         await bench.press("e")
         bench.app.screen.query_one(TextArea).text = "shorter"
         await bench.press("ctrl+s")

@@ -150,5 +150,5 @@ def test_a_summary_is_a_marked_entry_that_unfolds() -> None:
 def test_a_summary_that_streams_is_no_step() -> None:
     asked = PromptBuilt(2, Purpose.SUMMARY, 3, 900, "0" * 64)
     state = fold_all(recorded((*runs.up_to_reflexion(), asked)))
-    texts = unsettled(state, Live(streaming=Streaming("The cart was read", 4, 1.0)))
+    texts = unsettled(state, Live(streaming=Streaming("Summary: The cart was read", 4, 1.0)))
     assert texts == ["The cart was read▌"]

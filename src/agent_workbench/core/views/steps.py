@@ -169,9 +169,8 @@ def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
     thought = (thought_line(streaming.thought),) if streaming.thought else ()
     if parts.reflects or transcript.purpose in ASIDE:
         yield from thought
-        word = "Summary" if transcript.purpose is Purpose.SUMMARY else "Reflexion"
-        tone = Tone.PLAIN if transcript.purpose is Purpose.SUMMARY else Tone.WARN
-        yield Block(inert(parts.thought) + "▌", tone, word, space_before=True)
+        word, tone = ("Summary", Tone.PLAIN) if transcript.purpose is Purpose.SUMMARY else ("Reflexion", Tone.WARN)
+        yield Block(inert(parts.thought.removeprefix(f"{word}:").lstrip()) + "▌", tone, word, space_before=True)
         return
     yield Block(f"step {transcript.step + 1}", Tone.TITLE, rule=True, space_before=True)
     yield from thought

@@ -73,7 +73,8 @@ class ReceiptScreen(Dialogue[None]):
             return
         own = _row_hints(row, key)
         compacting = self._view.compacting if self._view is not None else None
-        more = (f"{key['compact']} sums up, frees {compacting.frees:,}",) if compacting else ()
+        frees = compacting.frees if compacting is not None else 0
+        more = (f"{key['compact']} sums up, frees {frees:,}",) if frees else ()
         self.show_keys("   ".join((*own, *more, turn, close)))
 
     async def action_pin(self) -> None:
@@ -136,4 +137,6 @@ def _row_hints(row: ReceiptRow | None, key: dict[str, str]) -> tuple[str, ...]:
     if row is None or not row.place:
         return ()
     pin = f"{key['pin']} {'unpins' if row.pinned else 'pins'}"
-    return (pin,) if row.dropped else (pin, f"{key['drop']} drops, saves {row.saves:,} then")
+    if row.dropped:
+        return (pin,)
+    return pin, f"{key['drop']} drops" + (f", saves {row.saves:,} then" if row.saves else "")

@@ -71,13 +71,14 @@ def _name(row: ReceiptRow, width: int) -> tuple[Span, ...]:
         glyph, tone = "◆ ", Tone.ACCENT
     elif row.dropped:
         glyph, tone = "✗ ", Tone.GONE
-    if not row.inside:
+    if not row.place:
         return ((_fit(row.label, width), Tone.STRONG),)
-    lead = f" {glyph}"
+    lead = f" {glyph}" if row.inside or glyph.strip() else ""
     label, room = row.label, width - len(lead)
     if cell_len(label) > room and cell_len(row.place) > room:
         label = f"…{row.place[-(room - 1) :]}"  # the end of a path tells more than its beginning
-    return ((lead, Tone.ACCENT), (_fit(label, room), tone))
+    plain = tone if row.inside or row.pinned or row.dropped else Tone.STRONG
+    return ((lead, Tone.ACCENT), (_fit(label, room), plain))
 
 
 def _figures(row: ReceiptRow, total: int, bar: int, words: int) -> tuple[Span, ...]:
@@ -87,14 +88,19 @@ def _figures(row: ReceiptRow, total: int, bar: int, words: int) -> tuple[Span, .
     return (
         (f"{tokens:>{TOKENS_CELLS}}  ", Tone.DIM if row.inside else Tone.PLAIN),
         (_bar(row.tokens / total, bar), tone),
-        (f"  {_fit(_said(row), words)}", Tone.BAD if row.again else Tone.DIM),
+        (f"  {_fit(_said(row, words), words)}", Tone.BAD if row.again else Tone.DIM),
         (f"{seconds:>{SECONDS_CELLS}}", Tone.DIM),
     )
 
 
-def _said(row: ReceiptRow) -> str:
+def _said(row: ReceiptRow, cells: int) -> str:
+    """Return what the server did with it; where there is no room for all, what it had to read."""
     mark = "pinned" if row.pinned else "dropped" if row.dropped else ""
-    return ", ".join(filter(None, (mark, row.read)))
+    said = ", ".join(filter(None, (mark, row.read)))
+    if cell_len(said) <= cells:
+        return said
+    read = (f"{row.new:,} new" if row.new else "", f"{row.again:,} again" if row.again else "")
+    return ", ".join(filter(None, read)) or said
 
 
 def _fit(text: str, width: int) -> str:
