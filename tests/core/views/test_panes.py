@@ -5,12 +5,26 @@ from dataclasses import replace
 import pytest
 
 from agent_workbench.core.checks import CheckPurpose
-from agent_workbench.core.events import ActionProposed, Event, Recorded, TaskMerged
+from agent_workbench.core.events import (
+    ActionProposed,
+    Author,
+    ChunkDropped,
+    ChunkPinned,
+    ContextCompacted,
+    Event,
+    GrammarIgnored,
+    ModelAnswered,
+    ModelObserved,
+    Recorded,
+    TaskMerged,
+)
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
+from agent_workbench.core.model import AnswerFigures, ModelFacts
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.answers import AnswerParts, take_apart
+from agent_workbench.core.views.code import Standing, view_code
 from agent_workbench.core.views.diff import view_diff
 from agent_workbench.core.views.gate import GateAct, GateMode, acts_for, view_gate
 from agent_workbench.core.views.plan import view_plan
@@ -128,3 +142,31 @@ def test_what_was_repaired_stands_above_the_diff_and_in_the_bar() -> None:
     assert all(sentence in notes for sentence in mended)
     assert "2 repairs" in view_gate(update).more
     assert "repair" not in view_gate(update_after(*runs.up_to_first_diff())).more
+
+
+def test_the_status_line_says_what_was_paid_and_what_the_server_cannot_do() -> None:
+    paid = ModelAnswered(1, "Thought: so", AnswerFigures(100, 0, 5, dollars=0.25), "http://a")
+    met = ModelObserved(ModelFacts("http://a", "m", 4096, takes_grammar=False, counts_tokens=False))
+    texts = [each.text for each in view_status(update_after(*runs.opening(), *runs.started(), met, paid, paid)).figures]
+    assert {"$0.5000", "no grammar", "no token counts"} <= set(texts)
+    plain = [each.text for each in view_status(update_after(*runs.up_to_first_diff())).figures]
+    assert not [text for text in plain if "$" in text or text.startswith("no ")]
+    ignored = GrammarIgnored("http://127.0.0.1:8080", 1, "x")
+    assert "no grammar" in [each.text for each in view_status(update_after(*runs.opening(), ignored)).figures]
+
+
+def test_a_piece_of_code_says_whether_the_model_still_has_it() -> None:
+    first, second = runs.retrieved()[0].chunks
+    elsewhere = replace(first, path="shop/tax.py")
+    before = (*runs.up_to_first_diff(), ChunkPinned(elsewhere), ChunkDropped(second.place))
+    rows = view_code(state_after(*before)).rows
+    assert [row.standing for row in rows] == [Standing.PINNED, Standing.IN_PROMPT, Standing.DROPPED]
+    assert [row.place for row in rows] == [elsewhere.place, first.place, second.place]
+    after = (*before, ContextCompacted(2, "so", Author.MODEL, 20, pinned=(elsewhere,)))
+    view = view_code(state_after(*after))
+    assert [row.standing for row in view.rows] == [Standing.PINNED, Standing.SUMMED_UP, Standing.LEFT_OUT]
+    assert "2 not in the prompt" in view.title
+    kept = (*before, ContextCompacted(2, "so", Author.MODEL, 20, code=(first, second)))
+    standings = [row.standing for row in view_code(state_after(*kept)).rows]
+    assert standings == [Standing.PINNED, Standing.IN_PROMPT, Standing.DROPPED]
+    assert view_code(state_after(*after, ChunkPinned(first))).rows[1].standing is Standing.PINNED

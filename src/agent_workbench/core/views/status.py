@@ -8,6 +8,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.reads import newest_reads, reads_of
 from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.views.amounts import dollars_text
 from agent_workbench.core.views.tones import Tone
 
 READ_AGAIN_LIMIT = 0.01
@@ -38,7 +39,10 @@ def view_status(update: SessionUpdate) -> StatusView:
     """Return what the status line shows."""
     state = update.state
     return StatusView(
-        (*_model(state), *_context(state), *_reads(update), *_task(state), *_speed(state), *_session(state))
+        (
+            *(*_model(state), *_lacks(state), *_context(state), *_reads(update), *_task(state)),
+            *(*_price(state), *_speed(state), *_session(state)),
+        )
     )
 
 
@@ -47,6 +51,22 @@ def _model(state: SessionState) -> tuple[Figure, ...]:
         return (Figure("no model yet", 1),)
     name = Figure(inert_line(state.model.model.rsplit("/", 1)[-1], 28), 1, Tone.PLAIN)
     return (Figure("scripted demo", 0, Tone.WARN), name) if state.model.scripted else (name,)
+
+
+def _lacks(state: SessionState) -> tuple[Figure, ...]:
+    """Return in a word each what the server cannot do; the steps say it in full."""
+    facts = state.model
+    if facts is None:
+        return ()
+    bare = not facts.takes_grammar or facts.endpoint in state.ungrammatical
+    words = (*(("no grammar",) if bare else ()), *(("no token counts",) if not facts.counts_tokens else ()))
+    return tuple(Figure(word, 4, Tone.WARN) for word in words)
+
+
+def _price(state: SessionState) -> tuple[Figure, ...]:
+    runs = (*state.past, state.run) if state.run is not None else state.past
+    dollars = sum(run.dollars for run in runs)
+    return (Figure(dollars_text(dollars), 3, Tone.PLAIN),) if dollars > 0 else ()
 
 
 def _context(state: SessionState) -> tuple[Figure, ...]:
@@ -113,6 +133,8 @@ def _budget(run: TaskRun) -> str:
         left.append(f"{_short(max(0, budget.tokens - run.tokens))} tokens")
     if budget.minutes:
         left.append(f"{max(0.0, budget.minutes - run.working_seconds / 60):.0f} min")
+    if budget.dollars is not None:
+        left.append(f"${max(0.0, budget.dollars - run.dollars):.2f}")
     return f"{', '.join(left)} left" if left else ""
 
 
