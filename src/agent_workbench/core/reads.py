@@ -1,10 +1,17 @@
 """How much of its prompts a server read: what was new, and what it had read before and read again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent_workbench.core.events import ContextCompacted, ModelAnswered, ModelInterrupted, Recorded
-from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.events import (
+    ContextCompacted,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    Recorded,
+)
+from agent_workbench.core.model import AnswerFigures, Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +43,41 @@ class PromptReads:
 def reads_of(figures: AnswerFigures, before: AnswerFigures | None) -> PromptReads:
     """Return what was read for an answer; `before` are the figures of the prompt it grew from (None: it is a new one).
 
-    What was read for a wholly new prompt counts as new.
+    What was read for a wholly new prompt counts as new. So does the last token of the answer before: a server says it
+    and does not read it.
     """
     read = max(0, figures.prompt_tokens - figures.cached_tokens)
-    common = 0 if before is None else min(before.prompt_tokens + before.answer_tokens, figures.prompt_tokens)
+    known = 0 if before is None else before.prompt_tokens + max(0, before.answer_tokens - 1)
+    common = min(known, figures.prompt_tokens)
     again = min(read, max(0, common - figures.cached_tokens))
     return PromptReads(figures.prompt_tokens, read - again, again)
+
+
+def grown_from(answer: ModelAnswered | ModelInterrupted) -> AnswerFigures:
+    """Return an answer's figures as far as the next prompt begins with what they count.
+
+    An answer that broke off is not part of it, and one that stood behind a thought stands in another place there.
+    """
+    broken = isinstance(answer, ModelInterrupted) and answer.cause is not InterruptCause.LENGTH
+    return replace(answer.figures, answer_tokens=0) if broken or answer.reasoning else answer.figures
 
 
 def newest_reads(history: Sequence[Recorded]) -> PromptReads | None:
     """Return what was read of the newest prompt whose answer told, None where there is none since a compaction."""
     newest: AnswerFigures | None = None
+    answer: ModelAnswered | ModelInterrupted | None = None
     for recorded in reversed(history):
         event = recorded.event
         if isinstance(event, ContextCompacted):
             break
         if isinstance(event, ModelAnswered | ModelInterrupted) and event.figures.prompt_tokens:
-            if newest is not None:
-                return reads_of(newest, event.figures)
-            newest = event.figures
+            answer = event
+        if not isinstance(event, PromptBuilt) or answer is None:
+            continue
+        summing_up = event.purpose is Purpose.SUMMARY
+        if newest is None and summing_up:
+            return reads_of(answer.figures, None)
+        if newest is not None and not summing_up:
+            return reads_of(newest, grown_from(answer))
+        newest, answer = newest or answer.figures, None
     return reads_of(newest, None) if newest is not None else None

@@ -37,7 +37,7 @@ def built(step: int, parts: tuple[PromptPart, ...], tokens: int) -> PromptBuilt:
     return PromptBuilt(step, Purpose.EXECUTOR, 2 + step, tokens, "0" * 64, parts, "http://a", seed=7)
 
 
-def answered(step: int, prompt: int, cached: int, answer: int = 40, seconds: float = 0.0) -> ModelAnswered:
+def answered(step: int, prompt: int, cached: int, answer: int = 41, seconds: float = 0.0) -> ModelAnswered:
     figures = AnswerFigures(prompt, cached, answer, seconds, 1.0, 0.25)
     return ModelAnswered(step, "Thought: so\nAction: finish\n{}", figures, "http://a", "big.gguf")
 

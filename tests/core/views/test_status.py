@@ -22,12 +22,15 @@ from tests.fakes import runs
 PROMPT = PromptBuilt(1, Purpose.EXECUTOR, 2, 1362, "0" * 64)
 
 
-def answered(prompt: int, cached: int, answer: int = 50) -> ModelAnswered:
+def answered(prompt: int, cached: int, answer: int = 51) -> ModelAnswered:
     return ModelAnswered(1, "Thought: so", AnswerFigures(prompt, cached, answer, 0.5, 1.0), "http://a")
 
 
 def figures(*events: Event, live: Live | None = None) -> tuple[Figure, ...]:
-    every = (*runs.opening(scripted=False), *runs.started(), PROMPT, *events)
+    prompted = (
+        each for event in events for each in ((PROMPT, event) if isinstance(event, ModelAnswered) else (event,))
+    )
+    every = (*runs.opening(scripted=False), *runs.started(), PROMPT, *prompted)
     state = fold_all(Recorded(seq, "2026-11-20T10:15:00.000000Z", event) for seq, event in enumerate(every))
     return view_status(SessionUpdate(state, live or Live())).figures
 

@@ -21,8 +21,7 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
-from agent_workbench.core.model import AnswerFigures
-from agent_workbench.core.reads import reads_of
+from agent_workbench.core.reads import grown_from, reads_of
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 
 
@@ -41,10 +40,10 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
                 state, prompt=event, run=replace(run, step=event.step, prompt_parts=run.prompt_parts + len(event.parts))
             )
         case ModelAnswered():
-            costed = _costed(run, event.figures)
+            costed = _costed(run, event)
             return replace(state, figures=event.figures, run=replace(costed, answer=event, answered_step=event.step))
         case ModelInterrupted():
-            costed = _costed(run, event.figures)
+            costed = _costed(run, event)
             # A summary that got too long is written by the workbench instead; it is no step of the task.
             blamed = int(event.cause is InterruptCause.LENGTH and run.phase is not Phase.COMPACTING)
             return replace(
@@ -116,12 +115,16 @@ def _started(state: SessionState, event: TaskStarted) -> SessionState:
     return replace(state, run=run, past=past, trouble=None)
 
 
-def _costed(run: TaskRun, figures: AnswerFigures) -> TaskRun:
+def _costed(run: TaskRun, answer: ModelAnswered | ModelInterrupted) -> TaskRun:
+    figures = answer.figures
+    # What asks for a summary is counted apart: no step's prompt grows from it.
+    summing_up = run.phase is Phase.COMPACTING
+    counts = bool(figures.prompt_tokens) and not summing_up
     return replace(
         run,
         tokens=run.tokens + figures.prompt_tokens + figures.answer_tokens,
         dollars=run.dollars + figures.dollars,
         working_seconds=run.working_seconds + figures.prompt_seconds + figures.answer_seconds,
-        reads=run.reads.plus(reads_of(figures, run.last_figures)),
-        last_figures=figures if figures.prompt_tokens else run.last_figures,
+        reads=run.reads if summing_up else run.reads.plus(reads_of(figures, run.last_figures)),
+        last_figures=grown_from(answer) if counts else run.last_figures,
     )

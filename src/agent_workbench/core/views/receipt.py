@@ -13,7 +13,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.reads import PromptReads, reads_of
+from agent_workbench.core.reads import PromptReads, grown_from, reads_of
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.receipt_pieces import Piece, counted_parts
 
@@ -203,8 +203,14 @@ def _receipt(run: TaskRun, sent: tuple[_Sent, ...], count: int, *, newest: bool)
 
 
 def _reads(sent: tuple[_Sent, ...]) -> PromptReads:
-    """Return what was read of the last prompt, which grew from the last one before it that the server told of."""
-    known = [each.figures for each in sent[:-1] if each.figures.prompt_tokens]
+    """Return what was read of the last prompt, which grew from the last one before it that the server told of.
+
+    What asks for a summary is counted apart, and no prompt grows from it.
+    """
+    if sent[-1].built.purpose is Purpose.SUMMARY:
+        return reads_of(sent[-1].figures, None)
+    steps = [each.end for each in sent[:-1] if each.built.purpose is not Purpose.SUMMARY]
+    known = [grown_from(end) for end in steps if end is not None and end.figures.prompt_tokens]
     return reads_of(sent[-1].figures, known[-1] if known else None)
 
 
