@@ -1,6 +1,6 @@
 """Proposals and their decisions: by policy where a rule is open or closed, by the user otherwise."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.errors import PatchError, UsageError, WorkbenchError
@@ -11,6 +11,7 @@ from agent_workbench.core.events import (
     Author,
     ProposalReplaced,
     ReflexionNoted,
+    SessionConfigured,
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch import parse_patch, patch_hash, takeable_ids
@@ -20,6 +21,7 @@ from agent_workbench.core.state import Phase, SessionState
 from agent_workbench.engine.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.engine.attempts import lost_before
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.grammar_kept import grammar_ignored
 from agent_workbench.engine.protocol import StepFault, read_step
 from agent_workbench.engine.tools import all_tools, open_tools
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Tool
@@ -43,6 +45,8 @@ def ruling(state: SessionState, proposal: Proposal) -> Ruling | None:
         return None
     rule = state.config.approvals.of(proposal.kind)
     by = f"policy:{proposal.kind}={rule}"
+    if proposal.kind is GateKind.SUMMARY:
+        return _summary_ruling(state.config, state.always)
     if rule is Approval.DENY:
         return Ruling(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
     if proposal.kind is GateKind.MERGE:
@@ -55,6 +59,16 @@ def ruling(state: SessionState, proposal: Proposal) -> Ruling | None:
     if refusal:
         return None
     return Ruling(Verdict.APPROVE, by if rule is Approval.AUTO else f"policy:{proposal.kind}=always this session")
+
+
+def _summary_ruling(config: SessionConfigured, always: tuple[GateKind, ...]) -> Ruling | None:
+    """A summary there must be; `deny` means that none is asked of the model, and the workbench's own one is used."""
+    rule = config.approvals.summary
+    if rule is not Approval.ASK:
+        return Ruling(Verdict.APPROVE, f"policy:{GateKind.SUMMARY}={rule}")
+    if GateKind.SUMMARY in always:
+        return Ruling(Verdict.APPROVE, f"policy:{GateKind.SUMMARY}=always this session")
+    return Ruling(Verdict.APPROVE, "policy:unattended") if config.headless else None
 
 
 def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
@@ -76,11 +90,13 @@ async def read_answer(desk: Desk) -> None:
         await desk.record(ReflexionNoted(answer.step, text))
         return
     call = read_step(answer.text, open_tools(run.tools))
+    if ignored := grammar_ignored(desk.state, answer, call):
+        await desk.record(ignored)
     if isinstance(call, StepFault):
         await desk.record(ActionRejected(answer.step, call.reason))
         return
     try:
-        await propose(desk, call.tool, call.arguments, call.text)
+        await propose(desk, call.tool, call.arguments, call.text, call.mended)
     except REFUSALS as refusal:
         await desk.record(ActionRejected(answer.step, f"{call.tool.name}: {spoken(refusal)}"))
 
@@ -90,9 +106,13 @@ def spoken(error: WorkbenchError) -> str:
     return f"{error} ({error.advice})" if error.advice else str(error)
 
 
-async def propose(desk: Desk, tool: Tool, arguments: Arguments, text: str) -> None:
-    """Put a call before the gate; raise what its draft raises, and `PatchError` for a diff that was lost before."""
+async def propose(desk: Desk, tool: Tool, arguments: Arguments, text: str, mended: tuple[str, ...] = ()) -> None:
+    """Put a call before the gate; raise what its draft raises, and `PatchError` for a diff that was lost before.
+
+    `mended` is what was passed over to read the call.
+    """
     draft = await tool.draft(await desk.bench(), arguments, text)
+    draft = replace(draft, repaired=(*mended, *draft.repaired))
     if tool.kind is GateKind.DIFF:
         _check_new(desk, draft)
     await propose_draft(desk, tool, draft)
@@ -116,7 +136,9 @@ async def propose_draft(desk: Desk, tool: Tool, draft: Draft) -> None:
 async def _refuse_if_redacted(desk: Desk, draft: Draft) -> None:
     """Secrets never reach the journal, and only what the journal holds is carried out: such a proposal cannot be."""
     proposal = desk.run.proposal
-    if proposal is not None and (proposal.diff, proposal.text) != (draft.diff, draft.text):
+    if proposal is None or proposal.kind is GateKind.SUMMARY:  # a summary is told, not carried out
+        return
+    if (proposal.diff, proposal.text) != (draft.diff, draft.text):
         await decide(
             desk, proposal, Verdict.REJECT, "policy:secrets", "it holds the value of a secret environment variable"
         )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent_workbench.engine.arguments import ArgumentFault, Arguments, read_arguments
+from agent_workbench.engine.leniency import DIFF_BEGINS, LOOSE_ACTION, cut_made_up, read_meaning
 from agent_workbench.engine.tools.tool import Tool
 
 # Possessive, or a line of many blanks would be divided in every way there is.
@@ -13,12 +14,16 @@ ACTION_LINE = re.compile(r"^Action:[ \t]*+(?P<name>\S*+)[ \t]*+$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
-    """A valid step: what was thought, which tool is called, and its checked arguments (or raw text)."""
+    """A valid step: what was thought, which tool is called, and its checked arguments (or raw text).
+
+    `mended` says what was passed over to read it; nothing, where the answer has the form that was asked for.
+    """
 
     thought: str
     tool: Tool
     arguments: Arguments
     text: str
+    mended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,41 @@ def thought_of(answer: str) -> str:
 
 
 def read_step(answer: str, tools: Mapping[str, Tool]) -> StepCall | StepFault:
-    """Return the step that `answer` holds, or exactly what keeps it from being one."""
+    """Return the step that `answer` holds, or exactly what keeps it from being one.
+
+    An answer that is not quite in the form of a step is read where it can mean only one.
+    """
+    strict = _as_written(answer, tools)
+    if isinstance(strict, StepCall) and _is_first(answer):
+        if not strict.tool.raw:
+            return strict
+        if DIFF_BEGINS.match(strict.text):
+            mended: list[str] = []
+            text = cut_made_up(strict.text, mended)
+            return StepCall(strict.thought, strict.tool, strict.arguments, text, tuple(mended))
+    meant = read_meaning(answer, tools)
+    if meant is None:
+        return strict
+    if meant.tool.raw:
+        return StepCall(meant.thought, meant.tool, Arguments({}), _ended(meant.text), meant.mended)
+    try:
+        arguments = read_arguments(meant.text, meant.tool.arguments)
+    except ArgumentFault as fault:
+        return StepFault(f"{meant.tool.name}: {fault}")
+    return StepCall(meant.thought, meant.tool, arguments, meant.text, meant.mended)
+
+
+def _is_first(answer: str) -> bool:
+    """Whether no action in another form stands before the one in the form that was asked for."""
+    first, strict = LOOSE_ACTION.search(answer), ACTION_LINE.search(answer)
+    return first is None or strict is None or first.start() >= strict.start()
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _as_written(answer: str, tools: Mapping[str, Tool]) -> StepCall | StepFault:
     if not answer.strip():
         return StepFault("the answer is empty; write a line `Thought: …` and then a line `Action: <tool>`")
     if not answer.lstrip().startswith("Thought:"):
@@ -55,7 +94,7 @@ def _with_arguments(thought: str, tool: Tool, rest: str) -> StepCall | StepFault
     if tool.raw:
         if not body.strip():
             return StepFault(f"{tool.name} needs a unified diff on the lines after `Action: {tool.name}`")
-        return StepCall(thought, tool, Arguments({}), body if body.endswith("\n") else body + "\n")
+        return StepCall(thought, tool, Arguments({}), _ended(body))
     line = body.strip()
     if "\n" in line:
         extra = line.split("\n", 1)[1].strip().split("\n", 1)[0]

@@ -1,0 +1,200 @@
+"""Reads the step that a model meant where it was written a little differently, and says what was passed over.
+
+Only what can mean one thing is read: a complete JSON object, the name of a tool, a diff with its own marks. Models
+write around these what they were taught to: fences, bold letters, labels, the observation they expect.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from agent_workbench.engine.tools.tool import Tool
+
+_THOUGHT_END = "</think>"
+_FENCE = re.compile(r"^[ \t]*+```[\w+-]*+[ \t]*+$")
+LOOSE_ACTION = re.compile(
+    r"^[ \t>#*_-]{0,8}action[ \t*_`]{0,4}:[ \t*_`\[]{0,6}(?P<rest>.*)$", re.IGNORECASE | re.MULTILINE
+)
+_NAME = re.compile(r"(?P<name>[A-Za-z][\w-]{0,60})")
+_THOUGHT = re.compile(r"^[\s>#*_-]{0,8}thought[ \t*_]{0,4}(:|\n|$)[ \t*_]{0,4}", re.IGNORECASE)
+_LABEL = re.compile(
+    r"^[ \t>*_]{0,6}(action[ _]input|arguments?|args|input|parameters|json)[ \t*_]{0,4}:[ \t*_]{0,4}", re.IGNORECASE
+)
+_MARK = re.compile(r"^[*_]{0,2}(?P<word>Observation|Thought|Action)[*_]{0,2}:", re.MULTILINE)
+_TOOL_CALL = "<tool_call>"
+DIFF_BEGINS = re.compile(r"^(diff --git |--- \S[^\n]*\n\+\+\+ )", re.MULTILINE)
+_CHANGES = re.compile(r"^(\+|-|@@)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """The parts of a step: what was thought, the tool, its arguments as one line of JSON or its diff as it is.
+
+    `mended` says in a sentence each what was passed over.
+    """
+
+    thought: str
+    tool: Tool
+    text: str
+    mended: tuple[str, ...]
+
+
+def read_meaning(answer: str, tools: Mapping[str, Tool]) -> Meant | None:
+    """Return the step that the answer means, None where that is not certain."""
+    mended: list[str] = []
+    text = _without_wrapping(answer, mended)
+    action = LOOSE_ACTION.search(text)
+    if action is None:
+        return _tool_call(text, tools, mended)
+    named = _NAME.match(action["rest"])
+    tool = _tool(named["name"] if named else "", tools, mended)
+    if named is None or tool is None:
+        return None
+    thought = _THOUGHT.sub("", text[: action.start()], count=1).strip().strip("*").strip()
+    if not _THOUGHT.match(text):
+        mended.append("the answer does not begin with `Thought: `")
+    after = action["rest"][named.end() :].strip("`*_]:.,; \t").removesuffix("()")
+    body = "\n".join(part for part in (after, text[action.end() :].removeprefix("\n")) if part)
+    found = _diff(body, mended) if tool.raw else _json(body, tool, mended)
+    return None if found is None else Meant(thought, tool, found, tuple(mended) or ("signs around the action's name",))
+
+
+def _without_wrapping(answer: str, mended: list[str]) -> str:
+    """Return the answer without a thought that the server left in it, and without a fence around it all."""
+    text = answer
+    before, mark, after = text.rpartition(_THOUGHT_END)
+    if mark and not LOOSE_ACTION.search(before) and LOOSE_ACTION.search(after):
+        mended.append("reasoning before the step")
+        text = after
+    lines = text.strip().split("\n")
+    if _FENCE.match(lines[0]):
+        mended.append("a fence around the step")
+        lines = lines[1:-1] if lines[-1].strip() == "```" else lines[1:]
+    return "\n".join(lines).lstrip()
+
+
+def _tool(name: str, tools: Mapping[str, Tool], mended: list[str]) -> Tool | None:
+    if name in tools:
+        return tools[name]
+    plain = name.lower().replace("-", "_")
+    if plain in tools:
+        mended.append(f"{name} is read as {plain}")
+    return tools.get(plain)
+
+
+def _json(body: str, tool: Tool, mended: list[str]) -> str | None:
+    """Return the one JSON object in front of `body` as a line, None where there is none."""
+    text = body.lstrip()
+    if label := _LABEL.match(text):
+        mended.append(f"the label {label[1]!r} before the arguments")
+        text = text[label.end() :].lstrip()
+    fenced, text = _opened(text)
+    if fenced:
+        mended.append("a fence around the arguments")
+    if not text.startswith("{"):
+        needs_none = not any(argument.required for argument in tool.arguments)
+        if needs_none and (not text.strip() or _MARK.match(text)):
+            _note_rest(text, mended)
+            return "{}"
+        return None
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    line = text[:end]
+    if "\n" in line:
+        mended.append("arguments over several lines")
+        # Within a text no line may end, so these are all between the values.
+        line = " ".join(part.strip() for part in line.split("\n"))
+    _note_rest(text[end:].lstrip().removeprefix("```") if fenced else text[end:], mended)
+    return line
+
+
+def _opened(text: str) -> tuple[bool, str]:
+    first, _, rest = text.partition("\n")
+    return (True, rest.lstrip()) if _FENCE.match(first) else (False, text)
+
+
+def _note_rest(rest: str, mended: list[str]) -> None:
+    if not rest.strip():
+        return
+    found = _MARK.search(rest)
+    if found and found["word"] == "Observation":
+        mended.append("an observation that the model made up, and all after it")
+    elif found:
+        mended.append("a second step: only the first counts")
+    else:
+        mended.append(f"text after the arguments: {rest.strip()[:60]!r}")
+
+
+def _diff(body: str, mended: list[str]) -> str | None:
+    """Return the diff in `body`, None where there is none."""
+    text = _diff_in_json(body, mended) or body
+    begins = DIFF_BEGINS.search(text)
+    if begins is None:
+        return None
+    before, text = text[: begins.start()], text[begins.start() :]
+    fence = next((line for line in before.split("\n") if _FENCE.match(line)), "")
+    if fence:
+        mended.append("a fence around the diff")
+        text = "".join(_until_fence(text))
+    elif before.strip():
+        mended.append(f"text before the diff: {before.strip()[:60]!r}")
+    return cut_made_up(text, mended)
+
+
+def _until_fence(text: str) -> Iterator[str]:
+    for line in text.splitlines(keepends=True):
+        if line.strip() == "```":
+            return
+        yield line
+
+
+def _diff_in_json(body: str, mended: list[str]) -> str:
+    """Return the only text of a JSON object when it is a diff."""
+    try:
+        value, _ = json.JSONDecoder(strict=False).raw_decode(body.lstrip())
+    except (ValueError, RecursionError):
+        return ""
+    texts = [each for each in value.values() if isinstance(each, str)] if isinstance(value, dict) else []
+    if len(texts) != 1 or not DIFF_BEGINS.search(texts[0]):
+        return ""
+    mended.append("JSON around the diff")
+    return texts[0]
+
+
+def cut_made_up(diff: str, mended: list[str]) -> str:
+    """Return a diff without the observation and the steps that a model made up after it.
+
+    No line of a diff begins with these words, but a line of code that lost its first sign may: where signs of a change
+    follow before the next of them, nothing is cut.
+    """
+    marks = list(_MARK.finditer(diff))
+    if not marks:
+        return diff
+    until = marks[1].start() if len(marks) > 1 else len(diff)
+    if _CHANGES.search(diff[marks[0].start() : until]):
+        return diff
+    _note_rest(diff[marks[0].start() :], mended)
+    return diff[: marks[0].start()].rstrip("\n") + "\n"
+
+
+def _tool_call(text: str, tools: Mapping[str, Tool], mended: list[str]) -> Meant | None:
+    """Return the call in the form that other templates teach: `<tool_call>{"name": …, "arguments": {…}}`."""
+    before, mark, after = text.partition(_TOOL_CALL)
+    if not mark or _TOOL_CALL in after:
+        return None
+    try:
+        call, _ = json.JSONDecoder().raw_decode(after.lstrip())
+    except (ValueError, RecursionError):
+        return None
+    name, arguments = (call.get("name"), call.get("arguments")) if isinstance(call, dict) else (None, None)
+    if not isinstance(name, str) or not isinstance(arguments, dict) or name not in tools:
+        return None
+    mended.append("a call in another form: `<tool_call>`")
+    tool = tools[name]
+    line = json.dumps(arguments, ensure_ascii=False)
+    body = _diff(line, mended) if tool.raw else line
+    thought = _THOUGHT.sub("", before, count=1).strip()
+    return None if body is None else Meant(thought, tool, body, tuple(mended))
