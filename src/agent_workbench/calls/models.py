@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.bootstrap import Say
+from agent_workbench.bootstrap import Say, Site
 from agent_workbench.calls.sites import say_nothing, site_or_folder
 from agent_workbench.core.place import Place
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.endpoints import EndpointLine
     from agent_workbench.core.findings import Finding
     from agent_workbench.core.ports import Model
+    from agent_workbench.core.settings import Settings
 
 
 async def configured_model(place: Place, say: Say) -> "Model":
@@ -63,7 +64,30 @@ async def examine_place(place: Place) -> "tuple[Finding, ...]":
     ports = await asyncio.to_thread(site.ports, settings, say_nothing)
     try:
         about_settings = examine_settings(site.load().origins, untrusted)
-        return (*about_settings, *await examine(ports, settings, str(site.model_log)))
+        about_parts = await examine(ports, settings, str(site.model_log))
+        return (*about_settings, *about_parts, *await _examine_chains(place, site, settings))
     finally:
         await ports.retriever.close()
         await ports.model.close()
+
+
+async def _examine_chains(place: Place, site: Site, settings: "Settings") -> "tuple[Finding, ...]":
+    """Return what there is to say of endpoints by name; of the one model of everything, all was said."""
+    from agent_workbench.core.endpoints import endpoint_lines
+    from agent_workbench.core.errors import StorageError
+    from agent_workbench.core.settings import SHORT_FORM
+    from agent_workbench.engine.endpoint_findings import Spending, examine_endpoints, examine_spending
+
+    lines = endpoint_lines(settings, place.environ)
+    if {line.name for line in lines} == {SHORT_FORM}:
+        return ()
+    endpoints = site.endpoints(settings, say_nothing)
+    try:
+        found = await examine_endpoints(lines, endpoints.looked_at)
+    finally:
+        await endpoints.close()
+    try:
+        spending = Spending(await asyncio.to_thread(endpoints.ledger.spent_today), settings.cost_cap_daily)
+    except StorageError as error:
+        spending = Spending(None, settings.cost_cap_daily, str(error), error.advice)
+    return (*found, *examine_spending(lines, spending))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
+ROLES = ("roles.planner", "roles.executor", "roles.reflexion")
+
 Execute = Callable[[argparse.Namespace], int]
 
 
@@ -22,9 +24,11 @@ def add_model_flags(verb: argparse.ArgumentParser) -> None:
     which = verb.add_mutually_exclusive_group()
     which.add_argument("--model", metavar="GGUF", help="serve this model file")
     which.add_argument("--model-url", metavar="URL", help="use the server at this address")
+    which.add_argument("--endpoint", metavar="NAME", help="ask this endpoint of .agent.yml for everything")
 
 
 def overrides(options: argparse.Namespace) -> Mapping[str, str]:
     """Return the settings that flags say, by their dotted key."""
     said = {"model.path": getattr(options, "model", None), "model.url": getattr(options, "model_url", None)}
+    said |= dict.fromkeys(ROLES, getattr(options, "endpoint", None))
     return {key: value for key, value in said.items() if value}

@@ -14,7 +14,8 @@ from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.typed_documents import expected, is_nothing, join, read_value
 
 PREFIX = "AGENT_"
-NO_KEYS = "keep keys out of files: name the environment variable that holds it in api_key_env"
+NO_KEYS = "keep keys out of files: name the environment variable that holds it in {}"
+KEY_NAME = "api_key_env"
 SECRET_WORDS = {"key", "apikey", "token", "secret", "password", "bearer", "authorization", "credentials"}
 
 
@@ -116,7 +117,7 @@ def _from_file(dotted: str, node: Node, known: Known, file: str) -> Setting:
     key = key_of(dotted, known)
     value = read_value(node, known[key].wanted, dotted)
     if wrong := problem(key, value):
-        raise DocumentFault(node.start, f"{dotted}: {wrong}", NO_KEYS if key.endswith("api_key_env") else "")
+        raise DocumentFault(node.start, f"{dotted}: {wrong}", NO_KEYS.format(dotted) if key.endswith(KEY_NAME) else "")
     items = tuple(_place(item, file) for item in node.items) if isinstance(node, Listing) else ()
     return Setting(value, f"{file}:{node.start.line}", _place(node, file), items)
 
@@ -131,7 +132,8 @@ def _unknown(key: Scalar, path: str, known: Known) -> DocumentFault:
     proposal = nearest(key.text, here)
     # `context_token` is a slip of the pen.
     if _names_a_secret(key.text) and "_tokens" not in proposal:
-        return DocumentFault(key.start, f"{shown(dotted)} does not belong in a file", NO_KEYS)
+        belongs = join(path if KEY_NAME in here else "model", KEY_NAME)
+        return DocumentFault(key.start, f"{shown(dotted)} does not belong in a file", NO_KEYS.format(belongs))
     if dotted in NOT_YET or dotted.startswith("retrieval.chunker."):
         return DocumentFault(key.start, f"{dotted} is not supported yet by this version", "remove the key")
     elsewhere = next((each for each in known if each.endswith(f".{key.text}") and ANY not in each), "")

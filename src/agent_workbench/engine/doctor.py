@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 
+from agent_workbench.core.endpoints import endpoint_named
 from agent_workbench.core.errors import ModelError, WorkbenchError
 from agent_workbench.core.findings import Finding, Health
-from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Role, TextDelta
+from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.plan import check_plan
 from agent_workbench.core.settings import Settings
@@ -14,6 +15,7 @@ from agent_workbench.engine.bench import Ports
 
 SMALL_CONTEXT_TOKENS = 8_192
 GRAMMAR_SENTENCE = "yes"
+RUNNING_SECONDS = 60.0
 
 
 async def examine(ports: Ports, settings: Settings, model_log: str) -> tuple[Finding, ...]:
@@ -89,21 +91,30 @@ async def _sandbox(ports: Ports) -> Sequence[Finding]:
 
 
 async def _model(ports: Ports, settings: Settings, model_log: str) -> Sequence[Finding]:
+    starts = _may_start(settings)
+    # A server of ours may have a large file to load first; one that runs answers at once.
+    seconds = settings.model.answer_seconds if starts else min(settings.model.answer_seconds, RUNNING_SECONDS)
     try:
-        async with asyncio.timeout(settings.model.answer_seconds):
+        async with asyncio.timeout(seconds):
             facts = await ports.model.observe()
             findings = [Finding("model", Health.GOOD, f"{facts.model} at {facts.endpoint} {facts.build}".strip())]
-            if settings.model.path:
+            if starts:
                 findings.append(Finding("server log", Health.GOOD, model_log))
             findings.append(_context(facts.context_tokens))
             findings.append(await _grammar(ports, takes_grammar=facts.takes_grammar))
             return findings
     except TimeoutError:
-        seen = f"no answer within {settings.model.answer_seconds:g} s"
-        return [Finding("model", Health.BAD, seen, f"the server's log: {model_log}")]
+        seen = f"no answer within {seconds:g} s"
+        return [Finding("model", Health.BAD, seen, f"the server's log: {model_log}" if starts else "look at its log")]
     except ModelError as error:
-        log = f"; the server's log: {model_log}" if settings.model.path else ""
+        log = f"; the server's log: {model_log}" if starts else ""
         return [Finding("model", Health.BAD, str(error), f"{error.advice}{log}")]
+
+
+def _may_start(settings: Settings) -> bool:
+    """Return whether a server of ours may answer for the executor."""
+    named = (endpoint_named(settings, name) for name in settings.chain(Purpose.EXECUTOR))
+    return any(each is not None and each.path for each in named)
 
 
 def _context(tokens: int) -> Finding:

@@ -1,5 +1,6 @@
 """Makes the models of all roles: one client for an endpoint, one server for a file, however many name it."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from agent_workbench.adapters.llama_cpp.ledger import SpendingLedger
 from agent_workbench.adapters.llama_cpp.link import Link, Voice
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
 from agent_workbench.adapters.llama_cpp.prices import PricedModel
+from agent_workbench.adapters.llama_cpp.server_command import check_model_file
 from agent_workbench.core.endpoints import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
 from agent_workbench.core.model import Purpose
@@ -33,6 +35,7 @@ class Switchboard:
         self.ledger = SpendingLedger(state_dir)
         self._on_status = on_status
         self._links: dict[str, Link] = {}
+        self._made: list[Model] = []
         self._served: dict[tuple[str, str], tuple[Model, Voice]] = {}
 
     def for_roles(self) -> Model:
@@ -49,9 +52,21 @@ class Switchboard:
         """Return the model of one endpoint by its name, within the cap."""
         return ChainedModel({Purpose.EXECUTOR: (self._link(name),)}, self._on_status)
 
-    def unpriced(self, name: str) -> Model:
-        """Return one endpoint as it is, to be looked at: it must not be asked for an answer."""
-        return self._model(name, self._endpoint(name))[0]
+    def looked_at(self, name: str) -> Model | None:
+        """Return one endpoint to be looked at, which must not be asked for an answer: nobody counts what it costs.
+
+        None for a file that we serve: it is only started when it is asked. Raises `ModelUnavailable` where there is no
+        such file. Blocks.
+        """
+        endpoint = self._endpoint(name)
+        if endpoint.path:
+            check_model_file(Path(endpoint.path).expanduser())
+            return None
+        return self._model(name, endpoint)[0]
+
+    async def close(self) -> None:
+        """Let go of who was looked at."""
+        await asyncio.gather(*(model.close() for model in self._made))
 
     def _link(self, name: str) -> Link:
         if name not in self._links:
@@ -75,6 +90,7 @@ class Switchboard:
             return self._served[shared]
         voice = Voice(self._on_status)
         model = self._usable(name, endpoint, voice)
+        self._made.append(model)
         if endpoint.path:
             self._served[shared] = model, voice
         return model, voice

@@ -65,6 +65,11 @@ def server_command(
     return ServerCommand(tuple(argv), environment)
 
 
+def check_model_file(model: Path) -> None:
+    """Raise `ModelUnavailable` for a file that cannot be read or is no GGUF."""
+    _model_bytes(model)
+
+
 def _model_bytes(model: Path) -> int:
     advice = "model.path has to be a GGUF file"
     try:
