@@ -12,13 +12,15 @@ def grammar_ignored(state: SessionState, answer: ModelAnswered, read: StepCall |
 
     A diff that fits no file proves nothing, and neither does what a script says.
     """
-    if state.run is None or answer.endpoint in state.ungrammatical:
+    if state.run is None:
         return None
     events = (recorded.event for recorded in reversed(state.run.history))
     asked = next((event for event in events if isinstance(event, PromptBuilt)), None)
     facts = state.model_for(asked.purpose) if asked else None
     if asked is None or not asked.grammar_sha or facts is None or facts.scripted:
         return None
-    if isinstance(read, StepFault):
-        return GrammarIgnored(answer.endpoint, answer.step, read.reason[:WHAT_CHARS])
-    return GrammarIgnored(answer.endpoint, answer.step, "; ".join(read.mended)[:WHAT_CHARS]) if read.mended else None
+    why = read.reason if isinstance(read, StepFault) else "; ".join(read.mended)
+    endpoint = answer.endpoint or asked.endpoint
+    return (
+        GrammarIgnored(endpoint, answer.step, why[:WHAT_CHARS]) if why and endpoint not in state.ungrammatical else None
+    )
