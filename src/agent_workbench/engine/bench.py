@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from agent_workbench.core.errors import PatchError, WorkspaceError
-from agent_workbench.core.patch import PatchBounds, matches_glob
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports import (
     Clock,
@@ -20,10 +20,7 @@ from agent_workbench.core.ports import (
 )
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state import SessionState, TaskRun
-
-PROTECTED_GLOBS = (".agent.yml", "memory/**", "skills/**")
-MAX_DIFF_BYTES = 1_000_000
-MAX_FILES = 100
+from agent_workbench.engine.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +50,26 @@ class Bench:
     on_output: OnOutput
 
     @property
+    def scope(self) -> Scope:
+        """What the task may read and change."""
+        return Scope(self.settings, self.task, self.state)
+
+    @property
     def run(self) -> TaskRun:
         """The task's run; tools are only called inside one."""
-        if self.state.run is None:
-            raise WorkspaceError("no task is being worked on")
-        return self.state.run
+        return self.scope.run
 
     def may_read(self, path: str) -> bool:
         """Return whether the task's scope lets `path` be read."""
-        return any(matches_glob(path, glob) for glob in self.task.scope.allowed_read_globs)
+        return self.scope.may_read(path)
 
     def check_readable(self, path: str) -> None:
         """Raise `WorkspaceError` when the task's scope does not let `path` be read."""
-        if not self.may_read(path):
-            allowed = ", ".join(self.task.scope.allowed_read_globs)
-            raise WorkspaceError(f"{path!r} is outside what this task may read", advice=f"allowed: {allowed}")
+        self.scope.check_readable(path)
 
     def patch_bounds(self) -> PatchBounds:
         """Return what a diff of this task is held to."""
-        memory = self.settings.memory.dir.strip("/")
-        limits = self.task.constraints
-        return PatchBounds(
-            max_bytes=MAX_DIFF_BYTES if limits.max_diff_bytes is None else limits.max_diff_bytes,
-            max_files=MAX_FILES if limits.max_files_changed is None else limits.max_files_changed,
-            write_globs=self.task.scope.allowed_write_globs,
-            protected_globs=(*PROTECTED_GLOBS, f"{memory}/**"),
-        )
+        return self.scope.patch_bounds()
 
     def command_seconds(self) -> float:
         """Return how long a command may run."""

@@ -7,23 +7,27 @@ from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.edits.offers import editing
 from agent_workbench.engine.edits.sections import diff_rules
 from agent_workbench.engine.grammar import reflexion_grammar, step_grammar
+from agent_workbench.engine.scope import Files, Scope
 from agent_workbench.engine.tools import open_tools
 
 
 async def granted(desk: Desk, purpose: Purpose) -> str:
     """Return the grammar (GBNF) for the next answer, made for what the prompt shows and the files as they are."""
-    match purpose:
-        case Purpose.EXECUTOR:
-            return await _step(desk)
-        case Purpose.REFLEXION:
-            return reflexion_grammar()
-        case Purpose.SUMMARY | Purpose.PLANNER:
-            return ""
+    if purpose is not Purpose.EXECUTOR:
+        return grammar_besides(purpose)
+    bench = await desk.bench()
+    return await step_granted(bench.scope, bench.workspace)
 
 
-async def _step(desk: Desk) -> str:
-    tools = tuple(open_tools(desk.run.tools).values())
+def grammar_besides(purpose: Purpose) -> str:
+    """Return the grammar of an answer that is no step."""
+    return reflexion_grammar() if purpose is Purpose.REFLEXION else ""
+
+
+async def step_granted(scope: Scope, present: Files) -> str:
+    """Return the grammar of the steps that may be taken in this scope, with these files."""
+    tools = tuple(open_tools(scope.run.tools).values())
     diff: tuple[str, ...] = ()
     if any(tool.raw for tool in tools):
-        diff = await asyncio.to_thread(diff_rules, await editing(await desk.bench()))
+        diff = await asyncio.to_thread(diff_rules, await editing(scope, present))
     return step_grammar(tools, diff)

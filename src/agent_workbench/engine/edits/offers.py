@@ -15,9 +15,9 @@ from agent_workbench.core.patch import PatchBounds, matches_glob
 from agent_workbench.core.patch.align import shared_blocks
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.edits.files import EditableFile, FileText, editable, text_of
 from agent_workbench.engine.edits.sections import Editing
+from agent_workbench.engine.scope import Files, Scope
 
 MAX_OFFERED_LINES = 600
 MAX_OFFERED_BYTES = 60_000
@@ -69,16 +69,16 @@ def offered_lines(lines: Sequence[str], chunks: Iterable[Chunk]) -> Iterator[int
             yield from range(block.new, block.new + block.size)
 
 
-async def editing(bench: Bench) -> Editing:
+async def editing(scope: Scope, present: Files) -> Editing:
     """Return what a diff may change now: files that the prompt shows, as they are, and new ones."""
     chunks: dict[str, list[Chunk]] = {}
-    for chunk in shown_chunks(bench.run.history):
+    for chunk in shown_chunks(scope.run.history):
         chunks.setdefault(chunk.path, []).append(chunk)
-    bounds = bench.patch_bounds()
+    bounds = scope.patch_bounds()
     lines_left, bytes_left = MAX_OFFERED_LINES, MAX_OFFERED_BYTES
     files: list[EditableFile] = []
     for path, shown in chunks.items():
-        text = await _text(bench, path) if _may_be_changed(bench, bounds, path) else None
+        text = await _text(present, path) if _may_be_changed(scope, bounds, path) else None
         if text is None or len(files) >= MAX_FILES:
             continue
         places: dict[int, None] = {}
@@ -89,23 +89,23 @@ async def editing(bench: Bench) -> Editing:
                 lines_left, bytes_left = lines_left - 1, bytes_left - size
         if places or not text.lines:
             files.append(editable(path, text, places))
-    existing = await bench.workspace.list_files()
-    return Editing(tuple(files), existing, bounds, bench.task.constraints.max_files_changed)
+    existing = await present.list_files()
+    return Editing(tuple(files), existing, bounds, scope.task.constraints.max_files_changed)
 
 
-def _may_be_changed(bench: Bench, bounds: PatchBounds, path: str) -> bool:
+def _may_be_changed(scope: Scope, bounds: PatchBounds, path: str) -> bool:
     folded = fold_path(path)
     return (
         path.isprintable()
-        and bench.may_read(path)
+        and scope.may_read(path)
         and any(matches_glob(path, glob) for glob in bounds.write_globs)
         and not any(matches_glob(folded, fold_path(glob)) for glob in bounds.protected_globs)
     )
 
 
-async def _text(bench: Bench, path: str) -> FileText | None:
+async def _text(present: Files, path: str) -> FileText | None:
     try:
-        content = await bench.workspace.read(path)
+        content = await present.read(path)
     except WorkspaceError:
         return None
     return None if content is None else text_of(content)
