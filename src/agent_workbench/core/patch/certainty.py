@@ -8,20 +8,21 @@ from agent_workbench.core.patch.ground import Ground
 from agent_workbench.core.patch.locate import Spot, contradicts, piece_name
 from agent_workbench.core.patch.loose import LooseHunk
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.pieces import Piece, Placing
+from agent_workbench.core.patch.pieces import EDGE_LINES, Piece, Placing
 
 _PLACES_NAMED = 5
 _WITNESSES = 2
+_NO_SCOPE = frozenset({"import", "from", "#include", "include", "use", "using", "require", "package", "export"})
 
 
-def choose(path: str, spots: Sequence[Spot], ground: Ground) -> tuple[Placing, ...]:
-    """Return one placing for each spot; raise `PatchError` where more than one reading is plausible.
+def choose(path: str, spots: Sequence[Spot], ground: Ground, *, consistent: bool) -> tuple[Placing, ...]:
+    """Return one placing for each spot; `consistent`: the headers' numbers fit together. Raises `PatchError` where
+    more than one reading is plausible.
 
     Where a hunk's lines stand in several places, these may choose, in this order: the headers' numbers if every hunk
     of the file stands where its own says; the order of the hunks; the heading behind the second @@; one distance from
     the headers' numbers that several hunks with one place share.
     """
-    consistent = are_consistent([spot.piece.hunk for spot in spots])
     chosen = _chosen(spots, ground, consistent=consistent)
     for spot, places in zip(spots, chosen, strict=True):
         if len(places) > 1:
@@ -29,17 +30,20 @@ def choose(path: str, spots: Sequence[Spot], ground: Ground) -> tuple[Placing, .
     placings = tuple(places[0] for places in chosen)
     if consistent:
         _check_headers(path, spots, placings, ground)
+    for spot, placing in zip(spots, placings, strict=True):
+        if spot.exact and _heading_speaks_against(placing, ground):
+            raise PatchError(
+                f"{shown(path)}: {piece_name(spot.piece)} names {shown(spot.piece.hunk.section)} behind its numbers, "
+                f"but its old lines stand at line {placing.start + 1}, which is below another heading",
+                advice="Give the lines as they stand where the change is to be made, or the right heading.",
+            )
     return placings
 
 
 def are_consistent(hunks: Sequence[LooseHunk]) -> bool:
     """Return whether the headers' numbers fit together: each new line number is the old one and what came before it."""
     shift = 0
-    seen: set[int] = set()
     for hunk in hunks:
-        if id(hunk) in seen:
-            continue
-        seen.add(id(hunk))
         numbers = hunk.numbers
         if numbers is None:
             return False
@@ -125,6 +129,33 @@ def _stands_under(heading: str, start: int, ground: Ground) -> bool:
         if bare and ground.keys[at][0] not in " \t#/*@)}]\"'" and wanted[:1].isalpha():
             return False
     return False
+
+
+def _heading_speaks_against(placing: Placing, ground: Ground) -> bool:
+    """Return whether a heading of the hunk stands in the file, but not over this place, and its number does not either.
+
+    Then the hunk may be an older text of what stands below its heading.
+    """
+    piece = placing.piece
+    wanted = piece.hunk.section.strip()
+    if not wanted or piece.after_dots or wanted.split()[0] in _NO_SCOPE:
+        return False
+    if piece.start is not None and 0 <= placing.start - piece.start <= EDGE_LINES:
+        return False
+    heads = [at for at, bare in enumerate(ground.stripped) if bare.startswith(wanted)]
+    if not heads or any(placing.start <= at < placing.end for at in heads):
+        return False
+    before = [at for at in heads if at < placing.start]
+    if not before:
+        return True
+    indent = len(ground.keys[before[-1]]) - len(ground.stripped[before[-1]])
+    word = wanted.split()[0]
+    return any(
+        bare.startswith(word) and bare[len(word) :][:1].isspace() and len(key) - len(bare) == indent
+        for key, bare in zip(
+            ground.keys[before[-1] + 1 : placing.start], ground.stripped[before[-1] + 1 : placing.start], strict=True
+        )
+    )
 
 
 def _at_one_distance(spots: Sequence[Spot], places: list[tuple[Placing, ...]]) -> list[tuple[Placing, ...]]:

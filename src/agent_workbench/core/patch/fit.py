@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.apply import apply_patch
-from agent_workbench.core.patch.certainty import choose
+from agent_workbench.core.patch.certainty import are_consistent, choose
 from agent_workbench.core.patch.ground import Ground
 from agent_workbench.core.patch.identify import hunk_id
 from agent_workbench.core.patch.locate import Locator, Spot, piece_name
@@ -16,7 +16,7 @@ from agent_workbench.core.patch.loose import LooseHunk, LooseLine, Reading, as_l
 from agent_workbench.core.patch.mend import read_loosely
 from agent_workbench.core.patch.parse import check_hunks, check_patch, check_text
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.pieces import Doubt, Edit, Placing, edits_of, pieces_of
+from agent_workbench.core.patch.pieces import Doubt, Edit, Placing, edits_of, piece_of
 from agent_workbench.core.patch.sections import read_sections
 from agent_workbench.core.patch.splice import spliced
 from agent_workbench.core.patch.targets import Target, find_targets
@@ -191,14 +191,14 @@ class _Fitter:
             return _made(self.file)
         ground = Ground(data)
         path = self.target.old_path
+        consistent = are_consistent(self.target.hunks)
         locator = Locator(path, ground, literal=self.literal)
         spots = [
             spot
             for number, hunk in enumerate(self.target.hunks)
-            for piece in pieces_of(hunk, number)
-            for spot in locator.spots(piece)
+            for spot in locator.spots(piece_of(hunk, number, consistent=consistent))
         ]
-        placings = choose(path, spots, ground)
+        placings = choose(path, spots, ground, consistent=consistent)
         try:
             new = self._spliced(ground, spots, placings)
         except Doubt as doubt:

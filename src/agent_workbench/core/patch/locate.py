@@ -15,6 +15,7 @@ from agent_workbench.core.patch.pieces import (
     Piece,
     Placing,
     edits_of,
+    is_unsigned,
     split_at_dots,
     without_tail,
 )
@@ -52,9 +53,13 @@ class Locator:
             return (whole,)
         if self.literal:
             raise nowhere(self.path, piece, self.ground)
-        if rows := [row for row in split_at_dots(piece) if row.changes]:
+        rows = [row for row in split_at_dots(piece) if row.changes]
+        if not rows:
+            return (self._mended(piece),)
+        try:
+            return (self._mended(piece),)
+        except PatchError:
             return self._rows(rows)
-        return (self._mended(piece),)
 
     def _exact(self, piece: Piece) -> Spot | None:
         for each in filter(None, (piece, without_tail(piece))):
@@ -122,6 +127,9 @@ def _unsigned(piece: Piece, ground: Ground) -> list[Placing]:
     counts = [sum(len(ground.places.get(form, ())) for form in ways) for ways in forms]
     if not old or not all(counts):
         return []
+    shown_lost = is_unsigned(piece.lines)
+    if not shown_lost and len(ground.find_stripped([key.strip() for key in piece.keys], 2)) != 1:
+        return []  # nothing but the depth says that a blank was lost, and there are other depths
     seed = min(range(len(old)), key=counts.__getitem__)
     starts = sorted({at - seed for form in forms[seed] for at in ground.places.get(form, ())})
     found = []
@@ -150,12 +158,15 @@ def certain_placing(piece: Piece, ground: Ground) -> Placing:
         raise Doubt("too few of its lines stand together")
     ways: dict[tuple[Edit, ...], Placing] = {}
     problem: Doubt | None = None
+    best = found.placings[0]
     for placing in found.placings:
+        if placing.cost > best.cost and best.counts_lost:
+            break  # the header speaks for the best one, too
         try:
             ways.setdefault(edits_of(placing, ground, settle=True), placing)
         except Doubt as doubt:
             # A worse alignment that means nothing is no rival; as good a one as the best is.
-            if placing.cost < found.placings[0].cost + MARGIN:
+            if placing.cost <= best.cost:
                 problem = doubt
     if problem is not None:
         raise problem
@@ -175,7 +186,10 @@ def _check_anchored(placing: Placing, ground: Ground) -> None:
             rare += ground.is_rare(ground.keys[at])
         elif not is_trivial(key) and key in ground.places:
             raise Doubt("a context line that does not fit there stands elsewhere in the file")
-    if telling < (_ENOUGH_LINES if placing.cost <= 1 else _MANY_LINES) or not rare:
+    needed = _ENOUGH_LINES if placing.cost <= 1 else _MANY_LINES
+    if placing.counts_lost and placing.cost <= 1:
+        needed -= 1
+    if telling < needed or not rare:
         raise Doubt("too few of its lines tell the place")
 
 
@@ -212,11 +226,20 @@ def contradicts(placing: Placing, ground: Ground) -> bool:
     start = piece.start
     if start is None or start == placing.start or start >= len(ground):
         return False
-    for other in placings_at(piece, ground, start, 2.0):
+    here = _edits(placing, ground)
+    for other in placings_at(piece, ground, start, _MOST_DAMAGE):
         places = [at for at in other.at if at is not None]
         only_lost = len(places) == len(other.at) and all(
             ground.keys[at] == key for at, key in zip(places, piece.keys, strict=True)
         )
-        if only_lost and other.start == start:
+        if only_lost and other.start == start and _edits(other, ground) != here:
             return True
-    return already_there(piece, ground) == start + 1
+    stripped = [key.strip() for key in piece.keys]
+    return ground.stripped[start : start + len(stripped)] == stripped or already_there(piece, ground) == start + 1
+
+
+def _edits(placing: Placing, ground: Ground) -> tuple[Edit, ...] | None:
+    try:
+        return edits_of(placing, ground)
+    except Doubt:
+        return None

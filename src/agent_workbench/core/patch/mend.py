@@ -223,7 +223,9 @@ def _is_prose(rest: list[str]) -> bool:
     filled = [line for line in rest if line.strip()]
     if not filled:
         return True
-    if filled[0][0] in " +-\\":
+    if filled[0].rstrip() == "--" and not rest[0].strip():
+        filled = filled[1:]  # a mail's signature
+    elif filled[0][0] in " +-\\":
         return False
     return not any(line[0] == "+" or (line[0] == "-" and not _BULLET.match(line)) for line in filled)
 

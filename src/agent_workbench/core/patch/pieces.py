@@ -16,14 +16,15 @@ EDGE_LINES = 3
 class Piece:
     """A part of a hunk that stands in one row; `number` counts the hunks of the file.
 
-    `start` is the index that the header gives its first old line, None where it gives none. `after_dots` and
-    `before_dots` say that text was left out on that side.
+    `start` is the index that the header gives its first old line, None where it gives none; `consistent`: the
+    numbers of the file's headers fit together. `after_dots` and `before_dots`: text was left out on that side.
     """
 
     hunk: LooseHunk
     number: int
     lines: tuple[LooseLine, ...]
     start: int | None
+    consistent: bool = False
     after_dots: bool = False
     before_dots: bool = False
 
@@ -73,6 +74,17 @@ class Placing:
         return max((at + 1 for at in self.at if at is not None), default=0)
 
     @property
+    def counts_lost(self) -> bool:
+        """Whether the header says that the hunk stands where it does, over as many lines of the file as it does."""
+        numbers = self.piece.hunk.numbers
+        return (
+            numbers is not None
+            and self.piece.consistent
+            and self.start == self.piece.start
+            and numbers.old_count == self.end - self.start
+        )
+
+    @property
     def new_lines(self) -> tuple[LooseLine, ...]:
         """The piece's lines as they are to be taken: as they came, or mended."""
         return self.piece.lines if self.lines is None else self.lines
@@ -82,12 +94,10 @@ class Doubt(Exception):
     """Why a placing cannot be certain."""
 
 
-def pieces_of(hunk: LooseHunk, number: int) -> tuple[Piece, ...]:
+def piece_of(hunk: LooseHunk, number: int, *, consistent: bool) -> Piece:
     """Return the hunk as one piece, its header's number as a start."""
-    start = None
-    if hunk.numbers is not None:
-        start = max(hunk.numbers.old_start - 1, 0)
-    return (Piece(hunk, number, hunk.lines, start),)
+    start = None if hunk.numbers is None else max(hunk.numbers.old_start - 1, 0)
+    return Piece(hunk, number, hunk.lines, start, consistent)
 
 
 def without_tail(piece: Piece) -> Piece | None:
@@ -186,10 +196,10 @@ def _edit(block: _Block, *, settle: bool) -> Edit:
         if trails:
             _check_behind(block, end, settle=settle)
         return Edit(start, end, added)
-    return _insertion(block, added)
+    return _insertion(block, added, settle=settle)
 
 
-def _insertion(block: _Block, added: tuple[LooseLine, ...]) -> Edit:
+def _insertion(block: _Block, added: tuple[LooseLine, ...], *, settle: bool) -> Edit:
     has_before, has_behind = block.old > 0, block.old_end < len(block.placing.at)
     if not has_before and not has_behind:
         if len(block.ground):
@@ -200,6 +210,14 @@ def _insertion(block: _Block, added: tuple[LooseLine, ...]) -> Edit:
     start = block.before + 1 if block.before is not None else block.behind
     if start is None:
         raise Doubt("the lines beside the added ones do not stand in the file")
+    if block.before is not None and block.behind is not None and block.before + 1 != block.behind:
+        # The header knows of the lost line; which side it was on is told by the side that is short of one.
+        if not (settle and block.placing.counts_lost):
+            raise Doubt("a lost line may have stood before or behind the added ones")
+        start = block.before + 1 if _balanced(block, before=False) else block.behind
+        if start == block.behind and not _balanced(block, before=True):
+            raise Doubt("a lost line may have stood before or behind the added ones")
+        return Edit(start, start, added)
     _check_before(block, start, settle=False)
     _check_behind(block, start, settle=False)
     return Edit(start, start, added)
@@ -227,12 +245,12 @@ def _check_behind(block: _Block, end: int, *, settle: bool) -> None:
 def _may_lack(distance: int, lines: tuple[LooseLine, ...], block: _Block) -> bool:
     """Return whether a hunk without context on one side may have stood at that edge of the file, with lines lost there.
 
-    Whoever writes diffs gives three lines: where those on the other side and those up to the edge are three together,
-    the latter may have been context that was lost, and then the added lines belong behind them.
+    Whoever writes diffs gives three lines: where those on the other side and the one up to the edge are three together,
+    the latter may have been context that was lost, and then the added lines belong behind it.
     """
     heads = next((at for at, line in enumerate(lines) if not line.is_context), 0)
     is_only = heads + len(block.lines) == len(lines)
-    return heads + distance == EDGE_LINES and distance > 0 if is_only else distance == 1
+    return distance == 1 and (heads == EDGE_LINES - 1 or not is_only)
 
 
 def _balanced(block: _Block, *, before: bool) -> bool:
