@@ -5,7 +5,6 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.amounts import span_text
-from agent_workbench.core.views.receipt import view_receipt
 
 CHARS_PER_TOKEN = 4
 
@@ -28,6 +27,8 @@ def steps_summed_up(run: TaskRun) -> str:
 
 def frees_text(state: SessionState, proposal: Proposal) -> str:
     """Return about how many tokens become free, empty where that is not known."""
+    from agent_workbench.core.views.receipt import view_receipt  # not needed before a summary waits
+
     receipt = view_receipt(state)
     if receipt is None or receipt.compacting is None:
         return ""

@@ -38,6 +38,7 @@ def _lines(keymap: Keymap) -> tuple[str, ...]:
         return keymap.first(scope, action)
 
     everywhere = Scope.EVERYWHERE
+    said = f"{key('tell', everywhere)} says a word to the model, {key('context', everywhere)} shows what it was given"
     return (
         "A language model on your own machine works on your plan's tasks,",
         "in a copy of your repository: your files and your branch stay as",
@@ -52,6 +53,7 @@ def _lines(keymap: Keymap) -> tuple[str, ...]:
         "Gate    Every diff, test run and commit waits in the bar below.",
         f"        {key('approve')} approve   {key('reject')} reject with a reason   {key('edit')} edit first",
         "        Only what was on screen can be approved, and only in the bar.",
+        f"        {said}",
         "",
         f"Keys    {key('help', everywhere)} all of them   {key('zoom', everywhere)} zoom   Tab next pane"
         f"   {key('focus_bar', everywhere)} the bar   {key('leave', everywhere)} leave",

@@ -75,8 +75,8 @@ def _name(row: ReceiptRow, width: int) -> tuple[Span, ...]:
         return ((_fit(row.label, width), Tone.STRONG),)
     lead = f" {glyph}" if row.inside or glyph.strip() else ""
     label, room = row.label, width - len(lead)
-    if cell_len(label) > room and cell_len(row.place) > room:
-        label = f"…{row.place[-(room - 1) :]}"  # the end of a path tells more than its beginning
+    if cell_len(label) > room:  # the end of a path tells more than its beginning
+        label = row.place if cell_len(row.place) <= room else f"…{row.place[-(room - 1) :]}"
     plain = tone if row.inside or row.pinned or row.dropped else Tone.STRONG
     return ((lead, Tone.ACCENT), (_fit(label, room), plain))
 
