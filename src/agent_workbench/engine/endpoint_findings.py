@@ -64,7 +64,7 @@ def examine_spending(lines: Sequence[EndpointLine], spending: Spending) -> tuple
 
 async def _look(name: str, model_of: Callable[[str], Model | None], seconds: float) -> Look:
     try:
-        model = model_of(name)
+        model = await asyncio.to_thread(model_of, name)
         if model is None:
             return Look()
         async with asyncio.timeout(seconds):
