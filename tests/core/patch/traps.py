@@ -67,7 +67,7 @@ REPEATED = [
     trap(
         "an insertion between repeated blocks", CASES, "@@ @@\n         log(code)\n         return None\n+    # next\n"
     ),
-    trap("only brackets for context", "{\n}\n\n{\n}\n\n", "@@ @@\n }\n \n+{ }\n {\n \n"),
+    trap("only brackets for context", "{\n}\n\n" * 4, "@@ @@\n }\n \n+{ }\n {\n }\n"),
     trap("only blank lines for context", "a\n\nb\n\nc\n", "@@ -9 +9,2 @@\n \n+new\n"),
     trap("no context at all", "a\nb\nc\n", "@@ @@\n+new\n"),
     trap("no context, and a number", "a\nb\nc\n", "@@ -2,0 +3 @@\n+new\n", "a\nb\nnew\nc\n"),
@@ -340,4 +340,34 @@ UNMARKED = [
     ),
 ]
 
-TRAPS = [*REPEATED, *ALMOST_EQUAL, *STALE, *DOTS, *AROUND, *UNMARKED]
+BLOCKS = "f() {\n  a\n}\n\ng() {\n  b\n}\n\nh() {\n  c\n}\n"
+RELEASES = "1\n2\n3\n4\n5\n6\n7\n\nReleased\n\nitem\n\n\nVersion\n"
+
+# What was lost decides the place, and the header or the heading speaks of where the hunk began before it was lost.
+LOST = [
+    trap(
+        "a line may be lost at the top", lines("title ===== text more"), "@@ -1,3 +1,5 @@\n+top\n+line\n =====\n text\n"
+    ),
+    trap(
+        "a line may be lost at the top, blank context",
+        "Title\n=====\n\ntext\nmore\n",
+        "@@ -1,3 +1,5 @@\n+top\n+\n =====\n \n",
+    ),
+    trap(
+        "a line may be lost at the end", lines("a b c print return"), "@@ -2,4 +2,5 @@\n b\n c\n-print\n+Print\n+own\n"
+    ),
+    trap(
+        "a heading above lost context: the bracket is the last one",
+        BLOCKS,
+        "@@ -9,3 +9,6 @@ g() {\n }\n+\n+i() {\n+}\n",
+        BLOCKS + "\ni() {\n}\n",
+    ),
+    trap(
+        "a heading above lost context: the blank line is not the next one",
+        RELEASES,
+        "@@ -9,6 +9,8 @@ Released\n \n+x\n+\n \n",
+        RELEASES.replace("item\n\n", "item\n\nx\n\n"),
+    ),
+]
+
+TRAPS = [*REPEATED, *ALMOST_EQUAL, *STALE, *DOTS, *AROUND, *UNMARKED, *LOST]
