@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bench import code_search, first_paint, journal, patches, prompt, start_up
+from bench import code_search, diff_faults, first_paint, journal, patches, prompt, start_up
 from bench.figures import Figure
 
 Measure = Callable[[], list[Figure]]
@@ -19,6 +19,7 @@ BENCHES: dict[str, Measure] = {
     "journal": journal.measure,
     "prompt": prompt.measure,
     "patches": patches.measure,
+    "patch-faults": diff_faults.measure,
     "search": code_search.measure,
 }
 # The same at sizes that take a few seconds in all; good for seeing that they work, and for little else.
@@ -28,6 +29,7 @@ QUICK: dict[str, Measure] = {
     "journal": lambda: journal.measure(appended=20, read=100, rounds=1),
     "prompt": lambda: prompt.measure(steps=4),
     "patches": lambda: patches.measure(lines=100, hunks=5, files=3, rounds=1),
+    "patch-faults": lambda: diff_faults.measure(commits=2, packages=False),
     "search": lambda: code_search.measure(package="unidiff"),
 }
 
