@@ -7,6 +7,7 @@ from agent_workbench.core.errors import ModelError, ModelUnavailable, PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Plan, Task
+from agent_workbench.core.settings import RoleSampling
 from agent_workbench.engine.planner import GRAMMAR, MAX_TASKS, make_plan, plan_request, read_tasks
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 from tests.fakes.ports import FACTS, Break, Cut, SayingModel
@@ -94,3 +95,12 @@ async def test_the_servers_grammar_is_the_readers_form(tmp_path: Path) -> None:
     async with grammar_oracle(tmp_path, [ONE, TWO, *wrong]) as server:
         assert [await fits(server, GRAMMAR, text) for text in (ONE, TWO)] == [True, True]
         assert [await fits(server, GRAMMAR, text) for text in wrong] == [False] * len(wrong)
+
+
+async def test_who_comes_next_in_the_chain_makes_the_plan() -> None:
+    broken = ModelUnavailable("gone")
+    broken.another = True
+    model = SayingModel([broken, ONE])
+    tasks = await make_plan(model, "make it", (), EXISTING, 5.0, RoleSampling(temperature=0.3, seed=9))
+    assert [task.id for task in tasks] == ["T-5"]
+    assert [(request.sampling.temperature, request.seed) for request in model.requests] == [(0.3, 9)] * 2

@@ -31,6 +31,7 @@ async def planned_tasks(place: Place, goal: str, existing: "Plan") -> "tuple[Tas
     ports = await asyncio.to_thread(site.ports, settings, say_nothing)
     try:
         files = await site.repository.list_tracked()
-        return await make_plan(ports.model, goal, files, existing, settings.model.answer_seconds)
+        seconds, chosen = settings.model.answer_seconds, settings.sampling.planner
+        return await make_plan(ports.model, goal, files, existing, seconds, chosen)
     finally:
         await ports.model.close()

@@ -6,10 +6,12 @@ from agent_workbench.core.errors import ModelError, ModelUnavailable, PlanError
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, StopCause, TextDelta
 from agent_workbench.core.plan import Plan, Task, next_id
 from agent_workbench.core.ports import Model
+from agent_workbench.core.settings import RoleSampling
 
 MAX_TASKS = 8
 ANSWER_TOKENS = 1_500
 LISTED_FILES = 200
+UNSAID = RoleSampling()
 
 RULES = """\
 You break a goal into small tasks for a programmer, in the order in which they are to be done. Each changes little \
@@ -26,7 +28,9 @@ text ::= [^\x00-\x1F\x7F]
 """
 
 
-def plan_request(goal: str, files: tuple[str, ...], answer_seconds: float, *, takes_grammar: bool) -> ModelRequest:
+def plan_request(
+    goal: str, files: tuple[str, ...], answer_seconds: float, *, takes_grammar: bool, chosen: RoleSampling = UNSAID
+) -> ModelRequest:
     """Return what is asked of the planner."""
     listed = "\n".join(files[:LISTED_FILES])
     asked = f"Goal: {goal}\n\nFiles of the repository:\n{listed}"
@@ -37,15 +41,31 @@ def plan_request(goal: str, files: tuple[str, ...], answer_seconds: float, *, ta
         answer_tokens=ANSWER_TOKENS,
         answer_seconds=answer_seconds,
         subject="plan",
+        sampling=chosen.sampling,
+        seed=chosen.seed or 0,
     )
 
 
 async def make_plan(
-    model: Model, goal: str, files: tuple[str, ...], existing: Plan, answer_seconds: float
+    model: Model,
+    goal: str,
+    files: tuple[str, ...],
+    existing: Plan,
+    answer_seconds: float,
+    chosen: RoleSampling = UNSAID,
 ) -> tuple[Task, ...]:
     """Return tasks for `goal`, numbered on from the existing plan; raise `ModelError`, `PlanError`."""
-    facts = await model.observe()
-    request = plan_request(goal, files, answer_seconds, takes_grammar=facts.takes_grammar)
+    while True:
+        try:
+            facts = await model.observe(Purpose.PLANNER)
+            request = plan_request(goal, files, answer_seconds, takes_grammar=facts.takes_grammar, chosen=chosen)
+            return read_tasks(await _answer(model, request), existing)
+        except ModelError as error:
+            if not error.another:
+                raise
+
+
+async def _answer(model: Model, request: ModelRequest) -> str:
     text = ""
     async with aclosing(model.answer(request)) as items:
         async for item in items:
@@ -54,7 +74,7 @@ async def make_plan(
             elif isinstance(item, AnswerEnd):
                 if item.stop is StopCause.LENGTH:
                     raise ModelError("the plan was cut at the token limit", advice="ask for a smaller goal")
-                return read_tasks(text, existing)
+                return text
     raise ModelUnavailable("the model's plan has no end", advice="try again", partial=text)
 
 
