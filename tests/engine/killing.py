@@ -16,14 +16,14 @@ def kill_at(stage: Stage, kind: type[Event], number: int = 1, *, before: bool = 
     record = stage.recorder.record
     seen, dead = 0, False
 
-    async def recording(event: Event) -> Recorded:
+    async def recording(event: Event, *, after: int | None = None) -> Recorded:
         nonlocal seen, dead
         seen += isinstance(event, kind)
         reached = seen == number and isinstance(event, kind)
         if dead or (reached and before):
             dead = True
             raise Killed
-        recorded = await record(event)
+        recorded = await record(event, after=after)
         if reached:
             dead = True
             raise Killed

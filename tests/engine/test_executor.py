@@ -38,7 +38,9 @@ from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, ModelSettings, Settings
 from agent_workbench.engine.headless import Ending, run_headless
+from agent_workbench.engine.measuring import MARK_TOKENS, summary_tokens
 from agent_workbench.engine.starting import start_task
+from agent_workbench.engine.wording import SUMMARY
 from tests.adapters.git.fingerprint import fingerprint
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, SESSION, T1, Stage, a_stage, call, change, kinds, reflexion, reopened, task
@@ -158,10 +160,11 @@ LOOK = call("list_files")
             Budget(),
             "max_reflexion_retries",
         ),
-        ([LOOK], LIMITED, Budget(tokens=10), "the task's budget"),
+        ([], LIMITED, Budget(tokens=10), "the task's budget"),
+        ([LOOK], LIMITED, Budget(tokens=600), "the task's budget"),
         ([LOOK] * 2, replace(LIMITED, max_tool_calls_per_task=99), Budget(minutes=0.02), "the task's budget"),
     ],
-    ids=["calls", "malformed", "cut", "refused", "reflexions", "tokens", "minutes"],
+    ids=["calls", "malformed", "cut", "refused", "reflexions", "no tokens", "tokens", "minutes"],
 )
 async def test_past_each_limit_the_task_is_rolled_back(
     tmp_path: Path, sayings: list[Saying], limits: Limits, budget: Budget, reason: str
@@ -280,17 +283,18 @@ async def test_the_context_is_full(tmp_path: Path) -> None:
         stage.model.facts = replace(FACTS, context_tokens=100)
         ending = await run(stage)
         assert ending.exit_code is ExitCode.MODEL
-        assert "the context is full: the prompt of step 1 needs" in ending.reason
-        assert "100" in ending.reason
+        assert "the context of 100 tokens is too small for T-1" in ending.reason
         assert not stage.model.requests
+        assert not [event for event in stage.events if isinstance(event, PromptBuilt)], "it was never sent"
 
 
 async def test_the_server_says_that_the_context_is_full(tmp_path: Path) -> None:
     full = ContextOverflow("too long", prompt_tokens=9000, context_tokens=8192)
-    async with a_stage(tmp_path, [full], approvals=OPEN, headless=True) as stage:
+    async with a_stage(tmp_path, [full, full], approvals=OPEN, headless=True) as stage:
         ending = await run(stage)
         assert ending.exit_code is ExitCode.MODEL
-        assert "needs 9000 tokens of 8192" in ending.reason
+        assert "the context of 8192 tokens is too small for T-1" in ending.reason
+        assert "still has 9000" in ending.reason
 
 
 async def test_an_answer_gets_what_room_there_is(tmp_path: Path) -> None:
@@ -300,6 +304,7 @@ async def test_an_answer_gets_what_room_there_is(tmp_path: Path) -> None:
             await front.start()
             await front.until(lambda it: it.state.run and it.state.run.step == 2)
             stage.model.facts = replace(FACTS, context_tokens=1)
+            await front.approve(GateKind.SUMMARY)
             await front.trouble()
         first, second, third = stage.model.requests
         assert first.answer_tokens == 500
@@ -311,10 +316,12 @@ async def test_an_answer_gets_what_room_there_is(tmp_path: Path) -> None:
 
 async def test_a_nearly_full_context_shortens_the_answer(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [FINISH], tasks=(task(accept=("true",)),), approvals=OPEN, headless=True) as stage:
-        stage.model.facts = replace(FACTS, context_tokens=700)
+        stage.model.facts = replace(FACTS, context_tokens=900)
         assert (await run(stage)).exit_code is ExitCode.DONE
         (request,) = stage.model.requests
-        assert request.answer_tokens == 700 - sum(words(message.text) for message in request.messages)
+        prompt = sum(words(message.text) for message in request.messages) + MARK_TOKENS * len(request.messages)
+        assert request.prompt_tokens == prompt
+        assert request.answer_tokens == 900 - prompt - summary_tokens(900) - words(SUMMARY) - 2 * MARK_TOKENS
 
 
 @pytest.mark.parametrize("error", [ModelUnavailable("nobody answers"), ModelRefused("wrong key")])

@@ -66,7 +66,12 @@ def test_the_policy(
     found = ruling(state, proposal_of(kind, special=(".gitattributes",) if special else ()))
 
     needs_a_person = (kind is GateKind.DIFF and special) or (kind is GateKind.COMMAND and not holds)
-    if rule is Approval.DENY:
+    if kind is GateKind.SUMMARY:
+        by = "unattended" if rule is Approval.ASK and not always else f"{kind}={rule}"
+        by = f"{kind}=always this session" if rule is Approval.ASK and always else by
+        open_ = headless or always or rule is not Approval.ASK
+        assert found == (Ruling(Verdict.APPROVE, f"policy:{by}") if open_ else None)
+    elif rule is Approval.DENY:
         assert found is not None
         assert (found.verdict, found.by) == (Verdict.REJECT, f"policy:{kind}=deny")
     elif kind is GateKind.MERGE or (rule is Approval.ASK and not always) or (needs_a_person and not headless):

@@ -1,13 +1,15 @@
 """Asking the model: the prompt is built and journaled, the answer streamed, its end or its breaking recorded."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from hashlib import sha256
 
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.events import (
     ActionRejected,
+    Author,
+    EndpointPassed,
     InterruptCause,
     ModelAnswered,
     ModelInterrupted,
@@ -19,6 +21,8 @@ from agent_workbench.core.events import (
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import (
     AnswerEnd,
+    AnswerFigures,
+    AnswerItem,
     ModelFacts,
     ModelRequest,
     PromptProgress,
@@ -27,27 +31,37 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
-from agent_workbench.core.state import SessionState
-from agent_workbench.engine.budget import dollars_left
+from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.engine.budget import dollars_left, tokens_left
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.ending import roll_back
+from agent_workbench.engine.filling import fill
 from agent_workbench.engine.granting import granted
-from agent_workbench.engine.prompt import build_parts, prompt_sha, to_messages
+from agent_workbench.engine.measuring import Drawn, draw_up, least_answer_tokens
+from agent_workbench.engine.prompt import prompt_sha
+from agent_workbench.engine.recorder import Overtaken
+from agent_workbench.engine.story import count_answers
 
 LEAST_ANSWER_TOKENS = 64
 REFLEXION_TOKENS = 400
 NEVER_WRITTEN = "it holds the value of a secret environment variable, which is never written anywhere"
+ACTIVITIES = {Purpose.REFLEXION: "reflecting", Purpose.SUMMARY: "summing up"}
 
 
 async def ask(desk: Desk, purpose: Purpose) -> None:
-    """Ask for a step or a reflexion. What stops it outside becomes `TroubleMet`; cancelling frees the server."""
+    """Ask for a step or a reflexion. What stops it outside becomes an event; cancelling frees the server."""
+    desk.board.show_activity("waiting for the model")
     try:
-        request = await _request(desk, purpose)
-        if request is not None:
-            await _stream(desk, request)
+        asked = False
+        while not asked:
+            drawn = await draw_up(desk, await observe_model(desk, purpose), purpose)
+            with suppress(Overtaken):
+                await _ask(desk, drawn)
+                asked = True
     except ContextOverflow as full:
-        await desk.record(_context_full(desk, full.prompt_tokens, full.context_tokens))
+        await _overflowed(desk, purpose, full)
     except ModelError as error:
-        await desk.record(TroubleMet("model", str(error), error.advice))
+        await record_failure(desk, purpose, error)
 
 
 async def observe_model(desk: Desk, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
@@ -58,54 +72,38 @@ async def observe_model(desk: Desk, purpose: Purpose = Purpose.EXECUTOR) -> Mode
     return facts
 
 
-async def _request(desk: Desk, purpose: Purpose) -> ModelRequest | None:
-    desk.board.show_activity("waiting for the model")
-    facts = await observe_model(desk, purpose)
-    run = desk.run
-    parts = build_parts(desk.state, purpose)
-    messages = to_messages(parts)
-    counts = await desk.ports.model.count_tokens([part.text for part in parts], purpose)
-    measured = zip(parts, counts, strict=True)
-    new = tuple(PromptPart(part.label, count, text_sha(part.text)) for part, count in measured)[run.prompt_parts :]
-    step = run.answered_step if purpose is Purpose.REFLEXION else run.answered_step + 1
-    tokens = sum(counts)
+async def record_failure(desk: Desk, purpose: Purpose, error: ModelError) -> None:
+    """Record that there is no answer: the next of the role's endpoints is asked, or the work waits."""
+    if error.another:
+        asked = desk.state.model_for(purpose)
+        await desk.record(EndpointPassed(purpose, asked.endpoint if asked else "", str(error)))
+    else:
+        await desk.record(TroubleMet("model", str(error), error.advice))
+
+
+async def send(desk: Desk, drawn: Drawn, answer_tokens: int) -> None:
+    """Journal the prompt and stream its answer.
+
+    Raises `ModelError`, and `Overtaken` with nothing recorded where the prompt is not the newest any more.
+    """
+    facts, purpose = drawn.facts, drawn.purpose
     held = facts.takes_grammar and facts.endpoint not in desk.state.ungrammatical
     grammar = await granted(desk, purpose) if held else ""
-    seed = seed_of(desk.state)
-    await desk.record(
-        PromptBuilt(
-            step,
-            purpose,
-            len(messages),
-            tokens,
-            prompt_sha(messages),
-            new,
-            facts.endpoint,
-            seed,
-            text_sha(grammar) if grammar else "",
-        )
-    )
-    room = facts.context_tokens - tokens if facts.context_tokens and facts.counts_tokens else None
-    if room is not None and room < LEAST_ANSWER_TOKENS:
-        await desk.record(_context_full(desk, tokens, facts.context_tokens))
-        return None
-    answer_tokens = REFLEXION_TOKENS if purpose is Purpose.REFLEXION else desk.settings.model.answer_tokens
-    return ModelRequest(
-        messages=messages,
+    run, seed = desk.run, seed_of(desk.state)
+    await desk.record(_built(run, drawn, seed, grammar), after=drawn.after)
+    request = ModelRequest(
+        messages=drawn.messages,
         purpose=purpose,
         grammar=grammar,
-        answer_tokens=answer_tokens if room is None else min(answer_tokens, room),
+        answer_tokens=answer_tokens,
         answer_seconds=desk.settings.model.answer_seconds,
         subject=run.task,
         seed=seed,
-        prompt_tokens=tokens,
+        prompt_tokens=drawn.size,
         dollars_left=dollars_left(run),
+        answered=count_answers(run.history, purpose),
     )
-
-
-def text_sha(text: str) -> str:
-    """Return SHA-256 of a part of a prompt, or of a grammar, by which a re-run finds what differs."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    await _stream(desk, request)
 
 
 def seed_of(state: SessionState) -> int:
@@ -114,44 +112,100 @@ def seed_of(state: SessionState) -> int:
     return int.from_bytes(digest[:4], "big") & 0x7FFF_FFFF
 
 
+def text_sha(text: str) -> str:
+    """Return SHA-256 of a text."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+async def _ask(desk: Desk, drawn: Drawn) -> None:
+    """Send the prompt if there is room and budget for its answer; else make room, or end the task."""
+    run = desk.run
+    room = None if drawn.room is None else drawn.room - drawn.reserve
+    if room is not None and room < least_answer_tokens(drawn.context_tokens):
+        await fill(desk, drawn.purpose, drawn.size, drawn.context_tokens, drawn.reserve)
+        return
+    if run.compaction_asked:
+        size, context = drawn.size or drawn.tokens, drawn.facts.context_tokens
+        await fill(desk, drawn.purpose, size, context, drawn.reserve, Author.USER)
+        return
+    left = tokens_left(run, drawn.size)
+    if left is not None and left < LEAST_ANSWER_TOKENS:
+        budget = run.definition.budget.tokens
+        needs = f"the next prompt has {drawn.size} tokens"
+        await roll_back(desk, f"{run.tokens} tokens were used of the {budget} in the task's budget, and {needs}")
+        return
+    wanted = REFLEXION_TOKENS if drawn.purpose is Purpose.REFLEXION else desk.settings.model.answer_tokens
+    # A model that thinks first takes as much again for its thoughts.
+    most = None if room is None else room // 2 if drawn.facts.thinks else room
+    await send(desk, drawn, min(each for each in (wanted, most, left) if each is not None))
+
+
+def _built(run: TaskRun, drawn: Drawn, seed: int, grammar: str) -> PromptBuilt:
+    measured = zip(drawn.parts, drawn.counts, strict=True)
+    parts = tuple(PromptPart(part.label, count, text_sha(part.text)) for part, count in measured)
+    return PromptBuilt(
+        step=run.answered_step + int(drawn.purpose is Purpose.EXECUTOR),
+        purpose=drawn.purpose,
+        messages=len(drawn.messages),
+        tokens=drawn.tokens,
+        sha=prompt_sha(drawn.messages),
+        parts=parts[run.prompt_parts :],
+        endpoint=drawn.facts.endpoint,
+        seed=seed,
+        grammar_sha=text_sha(grammar) if grammar else "",
+    )
+
+
+async def _overflowed(desk: Desk, purpose: Purpose, full: ContextOverflow) -> None:
+    """Make room after the server refused a prompt as too long. What it knows of its context counts more than we do."""
+    sent, facts = desk.state.prompt, desk.state.model_for(purpose)
+    size = full.prompt_tokens or (sent.tokens if sent else 0)
+    told = full.context_tokens or (facts.context_tokens if facts else 0)
+    context = min(told, size) if told and size else told or size
+    await fill(desk, purpose, size, context, context)
+
+
 async def _stream(desk: Desk, request: ModelRequest) -> None:
     step = desk.run.step
     started = desk.ports.clock.monotonic_seconds()
     shown = Streaming()
-    desk.board.show_activity("thinking" if request.purpose is Purpose.EXECUTOR else "reflecting")
+    desk.board.show_activity(ACTIVITIES.get(request.purpose, "thinking"))
     try:
         async with aclosing(desk.ports.model.answer(request)) as items:
             async for item in items:
-                seconds = desk.ports.clock.monotonic_seconds() - started
-                match item:
-                    case PromptProgress():
-                        shown = replace(
-                            shown,
-                            seconds=seconds,
-                            prompt_processed=item.processed_tokens,
-                            prompt_total=item.total_tokens,
-                            prompt_cached=item.cached_tokens,
-                        )
-                    case ThoughtDelta():
-                        shown = replace(
-                            shown, thought=shown.thought + item.text, tokens=shown.tokens + 1, seconds=seconds
-                        )
-                    case TextDelta():
-                        shown = replace(shown, text=shown.text + item.text, tokens=shown.tokens + 1, seconds=seconds)
-                    case AnswerEnd():
-                        await _record_end(desk, step, request.purpose, shown, item)
-                        return
+                if isinstance(item, AnswerEnd):
+                    await _record_end(desk, step, request.purpose, shown, item)
+                    return
+                shown = _with(shown, item, desk.ports.clock.monotonic_seconds() - started)
                 desk.board.show_streaming(shown)
         raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
     except ModelUnavailable as error:
         died = replace(shown, text=error.partial or shown.text)
-        await _record_break(desk, step, died, InterruptCause.DIED, str(error))
+        await _record_break(desk, step, died, InterruptCause.DIED, str(error), error.dollars)
         raise
     except asyncio.CancelledError:
         await _record_break(desk, step, shown, InterruptCause.STOPPED, "stopped by the user")
         raise
     finally:
         desk.board.show_activity("")
+
+
+def _with(shown: Streaming, item: AnswerItem, seconds: float) -> Streaming:
+    match item:
+        case PromptProgress():
+            return replace(
+                shown,
+                seconds=seconds,
+                prompt_processed=item.processed_tokens,
+                prompt_total=item.total_tokens,
+                prompt_cached=item.cached_tokens,
+            )
+        case ThoughtDelta():
+            return replace(shown, thought=shown.thought + item.text, tokens=shown.tokens + 1, seconds=seconds)
+        case TextDelta():
+            return replace(shown, text=shown.text + item.text, tokens=shown.tokens + 1, seconds=seconds)
+        case AnswerEnd():
+            return shown
 
 
 async def _record_end(desk: Desk, step: int, purpose: Purpose, shown: Streaming, end: AnswerEnd) -> None:
@@ -174,14 +228,8 @@ def _joined(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-async def _record_break(desk: Desk, step: int, shown: Streaming, cause: InterruptCause, what: str) -> None:
-    await desk.record(ModelInterrupted(step, shown.text, cause, what, reasoning=shown.thought))
-
-
-def _context_full(desk: Desk, prompt_tokens: int, context_tokens: int) -> TroubleMet:
-    size = f"{prompt_tokens or 'too many'} tokens of {context_tokens or 'an unknown number'}"
-    return TroubleMet(
-        "model",
-        f"the context is full: the prompt of step {desk.run.step} needs {size}",
-        "serve the model with a larger context (model.context_tokens), or abort and split the task",
-    )
+async def _record_break(
+    desk: Desk, step: int, shown: Streaming, cause: InterruptCause, what: str, dollars: float = 0.0
+) -> None:
+    figures = AnswerFigures(dollars=dollars)
+    await desk.record(ModelInterrupted(step, shown.text, cause, what, figures, reasoning=shown.thought))

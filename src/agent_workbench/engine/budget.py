@@ -16,6 +16,8 @@ def spent(run: TaskRun, limits: Limits) -> str:
         return f"{run.reflexions} reflexions did not help (max_reflexion_retries)"
     if budget.tokens is not None and run.tokens >= budget.tokens:
         return f"{run.tokens} tokens were used of the {budget.tokens} in the task's budget"
+    if budget.dollars is not None and run.dollars and run.dollars >= budget.dollars:
+        return f"${run.dollars:.4f} were spent of the ${budget.dollars:g} in the task's budget"
     if budget.minutes is not None and minutes >= budget.minutes:
         return f"{minutes:.1f} minutes of work were used of the {budget.minutes:g} in the task's budget"
     return ""

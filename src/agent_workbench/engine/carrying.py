@@ -11,7 +11,7 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.patch import FileChange, render_changes
-from agent_workbench.core.proposals import CHECKS, COMMIT, KEEP_CHANGES, Proposal
+from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
@@ -22,7 +22,7 @@ from agent_workbench.engine.tools.merge import merged_into
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Outcome
 from agent_workbench.engine.tools.write_diff import check_unmoved
 
-MUST_WORK = frozenset({CHECKS, COMMIT})
+MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
 
 

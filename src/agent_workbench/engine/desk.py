@@ -36,9 +36,9 @@ class Desk:
             raise WorkspaceError("no task is being worked on")
         return self.state.run
 
-    async def record(self, event: Event) -> None:
-        """Make an event part of the session."""
-        await self._recorder.record(event)
+    async def record(self, event: Event, *, after: int | None = None) -> None:
+        """Make an event part of the session; raise `Overtaken` where `after` is not the last event's number."""
+        await self._recorder.record(event, after=after)
 
     async def take_workspace(self, request: WorkspaceRequest) -> Workspace:
         """Open a workspace in place of the one that is open."""

@@ -2,8 +2,11 @@
 
 from typing import assert_never
 
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.state import Phase
 from agent_workbench.engine.asking import ask
 from agent_workbench.engine.carrying import carry
+from agent_workbench.engine.compacting import read_summary, summarise
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.ending import close, roll_back
 from agent_workbench.engine.flow import (
@@ -46,8 +49,12 @@ async def _perform(desk: Desk, move: Move) -> None:
             await propose_checks(desk, move.purpose)
         case Retrieve():
             await retrieve(desk)
+        case Ask(purpose=Purpose.SUMMARY):
+            await summarise(desk)
         case Ask():
             await ask(desk, move.purpose)
+        case ReadAnswer() if desk.run.phase is Phase.COMPACTING:
+            await read_summary(desk)
         case ReadAnswer():
             await read_answer(desk)
         case ProposeCommit():

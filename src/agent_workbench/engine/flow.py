@@ -66,7 +66,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswer:
-    """An answer is to be read: a step, or a reflexion."""
+    """An answer is to be read: a step, a reflexion, or a summary."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from agent_workbench.engine.tools.tool import Tool
 
 THOUGHT_CHARS = 600
 REFLEXION_CHARS = 900
+SUMMARY_LINES, SUMMARY_LINE_CHARS = 24, 240
 
 SHARED = (
     r"text ::= [^\x00-\x1F\x7F]",
@@ -41,6 +42,12 @@ def step_grammar(tools: Iterable[Tool], diff: Sequence[str] = ()) -> str:
 def reflexion_grammar() -> str:
     """Return the grammar of a reflexion: one bounded paragraph."""
     return f'root ::= "Reflexion: " text{{1,{REFLEXION_CHARS}}}\n{SHARED[0]}\n'
+
+
+def summary_grammar() -> str:
+    """Return the grammar of a summary: a few bounded lines."""
+    line = f"text{{1,{SUMMARY_LINE_CHARS}}}"
+    return f'root ::= "Summary: " {line} ("\\n" {line}){{0,{SUMMARY_LINES - 1}}}\n{SHARED[0]}\n'
 
 
 def _dashed(name: str) -> str:

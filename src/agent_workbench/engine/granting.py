@@ -6,7 +6,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.edits.offers import editing
 from agent_workbench.engine.edits.sections import diff_rules
-from agent_workbench.engine.grammar import reflexion_grammar, step_grammar
+from agent_workbench.engine.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.scope import Files, Scope
 from agent_workbench.engine.tools import open_tools
 
@@ -21,6 +21,8 @@ async def granted(desk: Desk, purpose: Purpose) -> str:
 
 def grammar_besides(purpose: Purpose) -> str:
     """Return the grammar of an answer that is no step."""
+    if purpose is Purpose.SUMMARY:
+        return summary_grammar()
     return reflexion_grammar() if purpose is Purpose.REFLEXION else ""
 
 

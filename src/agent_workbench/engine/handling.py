@@ -6,17 +6,22 @@ from agent_workbench.core.intents import (
     AbortTask,
     AllowAlways,
     ApproveProposal,
+    CompactContext,
+    DropChunk,
     EditProposal,
     EditScratchpad,
     Intent,
     MergeTask,
+    PinChunk,
     RejectProposal,
     RetryTrouble,
+    SayToModel,
     SkipProposal,
 )
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase
+from agent_workbench.engine.context_intents import handle_context
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.gating import decide, propose_merge, replace_proposal
 
@@ -38,6 +43,8 @@ async def handle(desk: Desk, intent: Intent) -> None:
             await desk.record(ApprovalChanged(intent.kind, intent.always))
         case EditScratchpad():
             await _edit_scratchpad(desk, intent)
+        case SayToModel() | PinChunk() | DropChunk() | CompactContext():
+            await handle_context(desk, intent)
         case _:
             desk.board.notify("that does not fit what is going on now")
 
@@ -52,6 +59,8 @@ async def _answer_gate(desk: Desk, intent: GateIntent) -> None:
             desk.board.notify("the proposal changed after it was shown; look again")
         case ApproveProposal():
             await decide(desk, waiting, Verdict.APPROVE, "user")
+        case RejectProposal() | SkipProposal() if _is_needed(desk, waiting, intent):
+            desk.board.notify("there is no room without a summary: approve this one, edit it, or abort the task")
         case RejectProposal():
             await decide(desk, waiting, Verdict.REJECT, "user", intent.reason)
         case SkipProposal():
@@ -87,6 +96,12 @@ async def _edit_scratchpad(desk: Desk, intent: EditScratchpad) -> None:
     text = await desk.ports.memory.write_scratchpad(intent.task, intent.before, intent.text)
     if text != desk.state.scratchpad(intent.task):
         await desk.record(ScratchpadChanged(intent.task, text, Author.USER))
+
+
+def _is_needed(desk: Desk, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:
+    """Return whether it cannot be done without what waits: nobody would write another summary than our own."""
+    optional = desk.run.compaction_asked and isinstance(intent, SkipProposal)
+    return waiting.kind is GateKind.SUMMARY and waiting.fallback and not optional
 
 
 def _waiting(desk: Desk) -> Proposal | None:

@@ -1,58 +1,40 @@
 """The prompt: a list of messages, a pure function of the session's state, growing only at its end."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from agent_workbench.core.events import (
-    Event,
-    InterruptCause,
+    ContextCompacted,
+    ContextFilled,
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
     Recorded,
     ScratchpadChanged,
-    TaskStarted,
 )
 from agent_workbench.core.model import Message, Purpose, Role
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.engine.parts import Part, compacted_parts, parts_of
 from agent_workbench.engine.reflecting import reflexion_request
+from agent_workbench.engine.story import shown_by, steps_of
 from agent_workbench.engine.tools import open_tools
-from agent_workbench.engine.wording import assignment, label, rules, told
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of a prompt with its name in the receipt."""
-
-    role: Role
-    label: str
-    text: str
+from agent_workbench.engine.wording import SUMMARY, rules
 
 
 def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
-    """Return the prompt's parts in order. Every prompt of a task begins with the parts of the one before."""
-    run = state.run
-    if run is None:
+    """Return the prompt's parts in order. Every prompt of a task begins with the parts of the one before.
+
+    A compaction alone begins anew; the prompt that asks for its summary still grows from the one before.
+    """
+    if state.run is None:
         return ()
-    parts = [Part(Role.SYSTEM, "rules", rules(open_tools(run.tools)))]
-    unseen: list[Part] = []  # said after a prompt was sent and before its answer: the model reads it after its answer
-    asked = False
-    for number, recorded in enumerate(run.history):
-        event = recorded.event
-        if isinstance(event, ScratchpadChanged) and event.task != run.task:
-            continue
-        if isinstance(event, PromptBuilt):
-            parts = _asked(parts + unseen, event.purpose, run.history[:number])
-            unseen, asked = [], True
-        elif isinstance(event, ModelAnswered | ModelInterrupted):
-            parts, unseen, asked = [*parts, *_parts_of(event), *unseen], [], False
-        else:
-            (unseen if asked else parts).extend(_parts_of(event))
-    return tuple(_asked(parts + unseen, purpose, run.history))
+    growth = _Growth(state.run)
+    for number, recorded in enumerate(state.run.history):
+        growth.take(number, recorded)
+    return growth.asked(purpose)
 
 
-def to_messages(parts: tuple[Part, ...]) -> tuple[Message, ...]:
+def to_messages(parts: Iterable[Part]) -> tuple[Message, ...]:
     """Return the messages: neighbours of one role joined, so that roles alternate as chat templates expect."""
     messages: list[Message] = []
     for part in parts:
@@ -71,25 +53,59 @@ def prompt_sha(messages: tuple[Message, ...]) -> str:
     return digest.hexdigest()
 
 
-def _parts_of(event: Event) -> Iterator[Part]:
-    match event:
-        case TaskStarted():
-            yield Part(Role.USER, "task", assignment(event))
-            for skill in event.skills:
-                yield Part(Role.USER, f"skill {skill.name}", f"Skill {skill.name}:\n{skill.text}")
-        case ModelAnswered():
-            yield Part(Role.ASSISTANT, "answer", event.text)
-        case ModelInterrupted(cause=InterruptCause.LENGTH):
-            yield Part(Role.ASSISTANT, "answer", event.partial)
-            yield Part(Role.USER, "observation", told(event))
-        case _:
-            if text := told(event):
-                yield Part(Role.USER, label(event), text)
+class _Growth:
+    """A prompt as the events make it grow. Each part is kept with the number of the event that it came with."""
 
+    def __init__(self, run: TaskRun) -> None:
+        self._run = run
+        self._rules = Part(Role.SYSTEM, "rules", rules(open_tools(run.tools)))
+        self._parts: list[tuple[int, Part]] = [(-1, self._rules)]
+        # Said after a prompt was sent and before its answer: the model reads it after its answer.
+        self._unseen: list[tuple[int, Part]] = []
+        self._asked = False
+        self._shown: set[str] = set()
 
-def _asked(parts: list[Part], purpose: Purpose, history: Sequence[Recorded]) -> list[Part]:
-    """Return the parts with what `purpose` asks for at their end, once however often it was asked in vain."""
-    if purpose is not Purpose.REFLEXION:
-        return parts
-    asking = Part(Role.USER, "reflexion", reflexion_request(history))
-    return parts if parts[-1] == asking else [*parts, asking]
+    def take(self, number: int, recorded: Recorded) -> None:
+        """Let the prompt grow by the event that has this number in the run's history."""
+        seq, event = recorded.seq, recorded.event
+        match event:
+            case ScratchpadChanged() if event.task != self._run.task:
+                pass
+            case PromptBuilt():
+                self._parts += self._unseen
+                self._parts += ((seq, part) for part in self._question(event.purpose, self._run.history[:number]))
+                self._unseen, self._asked = [], True
+            case ModelAnswered() | ModelInterrupted():
+                self._parts += ((seq, part) for part in parts_of(event, self._shown))
+                self._parts += self._unseen
+                self._unseen, self._asked = [], False
+            case ContextFilled() if event.through_seq >= 0:
+                self._parts = [(each, part) for each, part in self._parts if each <= event.through_seq]
+                self._unseen, self._asked = [], False
+            case ContextCompacted():
+                self._begin_anew(self._run.history[: number + 1], recorded, event)
+            case _:
+                grown = [(seq, part) for part in parts_of(event, self._shown)]
+                (self._unseen if self._asked else self._parts).extend(grown)
+                self._shown.update(chunk.place for chunk in shown_by(event))
+
+    def asked(self, purpose: Purpose) -> tuple[Part, ...]:
+        """Return the prompt with what `purpose` asks for at its end."""
+        self._parts += self._unseen
+        return (*(part for _, part in self._parts), *self._question(purpose, self._run.history))
+
+    def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
+        self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted_parts(history, event))]
+        self._unseen, self._asked = [], False
+        newer = [each.event for each in steps_of(history) if each.seq > event.through_seq]
+        self._shown = {chunk.place for each in (event, *newer) for chunk in shown_by(each)}
+
+    def _question(self, purpose: Purpose, history: Sequence[Recorded]) -> list[Part]:
+        """Return what `purpose` asks for, nothing where it stands at the end already: it was asked in vain."""
+        if purpose is Purpose.REFLEXION:
+            asking = Part(Role.USER, "reflexion", reflexion_request(history))
+        elif purpose is Purpose.SUMMARY:
+            asking = Part(Role.USER, "summary", SUMMARY)
+        else:
+            return []
+        return [] if self._parts[-1][1] == asking else [asking]

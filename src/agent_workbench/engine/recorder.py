@@ -9,6 +9,11 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.ports import Clock, Journal
 from agent_workbench.core.state import SessionState
 
+
+class Overtaken(Exception):
+    """Something was recorded meanwhile that what was to be recorded does not know of."""
+
+
 OnRecorded = Callable[[Recorded, SessionState], None]
 
 
@@ -27,9 +32,15 @@ class Recorder:
         """The state after the last event."""
         return self._state
 
-    async def record(self, event: Event) -> Recorded:
-        """Make `event` durable and part of the state; raise `StorageError` with the state as it was."""
+    async def record(self, event: Event, *, after: int | None = None) -> Recorded:
+        """Make `event` durable and part of the state; raise `StorageError` with the state as it was.
+
+        Where `after` names the number of the event that has to be the last one so far and another came behind it,
+        `Overtaken` is raised and nothing is recorded.
+        """
         async with self._turn:
+            if after is not None and self._state.seq != after:
+                raise Overtaken
             write = asyncio.ensure_future(self._journal.append(self._state.seq + 1, self._clock.now(), event))
             try:
                 recorded = await asyncio.shield(write)

@@ -6,6 +6,7 @@ from agent_workbench.core.events import (
     ActionResult,
     ActionStarted,
     Author,
+    ContextCompacted,
     Event,
     PatchApplied,
     ScratchpadChanged,
@@ -13,10 +14,11 @@ from agent_workbench.core.events import (
     TaskMerged,
     TestsFinished,
 )
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import COMPACT, Proposal
 from agent_workbench.engine.carrying import take_checkpoint
 from agent_workbench.engine.checking import describe_checks
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.write_diff import describe_applied
 
 
@@ -25,6 +27,9 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
     workspace = await desk.workspace()
     tree = desk.run.tree
     await workspace.put_back(tree, [change.path for change in await workspace.strays(tree)])
+    if proposal.tool == COMPACT:
+        await _settle_compaction(desk, proposal)
+        return
     known = [told for effect in _effects_on_record(desk) if (told := _told_of(effect, desk.run.baseline))]
     if not known:
         stopped = "the workbench was stopped while this ran"
@@ -33,6 +38,14 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
     if any(isinstance(effect, PatchApplied) for effect in _effects_on_record(desk)):
         await take_checkpoint(desk)
     await desk.record(ActionFinished(proposal.id, ActionResult.OK, "\n".join(known)))
+
+
+async def _settle_compaction(desk: Desk, proposal: Proposal) -> None:
+    """Compact the context unless that is on record: it is only written down, so it may well be done again."""
+    if not any(isinstance(effect, ContextCompacted) for effect in _effects_on_record(desk)):
+        for effect in (await all_tools()[COMPACT].run(await desk.bench(), proposal)).effects:
+            await desk.record(effect)
+    await desk.record(ActionFinished(proposal.id, ActionResult.OK, ""))
 
 
 def _effects_on_record(desk: Desk) -> tuple[Event, ...]:

@@ -45,7 +45,7 @@ def _chunks_of(recorded: Recorded) -> tuple[Chunk, ...]:
         case ChunkPinned(chunk=chunk, pinned=True):
             return (chunk,)
         case ContextCompacted() as kept:
-            return kept.pinned
+            return (*kept.pinned, *kept.code)
         case _:
             return ()
 

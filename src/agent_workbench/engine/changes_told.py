@@ -1,0 +1,40 @@
+"""The change so far, as the model is told it after a compaction."""
+
+from collections.abc import Awaitable, Callable
+
+from agent_workbench.core.events import ActionProposed, PatchApplied, ProposalReplaced
+from agent_workbench.core.patch import FileChange, render_changes
+from agent_workbench.engine.bench import Bench
+
+Cut = Callable[[str, int], Awaitable[str]]
+
+
+async def tell_changes(bench: Bench, cut: Cut, tokens: int) -> str:
+    """Return what was approved so far against the base as a diff; where that is too long, what is newest of it.
+
+    `cut(text, tokens)` returns a text in so many tokens.
+    """
+    changes = await bench.workspace.changes(bench.run.tree)
+    diff = render_changes(changes)
+    if await cut(diff, tokens) == diff:
+        return diff
+    files = "\n".join(_counted(change) for change in changes)
+    listed = await cut(files, tokens // 3)
+    newest = await cut(_newest(bench), tokens // 2)
+    rest = f"The newest part of it:\n{newest}" if newest else "It is too long to be shown."
+    return f"{listed}\n{rest}".lstrip("\n")
+
+
+def _counted(change: FileChange) -> str:
+    lines = render_changes((change,)).splitlines()
+    added = sum(line.startswith("+") and not line.startswith("+++ ") for line in lines)
+    taken = sum(line.startswith("-") and not line.startswith("--- ") for line in lines)
+    return f"{change.path}: {added} lines added, {taken} taken away"
+
+
+def _newest(bench: Bench) -> str:
+    """Return the diff that was applied last."""
+    events = [recorded.event for recorded in bench.run.history]
+    applied = [event.proposal_id for event in events if isinstance(event, PatchApplied)]
+    proposals = [event.proposal for event in events if isinstance(event, ActionProposed | ProposalReplaced)]
+    return next((each.diff for each in reversed(proposals) if applied and each.id == applied[-1]), "")

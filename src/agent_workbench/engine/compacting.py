@@ -1,0 +1,120 @@
+"""Making room in a full context: the model sums up the older steps, or the workbench does; the gate decides."""
+
+from contextlib import suppress
+
+from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionProposed,
+    ActionRejected,
+    Author,
+    ContextFilled,
+)
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposals import COMPACT, Verdict
+from agent_workbench.core.settings import Approval
+from agent_workbench.core.state import TaskRun
+from agent_workbench.engine.asking import observe_model, record_failure, send
+from agent_workbench.engine.budget import tokens_left
+from agent_workbench.engine.condensing import CHARS_PER_TOKEN, condense
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.gating import propose_draft
+from agent_workbench.engine.measuring import Drawn, draw_up, summary_tokens
+from agent_workbench.engine.protocol import ACTION_LINE
+from agent_workbench.engine.recorder import Overtaken
+from agent_workbench.engine.recounting import recount
+from agent_workbench.engine.story import answers_of, last_compaction, since_compaction
+from agent_workbench.engine.tools import all_tools
+from agent_workbench.engine.tools.tool import Draft
+
+PREFIX = "Summary:"
+MOST_ASKED = 3
+LEAST_CHARS = 20
+
+
+async def summarise(desk: Desk) -> None:
+    """Have the older steps summed up; where the model cannot do it, the workbench's own words wait at the gate."""
+    run = desk.run
+    if not answers_of(since_compaction(run.history)):
+        before = last_compaction(run.history)
+        await desk.record(await condense(await desk.bench(), before.summary if before else "", Author.WORKBENCH))
+        return
+    config = desk.state.config
+    denied = config is not None and config.approvals.summary is Approval.DENY
+    if denied or _is_tired(run) or not await _ask(desk):
+        await _propose_own(desk)
+
+
+async def read_summary(desk: Desk) -> None:
+    """Put the summary that the model wrote before the gate, or one of our own where it wrote none."""
+    answer = desk.run.answer
+    if answer is None:
+        return
+    summary = summary_in(answer.text)
+    if summary:
+        await propose_draft(desk, all_tools()[COMPACT], Draft(summary))
+        return
+    await desk.record(ActionRejected(answer.step, "that is no summary; the workbench writes one"))
+    await _propose_own(desk)
+
+
+def summary_in(answer: str) -> str:
+    """Return the summary that an answer holds, nothing where it is none."""
+    text = answer.strip().removeprefix(PREFIX).strip()
+    is_step = ACTION_LINE.search(text) is not None
+    words = sum(letter.isalnum() for letter in text)
+    return "" if is_step or words < LEAST_CHARS else text
+
+
+async def _ask(desk: Desk) -> bool:
+    """Ask the model for a summary; return False where it has no room, no budget, or no end."""
+    desk.board.show_activity("waiting for the model")
+    try:
+        while True:
+            drawn = await draw_up(desk, await observe_model(desk, Purpose.SUMMARY), Purpose.SUMMARY)
+            wanted = summary_tokens(drawn.facts.context_tokens)
+            bounds = (wanted, drawn.room, tokens_left(desk.run, drawn.size))
+            most = min(bound for bound in bounds if bound is not None)
+            if most < wanted // 2:
+                return False
+            with suppress(Overtaken):
+                return await _send(desk, drawn, most)
+    except ModelError as error:
+        await record_failure(desk, Purpose.SUMMARY, error)
+        return True
+
+
+async def _send(desk: Desk, drawn: Drawn, tokens: int) -> bool:
+    try:
+        await send(desk, drawn, tokens)
+    except ContextOverflow:
+        return False
+    except ModelUnavailable as error:
+        if error.another:
+            raise
+        return False
+    return desk.run.answer is not None
+
+
+async def _propose_own(desk: Desk) -> None:
+    facts = desk.state.model_for(Purpose.SUMMARY)
+    limit = summary_tokens(facts.context_tokens if facts else 0) * CHARS_PER_TOKEN
+    text = recount(desk.run.history, limit) or "Nothing was done yet."
+    await propose_draft(desk, all_tools()[COMPACT], Draft(text, fallback=True))
+
+
+def _is_tired(run: TaskRun) -> bool:
+    """Return whether the user has refused so many summaries of the model, or passed one over, that it is not asked."""
+    verdicts: list[Verdict] = []
+    ours = ""
+    for recorded in run.history:
+        match recorded.event:
+            case ContextFilled():
+                verdicts = []
+            case ActionProposed(proposal=proposal):
+                ours = proposal.id if proposal.tool == COMPACT else ""
+            case ActionDecided(verdict=verdict, proposal_id=proposal_id) if ours == proposal_id:
+                verdicts.append(verdict)
+            case _:
+                pass
+    return Verdict.SKIP in verdicts or verdicts.count(Verdict.REJECT) >= MOST_ASKED

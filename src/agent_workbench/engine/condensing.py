@@ -1,0 +1,170 @@
+"""What a compaction leaves: the summary with what stays as it is, so that the next prompt is about half the context."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
+from agent_workbench.core.errors import ModelError
+from agent_workbench.core.events import Author, CodeRetrieved, ContextCompacted, ContextFilled, Recorded, TestsFinished
+from agent_workbench.core.fold import fold
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.state import Phase
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.bounding import clip
+from agent_workbench.engine.changes_told import tell_changes
+from agent_workbench.engine.checking import describe_checks
+from agent_workbench.engine.measuring import least_answer_tokens, mark_tokens, summary_tokens
+from agent_workbench.engine.prompt import build_parts, to_messages
+from agent_workbench.engine.relocating import as_it_is_now
+from agent_workbench.engine.story import answers_of, last_compaction, shown_by, steps_of
+from agent_workbench.engine.wording import SUMMARY
+
+CHARS_PER_TOKEN = 3
+"""A low estimate, for servers that cannot count."""
+PIECE_CHARS = (0, 8_000, 4_000, 2_000, 1_000, 500, 250)
+"""To how much each piece of the newest steps is cut, one after the other, until all fits; 0 cuts nothing."""
+LEAST_CONTEXT = 2_048
+MOST_CODE = 16
+"""How many pieces of code are looked at, whether they fit beside what stays."""
+
+
+async def condense(bench: Bench, summary: str, by: Author) -> ContextCompacted:
+    """Return the compaction that puts `summary` in place of the older steps, with the rest as it stands now."""
+    scale = Scale(bench)
+    bare = ContextCompacted(bench.run.step, summary, by, bench.state.seq, piece_chars=PIECE_CHARS[-1])
+    fixed = await scale.size_after(bare)
+    most = scale.most(fixed)
+    left = max(0, most - fixed)
+    pinned = await _pinned(bench, scale, left // 2)
+    left = max(0, most - await scale.size_after(replace(bare, pinned=pinned)))
+    failing = await scale.cut(_failing(bench.run.history, bench.run.baseline), left // 3)
+    diff = await tell_changes(bench, scale.cut, left // 3)
+    kept = replace(bare, pinned=pinned, failing=failing, diff=diff)
+    kept = await _with_newest_steps(bench, scale, kept, most)
+    return replace(kept, code=await _code(bench, scale, kept, most))
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Counts tokens as the server does, or by the length of the text where it cannot."""
+
+    bench: Bench
+
+    @property
+    def purpose(self) -> Purpose:
+        """What is asked next."""
+        return Purpose.REFLEXION if self.bench.run.compacts_for is Phase.REFLECTING else Purpose.EXECUTOR
+
+    @property
+    def context_tokens(self) -> int:
+        """The context as it was found to be when it was full."""
+        filled = [each.event for each in self.bench.run.history if isinstance(each.event, ContextFilled)]
+        facts = self.bench.state.model_for(self.purpose)
+        known = filled[-1].context_tokens if filled else 0
+        return known or (facts.context_tokens if facts else 0) or LEAST_CONTEXT
+
+    def most(self, fixed: int) -> int:
+        """Return how large the next prompt may be: half the context, or half of what is free beside what must stay."""
+        context = self.context_tokens
+        free = context - 2 * summary_tokens(context) - least_answer_tokens(context)
+        return min(free, max(context // 2, (fixed + free) // 2))
+
+    async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return the tokens of each text."""
+        facts = self.bench.state.model_for(self.purpose)
+        if facts is None or facts.counts_tokens:
+            try:
+                return await self.bench.ports.model.count_tokens(texts, self.purpose)
+            except ModelError:
+                pass  # a server that is gone is met when it is asked; a summary must not fail for it
+        return tuple(len(text) // CHARS_PER_TOKEN + 1 for text in texts)
+
+    async def size_after(self, compacted: ContextCompacted) -> int:
+        """Return how large the next prompt would be after this compaction, its summary's question included."""
+        state = self.bench.state
+        parts = build_parts(fold(state, Recorded(state.seq + 1, "", compacted)), self.purpose)
+        counts = await self.count([*(part.text for part in parts), SUMMARY])
+        return sum(counts) + int(mark_tokens(self.bench.run.history) * len(to_messages(parts)))
+
+    async def cut(self, text: str, tokens: int) -> str:
+        """Return the text in about so many tokens, the cut stated; nothing where not even a few lines fit."""
+        (size,) = await self.count([text])
+        if size <= tokens:
+            return text
+        chars = len(text) * tokens * 9 // (size * 10)
+        return clip(text, chars) if chars >= PIECE_CHARS[-1] // 2 else ""
+
+
+def _failing(history: Sequence[Recorded], baseline: tuple[CheckResult, ...] | None) -> str:
+    """Return what the newest run of the checks said, nothing where it passed."""
+    runs = [each.event for each in history if isinstance(each.event, TestsFinished)]
+    if not runs or all_passed(runs[-1].results):
+        return ""
+    if runs[-1].purpose is CheckPurpose.BASELINE:
+        return f"Before any change:\n{describe_checks(runs[-1])}"
+    return describe_checks(runs[-1], baseline)
+
+
+async def _pinned(bench: Bench, scale: Scale, tokens: int) -> tuple[Chunk, ...]:
+    """Return the pinned code as it is now, the last of it in fewer lines where there is no room for all."""
+    found = [await as_it_is_now(bench.workspace, chunk) for chunk in bench.run.pinned]
+    pinned: list[Chunk] = []
+    for chunk in found:
+        if chunk is None:
+            continue
+        (size,) = await scale.count([chunk.text])
+        lines = chunk.text.split("\n")
+        fitting = lines if size <= tokens else lines[: len(lines) * tokens // size]
+        tokens -= min(size, tokens)
+        if fitting:
+            last = chunk.first_line + len(fitting) - 1
+            pinned.append(replace(chunk, text="\n".join(fitting), last_line=last))
+    return tuple(pinned)
+
+
+async def _with_newest_steps(bench: Bench, scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
+    """Return the compaction with the last steps as they were said: two, or one, or what came of it, cut as need be."""
+    for candidate in _candidates(bench.run.history, kept):
+        if await scale.size_after(candidate) <= most:
+            return candidate
+    return kept
+
+
+def _candidates(history: Sequence[Recorded], kept: ContextCompacted) -> Iterator[ContextCompacted]:
+    before = last_compaction(history)
+    summed_up = before.through_seq if before else -1
+    answers = [each.seq for each in answers_of(history) if each.seq > summed_up]
+    if len(answers) > 1:
+        yield _told_once(history, replace(kept, through_seq=answers[-2] - 1, piece_chars=0))
+    for start in answers[-1:]:
+        # Without its answer the last step is only what came of it.
+        for through_seq in (start - 1, start):
+            for chars in PIECE_CHARS:
+                yield _told_once(history, replace(kept, through_seq=through_seq, piece_chars=chars))
+    for chars in PIECE_CHARS:
+        yield replace(kept, piece_chars=chars)
+
+
+def _told_once(history: Sequence[Recorded], kept: ContextCompacted) -> ContextCompacted:
+    """Return the compaction without the failing output where the newest steps hold it uncut."""
+    newer = (each.event for each in history if each.seq > kept.through_seq)
+    held = kept.piece_chars == 0 and any(isinstance(event, TestsFinished) for event in newer)
+    return replace(kept, failing="") if held else kept
+
+
+async def _code(bench: Bench, scale: Scale, kept: ContextCompacted, most: int) -> tuple[Chunk, ...]:
+    """Return what fits of the code that was shown, as it is now: what came last first, then what the search brought."""
+    history = bench.run.history
+    newer = [each.event for each in steps_of(history) if each.seq > kept.through_seq]
+    out = {*bench.run.dropped, *(chunk.place for event in (kept, *newer) for chunk in shown_by(event))}
+    found = [event.chunks for event in (each.event for each in history) if isinstance(event, CodeRetrieved)]
+    told = [shown_by(each.event) for each in reversed(history) if not isinstance(each.event, CodeRetrieved)]
+    wanted = {chunk.place: chunk for chunks in (*told, *found) for chunk in chunks if chunk.place not in out}
+    code: list[Chunk] = []
+    for chunk in list(wanted.values())[:MOST_CODE]:
+        now = await as_it_is_now(bench.workspace, chunk)
+        known = now is None or any(now.place == each.place for each in code) or now.place in out
+        if now is not None and not known and await scale.size_after(replace(kept, code=(*code, now))) <= most:
+            code.append(now)
+    return tuple(code)

@@ -1,0 +1,55 @@
+"""The context is full: what a summary has to cover, and when there is no use in another one."""
+
+from agent_workbench.core.events import (
+    Author,
+    ChunkPinned,
+    ContextFilled,
+    ScratchpadChanged,
+    TroubleMet,
+    UserSaid,
+)
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.state import TaskRun
+from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.story import answers_of, is_answer, since_compaction, steps_of
+
+NEWS = (UserSaid, ChunkPinned, ScratchpadChanged)
+
+
+async def fill(
+    desk: Desk, purpose: Purpose, size: int, context_tokens: int, reserve: int, by: Author = Author.WORKBENCH
+) -> None:
+    """Record that room has to be made for a prompt of `size` tokens, or that there is none to be made.
+
+    `reserve` is what asking for a summary of that prompt takes; where it does not fit either, the summary is asked of
+    the prompt as it was with the last answer, which the server has read already.
+    """
+    run = desk.run
+    if by is Author.WORKBENCH and _is_stuck(run, context_tokens):
+        await desk.record(_too_small(run, size, context_tokens))
+        return
+    answers = answers_of(since_compaction(run.history))
+    fits = not context_tokens or context_tokens - size >= reserve
+    through_seq = -1 if fits or not answers else answers[-1].seq
+    await desk.record(ContextFilled(run.answered_step + 1, purpose, size, context_tokens, through_seq, by))
+
+
+def _is_stuck(run: TaskRun, context_tokens: int) -> bool:
+    """Return whether the last compaction left no room for a single step, though nothing came in between."""
+    since = since_compaction(run.history)
+    if since is run.history:
+        return False
+    filled = [each.event.context_tokens for each in run.history if isinstance(each.event, ContextFilled)]
+    if filled and context_tokens < filled[-1]:
+        return False
+    return not any(is_answer(each.event) or isinstance(each.event, NEWS) for each in steps_of(since))
+
+
+def _too_small(run: TaskRun, size: int, context_tokens: int) -> TroubleMet:
+    return TroubleMet(
+        "model",
+        f"the context of {context_tokens or 'unknown'} tokens is too small for {run.task}: "
+        f"with all older steps in a summary its next prompt still has {size or 'too many'}",
+        "serve the model with a larger context (model.context_tokens), unpin code, allow fewer tools or skills, "
+        "or abort and split the task",
+    )

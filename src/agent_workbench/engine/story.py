@@ -1,0 +1,113 @@
+"""What a task's events tell of its steps, without those that only a compaction consists of."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionStarted,
+    CodeRetrieved,
+    CompactionAsked,
+    ContextCompacted,
+    ContextFilled,
+    Event,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    PatchApplied,
+    PromptBuilt,
+    ProposalReplaced,
+    Recorded,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposals import COMPACT, Verdict
+from agent_workbench.core.retrieval import Chunk
+
+
+def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
+    """Yield the events of `history` but those in which a summary was asked for, decided and put in place."""
+    summing_up = False
+    ours: set[ProposalId] = set()
+    for recorded in history:
+        match recorded.event:
+            case PromptBuilt(purpose=purpose):
+                summing_up = purpose is Purpose.SUMMARY
+                mine = summing_up
+            case ModelAnswered() | ModelInterrupted() | ActionRejected():
+                mine = summing_up
+            case ActionProposed(proposal=proposal) if proposal.tool == COMPACT:
+                ours.add(proposal.id)
+                mine = True
+            case ProposalReplaced(proposal=proposal):
+                mine = proposal.id in ours
+            case ActionDecided(proposal_id=proposal) | ActionStarted(proposal_id=proposal):
+                mine = proposal in ours
+            case ActionFinished(proposal_id=proposal):
+                mine = proposal in ours
+            case CompactionAsked() | ContextFilled() | ContextCompacted():
+                mine = True
+            case _:
+                mine = False
+        if not mine:
+            yield recorded
+
+
+def is_answer(event: Event) -> bool:
+    """Return whether the event is an answer that stands in the prompts after it."""
+    return isinstance(event, ModelAnswered) or (
+        isinstance(event, ModelInterrupted) and event.cause is InterruptCause.LENGTH
+    )
+
+
+def answers_of(history: Iterable[Recorded]) -> list[Recorded]:
+    """Return the answers to what was asked for the steps, summaries left out."""
+    return [recorded for recorded in steps_of(history) if is_answer(recorded.event)]
+
+
+def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
+    """Return how many answers there were: of summaries for that purpose, else of all others the user did not reject."""
+    answers = answers_of(history)
+    if purpose is Purpose.SUMMARY:
+        return sum(isinstance(recorded.event, ModelAnswered) for recorded in history) - sum(
+            isinstance(recorded.event, ModelAnswered) for recorded in answers
+        )
+    return len(answers) - sum(_is_users_rejection(recorded.event) for recorded in steps_of(history))
+
+
+def last_compaction(history: Sequence[Recorded]) -> ContextCompacted | None:
+    """Return the newest compaction, None where there was none."""
+    return next((each.event for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
+
+
+def since_compaction(history: Sequence[Recorded]) -> Sequence[Recorded]:
+    """Return the events after the newest compaction, all where there was none."""
+    for place in range(len(history) - 1, -1, -1):
+        if isinstance(history[place].event, ContextCompacted):
+            return history[place + 1 :]
+    return history
+
+
+def shown_by(event: Event) -> tuple[Chunk, ...]:
+    """Return the pieces of code that the model sees with this event."""
+    match event:
+        case CodeRetrieved():
+            return event.chunks
+        case ActionFinished() | PatchApplied():
+            return event.shown
+        case ContextCompacted():
+            return (*event.pinned, *event.code)
+        case _:
+            return ()
+
+
+def shown_at(history: Sequence[Recorded], place: str) -> Chunk | None:
+    """Return the newest piece of code that was shown as `place` since the task began, None where none was."""
+    newest = (chunk for recorded in reversed(history) for chunk in shown_by(recorded.event) if chunk.place == place)
+    return next(newest, None)
+
+
+def _is_users_rejection(event: Event) -> bool:
+    return isinstance(event, ActionDecided) and event.verdict is Verdict.REJECT and event.by == "user"
