@@ -101,8 +101,9 @@ def _without_one(hunk: Hunk, random: Random, *, beside: bool) -> Hunk | None:
     inner = [
         at for at in range(1, len(kinds) - 1) if kinds[at] == " " and (set(kinds[at - 1 : at + 2]) != {" "}) == beside
     ]
-    # What is lost must leave a trace: of equal neighbours, either may be the lost one, and nothing else changes.
-    inner = [at for at in inner if hunk.body[at].strip()]
+    inner = [
+        at for at in inner if hunk.body[at].strip() and hunk.body[at] not in {hunk.body[at - 1], hunk.body[at + 1]}
+    ]
     if not inner:
         return None
     at = random.choice(inner)
@@ -112,7 +113,8 @@ def _without_one(hunk: Hunk, random: Random, *, beside: bool) -> Hunk | None:
 def _without_blank(hunk: Hunk, random: Random) -> Hunk | None:
     body = hunk.body
     inner = [at for at in range(1, len(body) - 1) if body[at] == " " and {body[at - 1][:1], body[at + 1][:1]} == {" "}]
-    # Of two blank lines either may be the lost one: it is the same.
+    # Of two blank lines beside a change either may be the lost one, which tells two stories of where the change is.
+    inner = [at for at in inner if " " not in {body[at - 1], body[at + 1]}]
     if not inner:
         return None
     at = random.choice(inner)
