@@ -1,9 +1,13 @@
 """Calls that look at past sessions."""
 
 import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap import Say
+from agent_workbench.calls.models import model_named
 from agent_workbench.calls.sites import trusted_site
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.place import Place
@@ -11,6 +15,7 @@ from agent_workbench.core.place import Place
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.journal.reader import VerifyReport
     from agent_workbench.adapters.journal.sessions import SessionSummary
+    from agent_workbench.core.again import PromptAgain
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.model import Message
     from agent_workbench.core.views.receipt import ReceiptView
@@ -58,6 +63,31 @@ async def replay_session(place: Place) -> "ReplaySession":
     from agent_workbench.engine.replay import ReplaySession
 
     return ReplaySession(await recorded_events(place))
+
+
+async def rerun_session(place: Place) -> "Iterator[PromptAgain]":
+    """Return the prompts of a session, each made again from its journal and compared when it is asked for."""
+    from agent_workbench.engine.rerun import rerun
+
+    return rerun(await recorded_events(place))
+
+
+async def session_against(place: Place, named: str, say: Say) -> "AsyncGenerator[PromptAgain]":
+    """Ask a model (a GGUF file, an address, an endpoint by its name) every prompt of a session again.
+
+    Raises `UsageError` for what is no model, `ModelError`.
+    """
+    from agent_workbench.engine.asking_again import ask_again
+
+    events = await recorded_events(place)
+    site, settings = await trusted_site(place)
+    model = await model_named(place, named, say)
+    try:
+        async with aclosing(ask_again(events, model, site.repository, settings)) as prompts:
+            async for prompt in prompts:
+                yield prompt
+    finally:
+        await model.close()
 
 
 async def verify_session(place: Place) -> "VerifyReport":

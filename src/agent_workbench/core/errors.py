@@ -32,6 +32,7 @@ class ExitCode(IntEnum):
     MODEL = 5
     JOURNAL = 6
     LOCKED = 7
+    DIFFERS = 8
     BROKEN = 70
     INTERRUPTED = 130
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import zip_longest
 
+from agent_workbench.core.again import Difference, PromptAgain
 from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
@@ -20,7 +21,7 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.model import Message, Purpose
 from agent_workbench.core.proposals import OURS
 from agent_workbench.core.state import SessionState
-from agent_workbench.engine.asking import NEVER_WRITTEN, seed_of, text_sha
+from agent_workbench.engine.asking import NEVER_WRITTEN, text_sha
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.gating import REFLEXION_PREFIX
 from agent_workbench.engine.prompt import build_parts, prompt_sha, to_messages
@@ -49,23 +50,6 @@ class Asked:
         return next(said, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Where a re-run goes another way: what it is about, in which part of the prompt, and a short diff."""
-
-    what: str
-    part: str = ""
-    diff: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RerunStep:
-    """One prompt, built and read again."""
-
-    asked: Asked
-    difference: Difference | None
-
-
 def prompts_of(events: Iterable[Recorded]) -> Iterator[Asked]:
     """Yield the prompts of a journal in order, numbered from 1."""
     state = SessionState()
@@ -91,14 +75,14 @@ def messages_of(asked: Asked) -> tuple[Message, ...]:
     return to_messages(build_parts(asked.before, asked.built.purpose))
 
 
-def rerun(events: Iterable[Recorded]) -> Iterator[RerunStep]:
+def rerun(events: Iterable[Recorded]) -> Iterator[PromptAgain]:
     """Yield each prompt of a journal with what of it is not the same when it is made again. No model, no git, no file.
 
-    The same: the engine asks there and for that, the prompt is the recorded one to the byte, its sampling begins at the
-    recorded seed, and the recorded answer is read as what was recorded of it.
+    The same: the engine asks there and for that, the prompt is the recorded one to the byte, and the recorded answer is
+    read as what was recorded of it.
     """
     for asked in prompts_of(events):
-        yield RerunStep(asked, _moved(asked) or _prompted(asked) or _seeded(asked) or _read(asked))
+        yield PromptAgain(asked.number, asked.seq, asked.built, _moved(asked) or _prompted(asked) or _read(asked))
 
 
 def _moved(asked: Asked) -> Difference | None:
@@ -133,11 +117,6 @@ def _part_diff(then: tuple[PromptPart, ...], now: tuple[PromptPart, ...], text: 
 
     shown = [f"  | {line}" for line in text.splitlines()[:SHOWN_LINES]]
     return "\n".join([short_diff(outline(then), outline(now)), *shown])
-
-
-def _seeded(asked: Asked) -> Difference | None:
-    seed, recorded = seed_of(asked.before), asked.built.seed
-    return None if recorded in (0, seed) else Difference(f"its seed is {seed}, {recorded} was recorded")
 
 
 def _read(asked: Asked) -> Difference | None:

@@ -9,6 +9,7 @@ from agent_workbench.adapters.git.checkout import Checkout
 from agent_workbench.adapters.git.discovery import Place, discover
 from agent_workbench.adapters.git.merging import Merging
 from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
+from agent_workbench.adapters.git.recorded import RecordedFiles
 from agent_workbench.adapters.git.sites import BRANCH_PREFIX, lock_path, site_of
 from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.adapters.git.worktrees import Worktrees
@@ -41,6 +42,10 @@ class Repository:
     async def list_tracked(self) -> tuple[str, ...]:
         """Return the paths of HEAD's regular files, sorted."""
         return await asyncio.to_thread(self._list_tracked)
+
+    async def recorded_files(self, tree: str) -> RecordedFiles:
+        """Return the files of a tree that a session recorded; raise `WorkspaceError` where it is gone."""
+        return await asyncio.to_thread(lambda: RecordedFiles(self._now().worktrees.trees, tree))
 
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
         return await asyncio.to_thread(self._free_branch, task, session)
