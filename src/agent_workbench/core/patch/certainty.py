@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.ground import Ground
+from agent_workbench.core.patch.ground import Ground, is_trivial
 from agent_workbench.core.patch.locate import Spot, contradicts, piece_name
 from agent_workbench.core.patch.loose import LooseHunk
+from agent_workbench.core.patch.nearest import nowhere
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.pieces import EDGE_LINES, Piece, Placing
 
@@ -31,6 +32,8 @@ def choose(path: str, spots: Sequence[Spot], ground: Ground, *, consistent: bool
     if consistent:
         _check_headers(path, spots, placings, ground)
     for spot, placing in zip(spots, placings, strict=True):
+        if placing.start != spot.piece.start and placing.at and all(map(is_trivial, spot.piece.keys)):
+            raise nowhere(path, spot.piece, ground, ["none of its lines tells a place, and its number is another"])
         if spot.exact and _heading_speaks_against(placing, ground):
             raise PatchError(
                 f"{shown(path)}: {piece_name(spot.piece)} names {shown(spot.piece.hunk.section)} behind its numbers, "
@@ -63,7 +66,8 @@ def _chosen(spots: Sequence[Spot], ground: Ground, *, consistent: bool) -> list[
         return places
     at_headers = [tuple(each for each in spot.placings if each.start == spot.piece.start) for spot in spots]
     others = [spot for spot in spots if len(spot.placings) == 1]
-    if all(at_headers) and (consistent or others):
+    sure = all(len(spot.placings) == 1 or not spot.piece.missing for spot in spots)
+    if all(at_headers) and sure and (consistent or others):
         # A heading that speaks for another place says that the numbers are wrong by accident.
         if not any(_disowned(spot, each[0], ground) for spot, each in zip(spots, at_headers, strict=True)):
             return at_headers
@@ -104,7 +108,7 @@ def _in_order(places: list[tuple[Placing, ...]]) -> list[tuple[Placing, ...]]:
 
 def _under_heading(piece: Piece, places: tuple[Placing, ...], ground: Ground) -> tuple[Placing, ...]:
     """Return the one place that stands below the heading of the hunk, or all of them if that is not one."""
-    if len(places) < 2 or not piece.hunk.section or piece.after_dots:
+    if len(places) < 2 or not piece.hunk.section or piece.after_dots or not piece.is_whole:
         return places
     below = tuple(each for each in places if _stands_under(piece.hunk.section, each.start, ground))
     return below if len(below) == 1 else places

@@ -172,7 +172,7 @@ class _Reader:
         counted = size is not None and _is_prose(body[size:])
         if not counted:
             size = len(body)
-            while size and not body[size - 1].strip():
+            while size and body[size - 1] in {"", "\r"}:
                 size -= 1
         if not size:
             raise PatchError(f"{name}: the hunk {shown(header)} has no lines")

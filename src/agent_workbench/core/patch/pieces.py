@@ -39,6 +39,18 @@ class Piece:
         return [key_of(line.text) for line in self.old]
 
     @property
+    def missing(self) -> int:
+        """How many old lines the header counts that are not there."""
+        numbers = self.hunk.numbers
+        return 0 if numbers is None or self.hunk.counted else max(numbers.old_count - len(self.old), 0)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no line before its first change seems to be lost."""
+        heads = next((at for at, line in enumerate(self.lines) if not line.is_context), 0)
+        return heads >= EDGE_LINES and not self.missing
+
+    @property
     def changes(self) -> bool:
         """Whether it has anything but context."""
         return any(not line.is_context for line in self.lines)
@@ -250,6 +262,8 @@ def _may_lack(distance: int, lines: tuple[LooseLine, ...], block: _Block) -> boo
     """
     heads = next((at for at, line in enumerate(lines) if not line.is_context), 0)
     is_only = heads + len(block.lines) == len(lines)
+    if 0 < distance <= block.placing.piece.missing:
+        return True
     return distance == 1 and (heads == EDGE_LINES - 1 or not is_only)
 
 
