@@ -64,7 +64,8 @@ async def examine_place(place: Place) -> "tuple[Finding, ...]":
     ports = await asyncio.to_thread(site.ports, settings, say_nothing)
     try:
         about_settings = examine_settings(site.load().origins, untrusted)
-        about_parts = await examine(ports, settings, str(site.model_log))
+        log = site.endpoints(settings, say_nothing).log
+        about_parts = await examine(ports, settings, str(log))
         return (*about_settings, *about_parts, *await _examine_chains(place, site, settings))
     finally:
         await ports.retriever.close()
@@ -83,7 +84,7 @@ async def _examine_chains(place: Place, site: Site, settings: "Settings") -> "tu
         return ()
     endpoints = site.endpoints(settings, say_nothing)
     try:
-        found = await examine_endpoints(lines, endpoints.looked_at)
+        found = await examine_endpoints(lines, endpoints.looked_at, settings.cost_cap_daily)
     finally:
         await endpoints.close()
     try:

@@ -1,7 +1,7 @@
 """What the doctor finds of each endpoint of each role: asked all at once, each for a bounded time."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from agent_workbench.core.endpoints import EndpointLine
@@ -33,17 +33,21 @@ class Look:
 
 
 async def examine_endpoints(
-    lines: Sequence[EndpointLine], model_of: Callable[[str], Model | None], seconds: float = ENDPOINT_SECONDS
+    lines: Sequence[EndpointLine],
+    model_of: Callable[[str], Model | None],
+    cap: float,
+    seconds: float = ENDPOINT_SECONDS,
 ) -> tuple[Finding, ...]:
     """Return a finding for each endpoint, and one for each role of which none answers.
 
     `model_of` gives the model to look at, None for one that is only started when it is asked; it raises `ModelError`
-    for one that cannot be.
+    for one that cannot be. With a `cap` of nothing those with a price do not answer.
     """
     names = tuple(dict.fromkeys(line.name for line in lines))
     looks = dict(zip(names, await asyncio.gather(*(_look(name, model_of, seconds) for name in names)), strict=True))
     of_each = (_finding([line for line in lines if line.name == name], looks[name]) for name in names)
-    return (*of_each, *_silent_roles(lines, looks))
+    silent = {line.name for line in lines if looks[line.name].wrong or not (cap or line.price.is_free)}
+    return (*of_each, *_silent_roles(lines, silent))
 
 
 def examine_spending(lines: Sequence[EndpointLine], spending: Spending) -> tuple[Finding, ...]:
@@ -82,7 +86,7 @@ def _finding(lines: Sequence[EndpointLine], look: Look) -> Finding:
     seen = [_who(line, look), f"for {', '.join(each.role for each in lines)}"]
     if not line.price.is_free:
         seen.append(f"${line.price.input:g} in and ${line.price.output:g} out for a million tokens")
-    if line.key_variable:
+    if line.key_variable and line.key_variable not in look.wrong:
         seen.append(f"key {line.key_variable} is {'set' if line.key_set else 'not set'}")
     if look.facts is not None and look.facts.off:
         seen.append(f"off: {', '.join(look.facts.off)}")
@@ -103,12 +107,12 @@ def _who(line: EndpointLine, look: Look) -> str:
     return f"{look.facts.model} at {line.where} {look.facts.build}".rstrip() + f", {size}"
 
 
-def _silent_roles(lines: Sequence[EndpointLine], looks: Mapping[str, Look]) -> Sequence[Finding]:
+def _silent_roles(lines: Sequence[EndpointLine], silent: Collection[str]) -> Sequence[Finding]:
     roles = dict.fromkeys(line.role for line in lines)
     chains = {role: [line.name for line in lines if line.role == role] for role in roles}
     advice = "start one of them, or name another one under roles"
     return [
         Finding(f"role {role}", Health.BAD, f"nobody answers: {', '.join(names)}", advice)
         for role, names in chains.items()
-        if all(looks[name].wrong for name in names)
+        if set(names) <= set(silent)
     ]

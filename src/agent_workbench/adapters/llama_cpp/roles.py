@@ -64,6 +64,13 @@ class Switchboard:
             return None
         return self._model(name, endpoint)[0]
 
+    @property
+    def log(self) -> Path:
+        """Where the server of ours writes that comes first in the executor's chain."""
+        chain = self._settings.chain(Purpose.EXECUTOR)
+        served = (name for name in chain if self._endpoint(name).path)
+        return self._log_of(next(served, SHORT_FORM))
+
     async def close(self) -> None:
         """Let go of who was looked at."""
         await asyncio.gather(*(model.close() for model in self._made))
