@@ -89,7 +89,8 @@ async def send(desk: Desk, drawn: Drawn, answer_tokens: int) -> None:
     facts, purpose = drawn.facts, drawn.purpose
     held = facts.takes_grammar and facts.endpoint not in desk.state.ungrammatical
     grammar = await granted(desk, purpose) if held else ""
-    run, seed = desk.run, seed_of(desk.state)
+    run, chosen = desk.run, desk.settings.sampling.of(purpose)
+    seed = seed_of(desk.state) if chosen.seed is None else chosen.seed
     await desk.record(_built(run, drawn, seed, grammar), after=drawn.after)
     request = ModelRequest(
         messages=drawn.messages,
@@ -98,6 +99,7 @@ async def send(desk: Desk, drawn: Drawn, answer_tokens: int) -> None:
         answer_tokens=answer_tokens,
         answer_seconds=desk.settings.model.answer_seconds,
         subject=run.task,
+        sampling=chosen.sampling,
         seed=seed,
         prompt_tokens=drawn.size,
         dollars_left=dollars_left(run),
