@@ -30,11 +30,20 @@ def reindented(piece: Piece, ground: Ground) -> list[Placing]:
         ]
         rules = [rule for rule in _rules(pairs) if all(rule(said) == there for said, there in pairs)]
         if rules and len(pairs) > 1:
+            _check_blanks(piece, ground.bodies[start : start + len(old)])
             lines = tuple(_mended(line, rules, ground) for line in piece.lines)
             said = "its lines were indented as those of the file are"
             at = tuple(range(start, start + len(old)))
             placings.append(Placing(piece, at, 0.0, (said,), lines))
     return placings
+
+
+def _check_blanks(piece: Piece, bodies: Sequence[str]) -> None:
+    """Raise `Doubt` where lines that are blank but not empty are among those whose blanks were changed."""
+    added = [line.text for line in piece.lines if line.sign == "+" and not line.text.strip()]
+    lost = any(body and not body.strip() and body != line.text for line, body in zip(piece.old, bodies, strict=True))
+    if any(added) or (added and lost):
+        raise Doubt("which blanks an added line has is not certain")
 
 
 def _rules(pairs: Sequence[tuple[str, str]]) -> Iterator[Rule]:

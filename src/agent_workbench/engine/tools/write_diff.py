@@ -6,12 +6,14 @@ from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.patch import (
     FileChange,
-    Patch,
+    FileContent,
     PatchBounds,
     apply_patch,
     content_hash,
+    fit_diff,
     parse_patch,
     patch_hash,
+    read_diff,
     render_changes,
     special_paths,
 )
@@ -33,38 +35,42 @@ class WriteDiff(ToolFace):
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
         """Return the change as it would be made; raise `PatchError` when it fits nowhere or may not be made."""
-        patch = parse_patch(text, bench.patch_bounds())
-        changes = await resolve(bench, patch)
-        await bench.check_file_count(patch.paths)
+        existing = await bench.workspace.list_files()
+        loose = read_diff(text, bench.patch_bounds(), existing)
+        fit = fit_diff(loose, await _contents(bench, loose.paths), existing)
+        paths = fit.patch.paths
+        await bench.check_file_count(paths)
         return Draft(
             text=text,
-            diff=render_changes(await _against_approved(bench, changes)),
-            paths=patch.paths,
-            special=special_paths(patch),
-            preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in changes),
+            diff=render_changes(await _against_approved(bench, fit.changes)),
+            paths=paths,
+            special=special_paths(fit.patch),
+            preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in fit.changes),
+            repaired=fit.repairs,
         )
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Apply the diff that was shown to what was approved before."""
         strays = {change.path for change in await bench.workspace.strays(bench.run.tree)}
         await bench.workspace.put_back(bench.run.tree, strays.intersection(proposal.paths))
-        changes = await resolve(bench, parse_patch(proposal.diff, WIDE))
+        # What was shown is ours: it fits to the letter, or it is not carried out.
+        patch = parse_patch(proposal.diff, WIDE)
+        changes = apply_patch(patch, await _contents(bench, patch.paths), await bench.workspace.list_files())
         tree = await bench.workspace.write(changes, bench.run.tree)
         shown = tuple(chunk for change in changes for chunk in _now(change))
         applied = PatchApplied(proposal.id, proposal.paths, patch_hash(proposal.diff), tree, shown)
-        return Outcome(describe_applied(applied), effects=(applied,))
+        return Outcome(describe_applied(applied, proposal.repaired), effects=(applied,))
 
 
-def describe_applied(applied: PatchApplied) -> str:
-    """Return what the model is told of a change: where it was made, and how the lines read now."""
+def describe_applied(applied: PatchApplied, repaired: tuple[str, ...] = ()) -> str:
+    """Return what the model is told of a change: where it was made, what was mended, and how the lines read now."""
+    mended = [f"Repaired in your diff: {'; '.join(repaired)}."] if repaired else []
     pieces = [f"{chunk.place} now reads:\n{chunk.text}" for chunk in applied.shown]
-    return "\n\n".join([f"Applied to {', '.join(applied.paths)}.", *pieces])
+    return "\n\n".join(["\n".join([f"Applied to {', '.join(applied.paths)}.", *mended]), *pieces])
 
 
-async def resolve(bench: Bench, patch: Patch) -> tuple[FileChange, ...]:
-    """Return what `patch` does to the workspace's files as they are; raise `PatchError`."""
-    preimages = {path: await bench.workspace.read(path) for path in patch.paths}
-    return apply_patch(patch, preimages, existing=await bench.workspace.list_files())
+async def _contents(bench: Bench, paths: tuple[str, ...]) -> dict[str, FileContent | None]:
+    return {path: await bench.workspace.read(path) for path in paths}
 
 
 async def _against_approved(bench: Bench, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
