@@ -370,4 +370,25 @@ LOST = [
     ),
 ]
 
-TRAPS = [*REPEATED, *ALMOST_EQUAL, *STALE, *DOTS, *AROUND, *UNMARKED, *LOST]
+PUT = "def put(self):\n    a()\n\n"
+RUN = "def {0}(self):\n    value = load()\n    check(1)\n    return value\n\n"
+IN_RUN = " def run0(self):\n     value = load()\n+    more()\n     check(1)\n     return value\n \n"
+
+# A context line that reads otherwise may be mistyped, or it may be another function.
+OTHERWISE = [
+    trap("another name, the number is elsewhere", PUT + RUN.format("run2") + PUT, "@@ -40,5 +40,6 @@\n" + IN_RUN),
+    trap("another name, the number is near", PUT + RUN.format("run2") + PUT, "@@ -9,5 +9,6 @@\n" + IN_RUN),
+    trap("another name, no number", PUT + RUN.format("run2") + PUT, "@@ @@\n" + IN_RUN),
+    trap(
+        "another number in the line, the header is true",
+        "a\nb\ncase 2:\n    log()\n    break\n\n",
+        "@@ -2,4 +2,5 @@\n b\n case 1:\n+    new()\n     log()\n     break\n",
+    ),
+    trap(
+        "a line is lost where something is replaced: before, among or behind the new lines",
+        "one\ntwo\nthree\n\n{\n  a: 0,\n},\n",
+        "@@ -1,7 +1,9 @@\n one\n two\n three\n-\n+!\n+    more()\n+\n   a: 0,\n },\n",
+    ),
+]
+
+TRAPS = [*REPEATED, *ALMOST_EQUAL, *STALE, *DOTS, *AROUND, *UNMARKED, *LOST, *OTHERWISE]
