@@ -7,7 +7,7 @@ from typing import Protocol
 from agent_workbench.core.again import Difference, PromptAgain
 from agent_workbench.core.errors import ModelUnavailable, WorkspaceError
 from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, Recorded
-from agent_workbench.core.model import AnswerEnd, ModelRequest, Purpose, StopCause, TextDelta
+from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelRequest, Purpose, StopCause, TextDelta
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.asking import text_sha
@@ -30,8 +30,8 @@ async def ask_again(
 ) -> AsyncGenerator[PromptAgain]:
     """Yield each prompt with what the model answers to it now; raise `ModelError`.
 
-    It is asked with the same messages, seed, sampling and grammar; the grammar is made again from the journal and the
-    recorded files. A prompt without a whole answer in the journal is not asked.
+    It is asked with the same messages, seed and grammar, in the same order; the grammar is made again from the journal
+    and the recorded files. A prompt without a whole answer in the journal is not asked.
     """
     for asked in prompts_of(events):
         then = asked.answer
@@ -40,8 +40,10 @@ async def ask_again(
             yield PromptAgain(asked.number, asked.seq, asked.built, compared=False, remark=remark)
             continue
         grammar, remark = await _grammar(asked, trees, settings)
-        now = await _answer(model, _request(asked, then, grammar, settings))
+        now, figures = await _answer(model, _request(asked, then, grammar, settings))
         difference = _difference(_said(then), now)
+        if difference is not None and figures.cached_tokens != then.figures.cached_tokens:
+            remark = "; ".join(filter(None, (remark, _cache_told(then.figures, figures))))
         yield PromptAgain(asked.number, asked.seq, asked.built, difference, remark=remark)
 
 
@@ -78,15 +80,20 @@ async def _grammar(asked: Asked, trees: RecordedTrees, settings: Settings) -> tu
     return made, "" if text_sha(made) == recorded else "the grammar made again is another one than the recorded"
 
 
-async def _answer(model: Model, request: ModelRequest) -> str:
+async def _answer(model: Model, request: ModelRequest) -> tuple[str, AnswerFigures]:
     said: list[str] = []
     async with aclosing(model.answer(request)) as items:
         async for item in items:
             if isinstance(item, TextDelta):
                 said.append(item.text)
             if isinstance(item, AnswerEnd):
-                return "".join(said) + (f"\n{CUT}" if item.stop is StopCause.LENGTH else "")
+                return "".join(said) + (f"\n{CUT}" if item.stop is StopCause.LENGTH else ""), item.figures
     raise ModelUnavailable("the model's answer has no end", advice="try again", partial="".join(said))
+
+
+def _cache_told(then: AnswerFigures, now: AnswerFigures) -> str:
+    """Return that more or less of the prompt was read anew, which changes the rounding, and now and then a token."""
+    return f"the server had {now.cached_tokens} of its tokens in the cache, {then.cached_tokens} were recorded"
 
 
 def _said(then: ModelAnswered | ModelInterrupted) -> str:

@@ -29,6 +29,7 @@ from agent_workbench.engine.protocol import StepFault, read_step
 from agent_workbench.engine.tools import open_tools
 
 SHOWN_LINES = 12
+SHOWN_CHARS = 160
 SHOWN_HASH = 12
 Outcome = ActionProposed | ActionRejected | ReflexionNoted | ContextCompacted
 
@@ -200,7 +201,8 @@ def _said(outcome: Outcome) -> str:
 
 
 def short_diff(then: list[str], now: list[str]) -> str:
-    """Return a unified diff of two lists of lines without its head, cut after some lines."""
+    """Return a unified diff of two lists of lines without its head, cut where it gets long."""
     lines = list(unified_diff(then, now, "recorded", "again", lineterm="", n=1))[2:]
     cut = [f"… {len(lines) - SHOWN_LINES} lines more"] if len(lines) > SHOWN_LINES else []
-    return "\n".join([*lines[:SHOWN_LINES], *cut])
+    shown = [line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…" for line in lines[:SHOWN_LINES]]
+    return "\n".join([*shown, *cut])
