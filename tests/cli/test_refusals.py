@@ -41,6 +41,12 @@ CASES = (
     Case("task that is done", "run --task T-1", 2, ("T-1 is done", "pending"), task("status: done")),
     Case("unknown session", "sessions show nope", 2, ("no session begins with 'nope'", "agent sessions list")),
     Case("no session", "sessions verify", 2, ("there is no session yet",)),
+    Case("receipt of no session", "sessions show --prompt 1", 2, ("there is no session yet",)),
+    Case("receipt of no prompt", "sessions show --prompt 0", 2, ("'0' is no prompt", "or `last`")),
+    Case("text of no prompt", "sessions show --text", 2, ("--text and --json tell of one prompt", "--prompt last")),
+    Case("JSON of a replay", "replay --json", 2, ("--json tells of a session that is made again", "--rerun")),
+    Case("two ways to make it again", "replay --rerun --against x", 2, ("not allowed with",)),
+    Case("re-run of no session", "replay --rerun", 2, ("there is no session yet",)),
     Case("session to take up", "run --task T-1 --session nope", 2, ("no session begins with 'nope'",)),
     Case("no policy", "run --all --policy none.yml", 2, ("none.yml cannot be read", "name another file")),
     Case(

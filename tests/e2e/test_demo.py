@@ -150,3 +150,55 @@ def test_a_reader_that_stops_reading_is_no_error(demo: Demo) -> None:
 def _files(repo: Path) -> dict[str, str]:
     found = fingerprint(repo, besides=["memory"])
     return {name: what for name, what in found.items() if name.startswith("file ")}
+
+
+def test_each_prompt_has_a_receipt_that_adds_up(demo: Demo) -> None:
+    done = demo.machine.agent("sessions", "show", "--prompt", "5", "--json", "--text", cwd=demo.repo)
+    assert (done.code, done.err) == (0, "")
+    (receipt,) = done.events
+    answered = [event["body"] for event in demo.done.events if event["kind"] == "model_answered"]
+    figures = answered[4]["figures"]
+    assert (receipt["number"], receipt["count"]) == (5, len(answered))
+    assert (receipt["tokens"], receipt["cached"]) == (figures["prompt_tokens"], figures["cached_tokens"])
+    parts = [row for row in receipt["rows"] if not row["inside"]]
+    for name in ("tokens", "cached", "new", "again"):
+        assert sum(row[name] for row in parts) == receipt[name], name
+    assert receipt["again"] == 0, "the scripted model says the tokens that its text is read as"
+    assert [message["role"] for message in receipt["messages"]][:3] == ["system", "user", "assistant"]
+    assert receipt["messages"][2]["text"] == answered[0]["text"]
+
+
+def test_the_receipt_is_a_table_for_people(demo: Demo) -> None:
+    done = demo.machine.agent("sessions", "show", "--prompt", "last", cwd=demo.repo)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0].startswith("Prompt 9 of 9")
+    assert " · 0 read again · " in lines[2]
+    assert [line.split()[-1] for line in lines[6:8]] == ["rules", "task"]
+    assert lines[-1].startswith("a summary of the steps frees at most ")
+
+
+def test_a_prompt_that_is_not_there(demo: Demo) -> None:
+    done = demo.machine.agent("sessions", "show", "--prompt", "99", cwd=demo.repo)
+    assert (done.code, done.out) == (2, "")
+    assert "has no prompt 99; its prompts are 1 to 9" in done.err
+
+
+def test_it_is_the_same_when_it_is_made_again(demo: Demo) -> None:
+    done = demo.machine.agent("replay", "--rerun", cwd=demo.repo)
+    assert (done.code, done.err) == (0, "")
+    *prompts, summed_up = done.out.splitlines()
+    assert summed_up == "9 prompts, 9 identical"
+    assert [line.split()[-1] for line in prompts] == ["identical"] * 9
+
+
+def test_a_model_that_says_something_else_stops_the_comparison(demo: Demo) -> None:
+    settings = (demo.repo / ".agent.yml").read_text()
+    found = re.search(r"path: (\S+)", settings)
+    assert found is not None
+    done = demo.machine.agent("replay", "--against", found[1], "--json", cwd=demo.repo)
+    first, summed_up = done.events
+    assert done.code == 8
+    assert (first["prompt"], first["identical"], first["remark"]) == (1, False, "")
+    assert "-Thought: The failing test is about quantities" in first["diff"]
+    assert summed_up == {"prompts": 1, "compared": 1, "identical": 0}
