@@ -160,7 +160,7 @@ def certain_placing(piece: Piece, ground: Ground) -> Placing:
     problem: Doubt | None = None
     best = found.placings[0]
     for placing in found.placings:
-        if placing.cost > best.cost and best.counts_lost:
+        if placing.cost > best.cost and best.is_confirmed:
             break  # the header speaks for the best one, too
         try:
             ways.setdefault(edits_of(placing, ground, settle=True), placing)
@@ -187,8 +187,8 @@ def _check_anchored(placing: Placing, ground: Ground) -> None:
         elif not is_trivial(key) and key in ground.places:
             raise Doubt("a context line that does not fit there stands elsewhere in the file")
     needed = _ENOUGH_LINES if placing.cost <= 1 else _MANY_LINES
-    if placing.counts_lost and placing.cost <= 1:
-        needed -= 1
+    if placing.is_confirmed and placing.cost <= 1:
+        needed, rare = 1, 1
     if telling < needed or not rare:
         raise Doubt("too few of its lines tell the place")
 

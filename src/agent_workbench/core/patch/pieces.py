@@ -86,7 +86,7 @@ class Placing:
         return max((at + 1 for at in self.at if at is not None), default=0)
 
     @property
-    def counts_lost(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether the header says that the hunk stands where it does, over as many lines of the file as it does."""
         numbers = self.piece.hunk.numbers
         return (
@@ -224,7 +224,7 @@ def _insertion(block: _Block, added: tuple[LooseLine, ...], *, settle: bool) -> 
         raise Doubt("the lines beside the added ones do not stand in the file")
     if block.before is not None and block.behind is not None and block.before + 1 != block.behind:
         # The header knows of the lost line; which side it was on is told by the side that is short of one.
-        if not (settle and block.placing.counts_lost):
+        if not (settle and block.placing.is_confirmed):
             raise Doubt("a lost line may have stood before or behind the added ones")
         start = block.before + 1 if _balanced(block, before=False) else block.behind
         if start == block.behind and not _balanced(block, before=True):
@@ -238,7 +238,9 @@ def _insertion(block: _Block, added: tuple[LooseLine, ...], *, settle: bool) -> 
 def _check_before(block: _Block, start: int, *, settle: bool) -> None:
     """Raise `Doubt` if a lost line may have stood between the added ones and those before them."""
     if not block.old:
-        if not block.placing.piece.after_dots and _may_lack(start, block.placing.new_lines[::-1], block):
+        # A hunk that stood at the beginning would say so.
+        says = block.placing.piece.consistent and block.placing.piece.start == start
+        if not says and not block.placing.piece.after_dots and _may_lack(start, block.placing.new_lines[::-1], block):
             raise Doubt("a line may be lost between the file's beginning and the added ones")
     elif block.before != start - 1 and not (settle and _balanced(block, before=True)):
         raise Doubt("a lost line may have stood before or behind the added ones")
