@@ -161,12 +161,13 @@ def tested(number: str, purpose: CheckPurpose, *, good: bool) -> tuple[Event, ..
 
 
 def answered(step: int, text: str, purpose: Purpose = Purpose.EXECUTOR) -> tuple[Event, ...]:
-    """Return the events of an answer."""
-    tokens = 900 + 240 * step
-    parts = (PromptPart("task", 210), PromptPart("code", 480))
-    figures = AnswerFigures(tokens, tokens - 130, 64, 0.4, 1.6)
+    """Return the events of an answer; its prompt grew from the one before, of which nothing is read again."""
+    first = step == 1
+    tokens = 900 + 240 * step + (110 if purpose is Purpose.REFLEXION else 0)
+    parts = (PromptPart("task", 210), PromptPart("code", 480)) if first else (PromptPart("observation", 176),)
+    figures = AnswerFigures(tokens, tokens - (130 if step < 3 and purpose is Purpose.EXECUTOR else 40), 64, 0.4, 1.6)
     return (
-        PromptBuilt(step, purpose, 2 + step, tokens, "0" * 64, parts if step == 1 else parts[:1]),
+        PromptBuilt(step, purpose, 2 + step, tokens, "0" * 64, parts),
         ModelAnswered(step, text, figures, "http://127.0.0.1:8080"),
     )
 

@@ -12,6 +12,7 @@ from agent_workbench.core.events import (
     ContextCompacted,
     ContextFilled,
     EndpointPassed,
+    Event,
     GrammarIgnored,
     ModelAnswered,
     ModelObserved,
@@ -74,7 +75,8 @@ def _run(*more: ActionProposed) -> ScriptedSession:
 
 
 def _thinking(streaming: Streaming) -> ScriptedSession:
-    return ScriptedSession(*runs.up_to_reflexion()).live(Live(activity="thinking", streaming=streaming))
+    asked = PromptBuilt(3, Purpose.EXECUTOR, 6, 1620, "0" * 64, (PromptPart("observation", 96),))
+    return ScriptedSession(*runs.up_to_reflexion(), asked).live(Live(activity="thinking", streaming=streaming))
 
 
 def _diff(diff: str, *, special: tuple[str, ...] = ()) -> ScriptedSession:
@@ -144,9 +146,21 @@ def _summed_up() -> ScriptedSession:
     )
 
 
+def receipts() -> tuple[Event, ...]:
+    """Return a session whose newest prompt holds what older steps brought."""
+    parts = (PromptPart("answer", 64), PromptPart("observation", 1210), PromptPart("user", 24))
+    asked = PromptBuilt(3, Purpose.EXECUTOR, 6, 2690, "0" * 64, parts, seed=41)
+    figures = AnswerFigures(2690, 1420, 71, 0.8, 1.7)
+    return *runs.up_to_first_diff(), asked, ModelAnswered(3, "Thought: so", figures, "http://127.0.0.1:8080")
+
+
 def _marked() -> ScriptedSession:
+    return ScriptedSession(*runs.up_to_first_diff(), *_marked_events())
+
+
+def _marked_events() -> tuple[Event, ...]:
     pinned, dropped = runs.retrieved()[0].chunks
-    return ScriptedSession(*runs.up_to_first_diff(), ChunkPinned(pinned), ChunkDropped(dropped.place))
+    return ChunkPinned(pinned), ChunkDropped(dropped.place)
 
 
 def _roles() -> ScriptedSession:
@@ -229,8 +243,8 @@ DIALOGUES = {
     "abort": Scene(_waiting, ("X",)),
     "edit_notes": Scene(_waiting, ("4", "i")),
     "say": Scene(_waiting, (":", *"the rounding is right")),
-    "receipt": Scene(_marked, ("c", "j", "j", "j")),
+    "receipt": Scene(lambda: ScriptedSession(*receipts(), *_marked_events()), ("c", "j", "j")),
     "edit_summary": Scene(_summary, ("e",)),
-    "sum_up": Scene(_waiting, ("c", "S")),
+    "sum_up": Scene(lambda: ScriptedSession(*receipts()), ("c", "S")),
     "notice": Scene(lambda: ScriptedSession(*runs.opening()).notify("the plan changed on disk and was read again")),
 }

@@ -35,6 +35,7 @@ from agent_workbench.tui.widgets.rows import entry_rows
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving
+from tests.tui.scenes import receipts
 
 
 @given(st.text("ab \n", min_size=1, max_size=400))
@@ -181,9 +182,9 @@ async def test_code_is_pinned_and_dropped_in_the_receipt_with_what_that_saves() 
 
 
 async def test_summing_up_asks_with_what_it_frees() -> None:
-    async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
+    async with driving(ScriptedSession(*receipts())) as bench:
         await bench.press("c", "S")
-        assert "tokens become free" in bench.text()
+        assert re.search("at most 1,[0-9]{3} tokens become free", bench.text())
         await bench.look()
         await bench.press("y")
         assert bench.session.intents == [CompactContext()]
@@ -235,3 +236,17 @@ async def test_only_a_summary_that_the_user_asked_for_can_be_done_without(by: Au
         await bench.look()
         await bench.press("s")
         assert bench.session.intents == ([SkipProposal(summary.id)] if by is Author.USER else [])
+
+
+async def test_what_has_no_older_steps_is_not_summed_up() -> None:
+    async with driving(ScriptedSession(*runs.opening(), *runs.started(), *runs.answered(1, "Thought: so"))) as bench:
+        await bench.press("c", "S")
+        assert "old enough" in bench.text()
+        assert bench.screen.id == "receipt"
+
+
+async def test_what_was_read_again_is_said_of_the_part_that_it_was() -> None:
+    async with driving(ScriptedSession(*receipts()), LARGE) as bench:
+        await bench.press("c")
+        lines = [line for line in bench.text().split("\n") if "1,420 cached" in line or "observation" in line]
+        assert "23 read again" in lines[0]

@@ -116,6 +116,8 @@ class ReceiptScreen(Dialogue[None]):
             self.show_keys(self._fixed)
         elif compacting is None:
             self.show_keys("only the newest prompt can be summed up")
+        elif not compacting.frees:
+            self.show_keys("nothing in this prompt is old enough to be summed up")
         else:
             self._compact(compacting)
 
