@@ -222,13 +222,24 @@ async def test_thoughts_within_the_text_are_told_and_no_part_of_the_answer(size:
 
 async def test_a_thought_that_the_prompt_began_is_known_by_its_end_the_next_time() -> None:
     whole = stream(delta("hm"), delta("</think>"), delta("\n\nso"), END)
-    async with FaultyServer().chat(whole) as server:
+    models = as_json({"data": [{"id": "m"}]})
+    async with FaultyServer().on("/props").on("/v1/models", models).chat(whole) as server:
         model = LlamaCppModel(server.url)
         await collect(model, ask())
         got = await collect(model, ask())
         assert (await model.observe()).thinks
         await model.close()
     assert (got.text, got.thought) == ("so", "hm")
+
+
+async def test_the_end_of_a_thought_that_a_model_writes_by_chance_is_text() -> None:
+    async with FaultyServer().chat(stream(delta("it ends with </think> here"), END)) as server:
+        model = LlamaCppModel(server.url)
+        await collect(model, ask())
+        got = await collect(model, ask())
+        assert not (await model.observe()).thinks
+        await model.close()
+    assert (got.text, got.thought) == ("it ends with </think> here", "")
 
 
 async def test_a_thought_that_breaks_off_leaves_no_answer() -> None:

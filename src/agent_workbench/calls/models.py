@@ -11,7 +11,9 @@ from agent_workbench.core.place import Place
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
     from agent_workbench.core.endpoints import EndpointLine
+    from agent_workbench.core.errors import ModelError
     from agent_workbench.core.findings import Finding
+    from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports import Model
     from agent_workbench.core.settings import Settings
 
@@ -20,6 +22,24 @@ async def configured_model(place: Place, say: Say) -> "Model":
     """Return the model that the settings ask for; it says what it waits for; close it when done."""
     site, settings = await site_or_folder(place)
     return await asyncio.to_thread(site.model, settings, say)
+
+
+async def answering(place: Place, say: Say) -> "tuple[tuple[str, ModelFacts | ModelError], ...]":
+    """Return for each role who answers now, or why nobody does."""
+    from agent_workbench.core.endpoints import ROLES
+    from agent_workbench.core.errors import ModelError
+
+    model = await configured_model(place, say)
+    answers: list[tuple[str, ModelFacts | ModelError]] = []
+    try:
+        for role in ROLES:
+            try:
+                answers.append((role.value, await model.observe(role)))
+            except ModelError as error:
+                answers.append((role.value, error))
+    finally:
+        await model.close()
+    return tuple(answers)
 
 
 async def listed_endpoints(place: Place) -> "tuple[EndpointLine, ...]":

@@ -1,4 +1,4 @@
-"""`agent model`: serve a model file, or ask how the configured model is."""
+"""`agent model`: list, serve and try out models, or ask how they are."""
 
 import argparse
 import asyncio
@@ -6,24 +6,65 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.cli.model_facts import fact_lines, spoken
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
-from agent_workbench.cli.saying import say, say_aside
+from agent_workbench.cli.saying import say, say_aside, say_json
 from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
+    from agent_workbench.core.endpoints import EndpointLine
+
+
+TRY_EXIT = "exit code: 0 the model is fit for steps (executor); 1 it is not; 5 it does not answer, or broke off"
 
 
 def add(verbs: "Verbs") -> None:
     """Add the verb with its own verbs."""
-    verb = add_verb(verbs, "model", "serve a model file, or ask how the model is", status)
+    verb = add_verb(verbs, "model", "list, serve and try out models, or ask how they are", status)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
+    listing = add_verb(
+        below, "list", "list the endpoints of each role, in the order in which they are asked", show_list
+    )
+    add_model_flags(listing)
     serving = add_verb(below, "serve", "serve a GGUF file until interrupted", serve)
     serving.add_argument("path", nargs="?", default="", help="the file; model.path of .agent.yml when left out")
-    asking = add_verb(below, "status", "say which model answers, and how large its context is", status)
+    asking = add_verb(below, "status", "say which model answers for each role, and what it can do", status)
     add_model_flags(asking)
+    trying = add_verb(below, "test", "ask a model ten small questions, and say for which role it is fit", test)
+    trying.epilog = TRY_EXIT
+    trying.add_argument(
+        "which", nargs="?", default="", metavar="NAME|URL|PATH", help="an endpoint, an address or a GGUF file"
+    )
+    trying.add_argument("--seconds", type=_seconds, default=600.0, help="the longest it may take (600)")
+    trying.add_argument("--json", action="store_true", help="print all of it as one line of JSON")
     verb.set_defaults(model=None, model_url=None)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
+
+
+def show_list(options: argparse.Namespace) -> int:
+    """Print a line for each endpoint of each role; nobody is asked."""
+    from agent_workbench.calls.models import listed_endpoints
+
+    lines = asyncio.run(listed_endpoints(Place(Path.cwd(), os.environ, overrides(options))))
+    widths = [max(len(text) for text in column) for column in zip(*map(_cells, lines), strict=True)]
+    for line in lines:
+        say("  ".join(text.ljust(width) for text, width in zip(_cells(line), widths, strict=True)).rstrip())
+    return ExitCode.DONE
+
+
+def _cells(line: "EndpointLine") -> tuple[str, ...]:
+    price = "free" if line.price.is_free else f"${line.price.input:g} in, ${line.price.output:g} out a million tokens"
+    key = f"key in {line.key_variable}{'' if line.key_set else ', which is not set'}" if line.key_variable else "no key"
+    return line.role, line.name, line.where or "nothing is set", price, key
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -48,20 +89,33 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Ask the configured model what it is."""
-    from agent_workbench.calls.models import configured_model
+    """Ask who answers for each role what it is; exit with 5 where nobody does."""
+    from agent_workbench.calls.models import answering
 
-    async def ask() -> None:
-        model = await configured_model(Place(Path.cwd(), os.environ, overrides(options)), say_aside)
-        try:
-            facts = await model.observe()
-        finally:
-            await model.close()
-        context = f"{facts.context_tokens} tokens" if facts.context_tokens else "unknown"
-        say(f"model     {facts.model}")
-        say(f"endpoint  {facts.endpoint}  {facts.build}")
-        say(f"context   {context} for one conversation")
-        say(f"grammar   {'taken' if facts.takes_grammar else 'not taken; answers are checked all the same'}")
+    answers = asyncio.run(answering(Place(Path.cwd(), os.environ, overrides(options)), say_aside))
+    told: dict[ModelFacts | str, list[str]] = {}
+    for role, facts in answers:
+        told.setdefault(facts if isinstance(facts, ModelFacts) else spoken(facts), []).append(role)
+    for number, (answer, roles) in enumerate(told.items()):
+        say(("\n" if number else "") + f"role      {', '.join(roles)}")
+        for line in fact_lines(answer) if isinstance(answer, ModelFacts) else (f"nobody    {answer}",):
+            say(line)
+    return ExitCode.DONE if all(isinstance(facts, ModelFacts) for facts in told) else ExitCode.MODEL
 
-    asyncio.run(ask())
-    return ExitCode.DONE
+
+def test(options: argparse.Namespace) -> int:
+    """Try a model out, and print what came of it."""
+    from agent_workbench.calls.trying import tried
+    from agent_workbench.cli.model_report import as_json, report_lines
+
+    place = Place(Path.cwd(), os.environ, {})
+    report, verdicts = asyncio.run(tried(place, options.which, say_aside, options.seconds))
+    if options.json:
+        say_json(as_json(report, verdicts))
+    else:
+        for line in report_lines(report, verdicts):
+            say(line)
+    if report.stopped:
+        say_aside(f"not all was asked: {report.stopped}")
+        return ExitCode.MODEL
+    return ExitCode.DONE if verdicts[0].fit else ExitCode.FAILED

@@ -87,7 +87,7 @@ class LlamaCppModel:
                     async with contextlib.aclosing(_read(reply, reader, deadline)) as items:
                         async for item in items:
                             yield self._signed(item, known)
-                    self._found.learn(reader)
+                    self._found.learn(reader, template_known=bool(known.facts.template_hash))
                     return
                 fault = self._endpoint.fault(await reply.rest())
             if field := blamed_field(fault, body):
@@ -146,10 +146,11 @@ class _Found:
     thinks: bool = False
     opened: bool = False
 
-    def learn(self, reader: AnswerReader) -> None:
+    def learn(self, reader: AnswerReader, *, template_known: bool) -> None:
         self.tells_cache = reader.cache_seen
-        self.thinks |= reader.thought_seen or reader.opened
-        self.opened |= reader.opened
+        # Where the template is known it was found out before what it opens; what a model writes by chance is no sign.
+        self.opened |= reader.opened and not template_known
+        self.thinks |= reader.thought_seen or self.opened
 
     def told(self, facts: ModelFacts, refused: Collection[str]) -> ModelFacts:
         """Return the facts as they look now."""

@@ -113,7 +113,7 @@ class AnswerReader:
     @property
     def opened(self) -> bool:
         """Whether a thought ended in the answer that nobody began: the prompt did, and the server does not say so."""
-        return THOUGHT_END in self.partial and THOUGHT_START not in self.partial
+        return not self._held and self.partial.count(THOUGHT_END) == 1 and THOUGHT_START not in self.partial
 
     def feed(self, data: bytes) -> Iterator[AnswerItem]:
         """Yield what the next bytes of the stream hold; raise `ModelError` for an error among them, or for too many."""
