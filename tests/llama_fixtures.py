@@ -17,12 +17,13 @@ from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
 
 CONTEXT_TOKENS = 8192
+SMALL_CONTEXT_TOKENS = 2048
 _WAIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class LlamaServer:
-    """A running server: one slot of 8192 tokens, a random model."""
+    """A running server: one slot, a random model."""
 
     url: str
     api_key: str
@@ -37,10 +38,10 @@ class LlamaServer:
 class ServerThread:
     """Keeps a server, and the loop that reads its log, out of the loops of the tests."""
 
-    def __init__(self, model: Path, log: Path) -> None:
+    def __init__(self, model: Path, log: Path, context_tokens: int = CONTEXT_TOKENS) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="llama-server", daemon=True)
-        self._server = EmbeddedServer(model, log=log, environ=os.environ, context_tokens=CONTEXT_TOKENS)
+        self._server = EmbeddedServer(model, log=log, environ=os.environ, context_tokens=context_tokens)
         self._model = model
 
     def start(self) -> LlamaServer:
@@ -67,6 +68,16 @@ def tiny_model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def llama_server(tiny_model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
     """llama.cpp's server on the tiny model."""
     thread = ServerThread(tiny_model_path, tmp_path_factory.mktemp("server") / "server.log")
+    server = thread.start()
+    yield server
+    thread.stop()
+
+
+@pytest.fixture(scope="session")
+def small_llama_server(tiny_model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+    """The same with a context of 2048 tokens."""
+    log = tmp_path_factory.mktemp("small-server") / "server.log"
+    thread = ServerThread(tiny_model_path, log, SMALL_CONTEXT_TOKENS)
     server = thread.start()
     yield server
     thread.stop()

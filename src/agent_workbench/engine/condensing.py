@@ -22,9 +22,10 @@ from agent_workbench.engine.wording import SUMMARY
 
 CHARS_PER_TOKEN = 3
 """A low estimate, for servers that cannot count."""
-PIECE_CHARS = (0, 8_000, 4_000, 2_000, 1_000, 500, 250)
+PIECE_CHARS = (0, 6_000, 2_000, 700, 250)
 """To how much each piece of the newest steps is cut, one after the other, until all fits; 0 cuts nothing."""
 LEAST_CONTEXT = 2_048
+JOIN_TOKENS = 16
 MOST_CODE = 16
 """How many pieces of code are looked at, whether they fit beside what stays."""
 
@@ -41,7 +42,8 @@ async def condense(bench: Bench, summary: str, by: Author) -> ContextCompacted:
     failing = await scale.cut(_failing(bench.run.history, bench.run.baseline), left // 3)
     diff = await tell_changes(bench, scale.cut, left // 3)
     kept = replace(bare, pinned=pinned, failing=failing, diff=diff)
-    kept = await _with_newest_steps(bench, scale, kept, most)
+    kept = await _with_newest_steps(scale, kept, most)
+    kept = await _with_step_before(scale, kept, most)
     return replace(kept, code=await _code(bench, scale, kept, most))
 
 
@@ -66,9 +68,13 @@ class Scale:
 
     def most(self, fixed: int) -> int:
         """Return how large the next prompt may be: half the context, or half of what is free beside what must stay."""
+        return min(self.free, max(self.context_tokens // 2, (fixed + self.free) // 2))
+
+    @property
+    def free(self) -> int:
+        """How large the next prompt may be at most, or there would be no room for its answer and the next summary."""
         context = self.context_tokens
-        free = context - 2 * summary_tokens(context) - least_answer_tokens(context)
-        return min(free, max(context // 2, (fixed + free) // 2))
+        return context - summary_tokens(context) - least_answer_tokens(context)
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
         """Return the tokens of each text."""
@@ -123,20 +129,33 @@ async def _pinned(bench: Bench, scale: Scale, tokens: int) -> tuple[Chunk, ...]:
     return tuple(pinned)
 
 
-async def _with_newest_steps(bench: Bench, scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
-    """Return the compaction with the last steps as they were said: two, or one, or what came of it, cut as need be."""
-    for candidate in _candidates(bench.run.history, kept):
-        if await scale.size_after(candidate) <= most:
+async def _with_newest_steps(scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
+    """Return the compaction with the last steps as they were said: two, or one, or what came of it, cut as need be.
+
+    What came of the last step the model may never have seen: uncut it may take all the room there is.
+    """
+    for candidate in _candidates(scale.bench.run.history, kept):
+        whole = candidate.piece_chars == 0
+        if await scale.size_after(candidate) <= (scale.free if whole else most):
             return candidate
     return kept
+
+
+async def _with_step_before(scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
+    """Return the compaction with one step more, where it fits easily."""
+    history = scale.bench.run.history
+    before = last_compaction(history)
+    answers = [each.seq for each in answers_of(history) if before is None or each.seq > before.through_seq]
+    if kept.piece_chars or len(answers) < 2 or kept.through_seq != answers[-1] - 1:
+        return kept
+    more = _told_once(history, replace(kept, through_seq=answers[-2] - 1))
+    return more if await scale.size_after(more) <= most else kept
 
 
 def _candidates(history: Sequence[Recorded], kept: ContextCompacted) -> Iterator[ContextCompacted]:
     before = last_compaction(history)
     summed_up = before.through_seq if before else -1
     answers = [each.seq for each in answers_of(history) if each.seq > summed_up]
-    if len(answers) > 1:
-        yield _told_once(history, replace(kept, through_seq=answers[-2] - 1, piece_chars=0))
     for start in answers[-1:]:
         # Without its answer the last step is only what came of it.
         for through_seq in (start - 1, start):
@@ -161,10 +180,15 @@ async def _code(bench: Bench, scale: Scale, kept: ContextCompacted, most: int) -
     found = [event.chunks for event in (each.event for each in history) if isinstance(event, CodeRetrieved)]
     told = [shown_by(each.event) for each in reversed(history) if not isinstance(each.event, CodeRetrieved)]
     wanted = {chunk.place: chunk for chunks in (*told, *found) for chunk in chunks if chunk.place not in out}
+    left = most - await scale.size_after(kept)
     code: list[Chunk] = []
     for chunk in list(wanted.values())[:MOST_CODE]:
         now = await as_it_is_now(bench.workspace, chunk)
-        known = now is None or any(now.place == each.place for each in code) or now.place in out
-        if now is not None and not known and await scale.size_after(replace(kept, code=(*code, now))) <= most:
+        if now is None or now.place in out:
+            continue
+        tokens = sum(await scale.count([now.place, now.text])) + JOIN_TOKENS
+        if tokens <= left:
+            left -= tokens
+            out.add(now.place)
             code.append(now)
     return tuple(code)

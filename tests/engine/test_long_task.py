@@ -1,0 +1,126 @@
+"""A task far larger than its context, on a real server: it ends well, and no prompt is longer than the context."""
+
+import json
+from pathlib import Path
+
+from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
+from agent_workbench.core import events as e
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.model import AnswerFigures, Purpose
+from agent_workbench.core.settings import Limits, Settings
+from agent_workbench.engine.prompt import build_parts, prompt_sha, to_messages
+from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change
+from tests.engine.test_executor import run
+from tests.llama_fixtures import SMALL_CONTEXT_TOKENS, LlamaServer
+
+TOOLS = ("read_file", "note", "write_diff", "finish")
+READS, LINES = 50, 7
+SETTINGS = Settings(tools_allowed=TOOLS, limits=Limits(max_tool_calls_per_task=READS + 10))
+SUMMARIES = [f"Summary: these files hold no answer, look further; this is summary {number}." for number in range(99)]
+
+
+def reading(number: int) -> str:
+    return call("read_file", json.dumps({"path": f"part{number}.txt"}), f"the answer may be in part {number}")
+
+
+def add_parts(stage: Stage) -> None:
+    for number in range(READS):
+        lines = [f"part {number}, line {line}: nothing to be seen here" for line in range(1, LINES + 1)]
+        stage.user.write(f"part{number}.txt", "\n".join(lines) + "\n")
+    stage.user.commit("Add the parts")
+
+
+def answers_of(stage: Stage) -> list[tuple[Purpose, AnswerFigures]]:
+    """Return for each answer what it was for and what the server measured."""
+    found: list[tuple[Purpose, AnswerFigures]] = []
+    for event in stage.events:
+        if isinstance(event, e.PromptBuilt):
+            purpose = event.purpose
+        elif isinstance(event, e.ModelAnswered):
+            found.append((purpose, event.figures))
+    return found
+
+
+async def test_a_task_of_five_times_the_context_ends_well(tmp_path: Path, small_llama_server: LlamaServer) -> None:
+    script = [*(reading(number) for number in range(READS)), change("wrong", "right"), FINISH]
+    model = ScriptedModel(small_llama_server.model(), {"T-1": script, "T-1:summary": SUMMARIES})
+    async with a_stage(tmp_path, settings=SETTINGS, approvals=OPEN, headless=True, model=model) as stage:
+        add_parts(stage)
+        assert (await run(stage, "T-1")).reason == "T-1 done: committed"
+        assert stage.git("show", "agent/T-1:answer.txt") == "right"
+        proposals = [event.proposal for event in stage.events if isinstance(event, e.ActionProposed)]
+        read = [each.text for each in proposals if each.tool == "read_file"]
+        assert len(read) == len(set(read)) == READS, "no answer was given twice or passed over"
+
+        answers = answers_of(stage)
+        sizes = [figures.prompt_tokens + figures.answer_tokens for _, figures in answers]
+        assert max(sizes) <= SMALL_CONTEXT_TOKENS
+        assert await tokens_of_all_steps(stage, small_llama_server) > 5 * SMALL_CONTEXT_TOKENS, "or it was no such task"
+
+        compacted = [event for event in stage.events if isinstance(event, e.ContextCompacted)]
+        assert len(compacted) > 4
+        assert {event.by for event in compacted} == {e.Author.MODEL}
+        assert [event.summary for event in compacted] == [
+            text.removeprefix("Summary: ") for text in SUMMARIES[: len(compacted)]
+        ]
+        prove_prompts(stage)
+        prove_reads(stage)
+        # What a step brought is read whole, though it may be a compaction that lets it be read.
+        stories = [prompt for purpose, prompt in prompts_of(stage) if purpose is Purpose.EXECUTOR][1 : READS + 1]
+        assert all(f"part {number}, line {LINES}:" in text for number, text in enumerate(stories))
+
+
+async def tokens_of_all_steps(stage: Stage, server: LlamaServer) -> int:
+    """Return how long the prompt would be in the end if nothing had been summed up."""
+    model = server.model()
+    finished = [event for event in stage.events if isinstance(event, e.ActionFinished)]
+    counts = await model.count_tokens([event.observation for event in finished])
+    await model.close()
+    said = [figures.answer_tokens for purpose, figures in answers_of(stage) if purpose is Purpose.EXECUTOR]
+    return sum(counts) + sum(said)
+
+
+def prompts_of(stage: Stage) -> list[tuple[Purpose, str]]:
+    """Return for each prompt what it was for and all that it said."""
+    story = stage.journal()
+    found: list[tuple[Purpose, str]] = []
+    for place, recorded in enumerate(story):
+        if isinstance(recorded.event, e.PromptBuilt):
+            parts = build_parts(fold_all(story[:place]), recorded.event.purpose)
+            found.append((recorded.event.purpose, "\n".join(part.text for part in parts)))
+    return found
+
+
+def prove_prompts(stage: Stage) -> None:
+    """Every prompt is what its journal says it is, and those between two compactions only grow."""
+    story = stage.journal()
+    before: tuple[str, ...] = ()
+    for place, recorded in enumerate(story):
+        event = recorded.event
+        if isinstance(event, e.ContextCompacted):
+            before = ()
+        if not isinstance(event, e.PromptBuilt):
+            continue
+        messages = to_messages(build_parts(fold_all(story[:place]), event.purpose))
+        assert prompt_sha(messages) == event.sha
+        texts = tuple(message.text for message in messages)
+        assert texts[: len(before)] == before
+        before = texts
+
+
+def prove_reads(stage: Stage) -> None:
+    """What a prompt has in common with the one before it was in the server's cache."""
+    prompts = compactions = 0
+    before: AnswerFigures | None = None
+    for event in stage.events:
+        match event:
+            case e.ContextCompacted():
+                before, compactions = None, compactions + 1
+            case e.ModelAnswered(figures=figures):
+                if before is not None:
+                    assert figures.cached_tokens >= before.prompt_tokens - 1
+                    prompts += 1
+                before = figures
+            case _:
+                pass
+    assert prompts > 15
