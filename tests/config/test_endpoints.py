@@ -211,3 +211,18 @@ def test_origins_tell_who_named_an_endpoint(tmp_path: Path) -> None:
     origins = load_settings(tmp_path, {"AGENT_ENDPOINTS__A__URL": "http://x"}, {}).origins
     assert origins["endpoints.a.url"] == "environment AGENT_ENDPOINTS__A__URL"
     assert not [key for key in origins if "*" in key]
+
+
+@pytest.mark.parametrize(
+    ("file", "url", "executor"),
+    [
+        ("endpoints: {gpu: {url: http://gpu}}", "", ("gpu",)),
+        ("endpoints: {gpu: {url: http://gpu}}\nroles: {executor: [gpu, model]}", "http://heard", ("gpu", "model")),
+        ("python: a", "http://heard", ("model",)),
+    ],
+)
+def test_llamas_own_variable_takes_no_place_of_named_endpoints(
+    tmp_path: Path, file: str, url: str, executor: tuple[str, ...]
+) -> None:
+    settings = load(tmp_path, file, {"LLAMA_SERVER_URL": "http://heard"}).settings
+    assert (settings.model.url, settings.chain(Purpose.EXECUTOR)) == (url, executor)

@@ -17,7 +17,7 @@ def check_chains(merged: Layer) -> None:
     for name in names:
         _check_endpoint(name, merged)
     for key, said in chains(merged):
-        for index, name in enumerate(_names(said)):
+        for index, name in enumerate(names_of(said)):
             if name not in names and name != SHORT_FORM:
                 place = said.items[index] if said.items else said.said_at
                 raise ConfigError(
@@ -29,7 +29,7 @@ def check_chains(merged: Layer) -> None:
 def without_unknown(merged: Layer) -> Layer:
     """Return the layer without the chains that name endpoints which it does not hold."""
     names = {*endpoint_names(merged), SHORT_FORM}
-    gone = {key for key, said in chains(merged) if not names.issuperset(_names(said))}
+    gone = {key for key, said in chains(merged) if not names.issuperset(names_of(said))}
     return {key: said for key, said in merged.items() if key not in gone}
 
 
@@ -59,5 +59,6 @@ def _check_endpoint(name: str, merged: Layer) -> None:
         )
 
 
-def _names(said: Setting) -> tuple[str, ...]:
+def names_of(said: Setting) -> tuple[str, ...]:
+    """Return the names in a chain."""
     return said.value if isinstance(said.value, tuple) else ()

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent_workbench.config.chains import check_chains, endpoint_names, without_unknown
+from agent_workbench.config.chains import chains, check_chains, endpoint_names, names_of, without_unknown
 from agent_workbench.config.layers import Layer, Setting, environment_layer, file_layer, flag_layer, server_layer
 from agent_workbench.config.schema import ANY, build, key_of, leaves
 from agent_workbench.config.yaml_file import read_inside, read_node
 from agent_workbench.core.documents import DocumentFault
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings import SHORT_FORM, Settings
 
 FILE = ".agent.yml"
 # Either a file to serve or a server that runs: who says one, unsays the other as it was said with less weight.
@@ -73,13 +73,22 @@ def _owners(layer: Layer) -> list[tuple[str, ...]]:
 
 def _merge(layers: Sequence[Layer]) -> Layer:
     merged: dict[str, Setting] = {}
-    for layer in layers:
+    lowest, *others = layers
+    for layer in (_heard(lowest, others), *others):
         for both in _owners(layer):
             if any(key in layer and layer[key].value for key in both):
                 for key in both:
                     merged.pop(key, None)
         merged.update(layer)
     return _with_flagged_model(merged, layers[-1])
+
+
+def _heard(lowest: Layer, others: Sequence[Layer]) -> Layer:
+    """Return what llama.cpp's own variables count for: no address where endpoints are named and no chain means it."""
+    named = any(endpoint_names(layer) for layer in others)
+    if not named or any(SHORT_FORM in names_of(said) for layer in others for _, said in chains(layer)):
+        return lowest
+    return {key: said for key, said in lowest.items() if key != "model.url"}
 
 
 def _with_flagged_model(merged: dict[str, Setting], flags: Layer) -> Layer:

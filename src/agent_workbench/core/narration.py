@@ -62,7 +62,8 @@ def _said(event: Event) -> str:
             return f"session left: {event.reason}"
         case ModelObserved():
             scripted = " (its answers are scripted)" if event.facts.scripted else ""
-            return f"model {event.facts.model}, {event.facts.context_tokens} tokens of context{scripted}"
+            who = f"model {event.facts.model}, {event.facts.context_tokens} tokens of context{scripted}"
+            return "; ".join((who, *(f"passed: {each}" for each in event.facts.passed)))
         case EndpointPassed():
             return f"{event.endpoint} could not answer the {event.purpose}, the next one is asked: {event.reason}"
         case GrammarIgnored():
