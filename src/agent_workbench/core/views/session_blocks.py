@@ -50,12 +50,15 @@ def _met(event: ModelObserved) -> list[Block]:
     role = "" if event.purpose is Purpose.EXECUTOR else f"{event.purpose}: "
     told = (
         inert_line(facts.model, 120) or inert_line(facts.endpoint, 120),
+        *((f"at {inert_line(facts.endpoint, 120)}",) if facts.model and facts.passed else ()),
         f"{facts.context_tokens:,} tokens" if facts.context_tokens else "size of its context unknown",
         *(("thinks before it answers",) if facts.thinks else ()),
         *(("answers are scripted",) if facts.scripted else ()),
     )
     missing = "\n".join(inert_line(each, 300) for each in facts.off)
+    passed = "\n".join(inert_line(each, 300) for each in facts.passed)
     return [
         Block(role + ", ".join(told), Tone.DIM, "Model"),
         *([Block(missing, Tone.DIM, "Lacks", Tone.WARN)] if missing else []),
+        *([Block(passed, Tone.DIM, "Passed over", Tone.WARN)] if passed else []),
     ]
