@@ -21,16 +21,27 @@ from agent_workbench.core.events import (
     ActionRejected,
     ActionResult,
     Author,
+    ChunkDropped,
+    ChunkPinned,
     CodeRetrieved,
+    ContextCompacted,
+    EndpointPassed,
     Event,
+    GrammarIgnored,
+    ModelAnswered,
+    ModelObserved,
     PlanRead,
+    PromptBuilt,
+    PromptPart,
     ReflexionNoted,
     ScratchpadChanged,
     TaskRolledBack,
     TestsFinished,
     TroubleMet,
+    UserSaid,
 )
 from agent_workbench.core.live import Live, Question, Running, Streaming
+from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
@@ -52,16 +63,28 @@ def foreign() -> tuple[Event, ...]:
     """Return a session in which everything that is foreign is as bad as can be."""
     task = replace(runs.TASK_1, description=BAD, goal=BAD, accept_tests=(BAD,), source=BAD)
     failed = CheckResult(BAD, 1, BAD, 0.1, (BAD,))
-    proposal = runs.proposed(GateKind.DIFF, "write_diff", "P-9", DIFF, diff=DIFF, paths=(BAD,), special=(BAD,))
+    proposal = runs.proposed(
+        GateKind.DIFF, "write_diff", "P-9", DIFF, diff=DIFF, paths=(BAD,), special=(BAD,), repaired=(BAD,)
+    )
+    chunk = Chunk(BAD, 1, 1, BAD, 1.0, BAD, (BAD,), 3)
     return (
         *runs.opening(),
+        ModelObserved(ModelFacts(BAD, BAD, 4096, off=(BAD,))),
+        EndpointPassed(Purpose.EXECUTOR, BAD, BAD),
+        GrammarIgnored(BAD, 1, BAD),
         PlanRead(BAD, Plan((task,), BAD)),
         *runs.started(),
-        CodeRetrieved(BAD, (Chunk(BAD, 1, 1, BAD, 1.0, BAD, (BAD,), 3),)),
+        CodeRetrieved(BAD, (chunk,)),
+        ChunkPinned(chunk),
+        ChunkDropped(BAD),
         ScratchpadChanged(runs.T1, BAD, Author.MODEL),
         *runs.answered(1, f"Thought: {BAD}\nAction: {BAD}\n{BAD}"),
         *runs.answered(2, f"Thought: {BAD}\nAction: read_file\n{BAD}"),
+        PromptBuilt(2, Purpose.EXECUTOR, 3, 900, BAD, (PromptPart(f"code {BAD}", 40), PromptPart(BAD, 3)), BAD),
+        ModelAnswered(2, f"Thought: {BAD}", AnswerFigures(900, 0, 3), BAD, BAD, BAD),
         ActionRejected(2, BAD),
+        UserSaid(BAD),
+        ContextCompacted(2, BAD, Author.MODEL, 3, (chunk,), BAD, BAD),
         ReflexionNoted(2, BAD),
         TestsFinished(CheckPurpose.ASKED, (failed,), (BAD,)),
         ActionFinished(proposal.id, ActionResult.FAILED, BAD),
@@ -72,6 +95,7 @@ def foreign() -> tuple[Event, ...]:
 
 LIVES = {
     "waiting": Live(),
+    "thinking": Live(activity=BAD, streaming=Streaming(thought=BAD)),
     "streaming": Live(activity=BAD, streaming=Streaming(f"Thought: {BAD}", 1, 1.0)),
     "diff": Live(activity="x", streaming=Streaming(f"Thought: x\nAction: write_diff\n{DIFF}", 1, 1.0)),
     "running": Live(activity=BAD, running=Running(BAD, BAD, 1.0)),
@@ -107,6 +131,14 @@ async def test_nothing_foreign_acts_in_any_pane(case: str) -> None:
         assert bench.app.return_value is None
 
 
+@pytest.mark.parametrize("keys", [("c",), ("2", "g", "o"), ("5", "j", "enter"), (":", "x", "enter")])
+async def test_nothing_foreign_acts_in_receipts_and_unfolded_entries(keys: tuple[str, ...]) -> None:
+    async with driving(session_of("waiting"), LARGE) as bench:
+        await bench.press(*keys)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", bench.text())
+        assert "[@click=app.approve]" in bench.text()
+
+
 async def test_an_editor_shows_foreign_text_without_letting_it_through() -> None:
     async with driving(session_of("waiting"), LARGE) as bench:
         await bench.press("e")
@@ -124,7 +156,7 @@ app = WorkbenchApp(lambda: session, clock=FakeClock())
 async def end():
     while app.update_shown is not session.newest:
         await asyncio.sleep(0.02)
-    for key in ("2", "z", "o", "3", "5", "j", "enter", "1"):
+    for key in ("2", "z", "o", "3", "5", "j", "enter", "1", "c", "j", "[", "c"):
         app.simulate_key(key)
         await asyncio.sleep(0.1)
     session.end()

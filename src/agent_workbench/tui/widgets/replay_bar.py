@@ -54,7 +54,9 @@ class ReplayBar(Bar):
         labels |= {"forward_ten": "+10", "to_start": "start", "to_end": "end"}
         moves = [Hint(self._keymap.first(Scope.REPLAY, each), labels.get(each, each), each) for each in actions]
         leave = Hint(self._keymap.first(Scope.EVERYWHERE, "leave"), "leave", "screen.leave")
-        return [*moves, Hint(self._keymap.first(Scope.EVERYWHERE, "help"), "help", "screen.help"), leave]
+        help_hint = Hint(self._keymap.first(Scope.EVERYWHERE, "help"), "help", "screen.help")
+        context = Hint(self._keymap.first(Scope.EVERYWHERE, "context"), "context", "screen.context")
+        return [*moves, help_hint, leave, context]
 
     def action_forward(self) -> None:
         self.post_message(self.Moved(StepReplay(1)))
