@@ -91,7 +91,8 @@ async def send(desk: Desk, drawn: Drawn, answer_tokens: int) -> None:
     grammar = await granted(desk, purpose) if held else ""
     run, chosen = desk.run, desk.settings.sampling.of(purpose)
     seed = seed_of(desk.state) if chosen.seed is None else chosen.seed
-    await desk.record(_built(run, drawn, seed, grammar), after=drawn.after)
+    built = replace(_built(run, drawn, seed, grammar), sampling=chosen.sampling, answer_tokens=answer_tokens)
+    await desk.record(built, after=drawn.after)
     request = ModelRequest(
         messages=drawn.messages,
         purpose=purpose,

@@ -30,8 +30,8 @@ async def ask_again(
 ) -> AsyncGenerator[PromptAgain]:
     """Yield each prompt with what the model answers to it now; raise `ModelError`.
 
-    It is asked with the same messages, seed and grammar, in the same order; the grammar is made again from the journal
-    and the recorded files. A prompt without a whole answer in the journal is not asked.
+    It is asked with the same messages, seed, sampling and grammar, in the same order; the grammar is made again from
+    the journal and the recorded files. A prompt without a whole answer in the journal is not asked.
     """
     for asked in prompts_of(events):
         then = asked.answer
@@ -40,25 +40,24 @@ async def ask_again(
             yield PromptAgain(asked.number, asked.seq, asked.built, compared=False, remark=remark)
             continue
         grammar, remark = await _grammar(asked, trees, settings)
-        now, figures = await _answer(model, _request(asked, then, grammar, settings))
+        now, figures = await _answer(model, _request(asked, grammar, settings))
         difference = _difference(_said(then), now)
         if difference is not None and figures.cached_tokens != then.figures.cached_tokens:
             remark = "; ".join(filter(None, (remark, _cache_told(then.figures, figures))))
         yield PromptAgain(asked.number, asked.seq, asked.built, difference, remark=remark)
 
 
-def _request(asked: Asked, then: ModelAnswered | ModelInterrupted, grammar: str, settings: Settings) -> ModelRequest:
+def _request(asked: Asked, grammar: str, settings: Settings) -> ModelRequest:
     built, run, config = asked.built, asked.before.run, asked.before.config
-    # Where an answer was cut, it is cut there again.
-    most = config.answer_tokens if config is not None else settings.model.answer_tokens
+    most = built.answer_tokens or (config.answer_tokens if config is not None else settings.model.answer_tokens)
     return ModelRequest(
         messages=messages_of(asked),
         purpose=built.purpose,
         grammar=grammar,
-        answer_tokens=then.figures.answer_tokens if isinstance(then, ModelInterrupted) else most,
+        answer_tokens=most,
         answer_seconds=config.answer_seconds if config is not None else settings.model.answer_seconds,
         subject=run.task if run is not None else "",
-        sampling=settings.sampling.of(built.purpose).sampling,
+        sampling=built.sampling,
         seed=built.seed,
         prompt_tokens=built.tokens,
     )

@@ -10,6 +10,7 @@ from agent_workbench.core.events import (
     ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
+    ContextFilled,
     Event,
     InterruptCause,
     ModelAnswered,
@@ -192,6 +193,36 @@ def test_a_pin_is_a_part_that_knows_its_place() -> None:
     after = (*TWO[:3], ChunkPinned(CART), built(2, (*NEXT, PromptPart("pinned", 9)), 459))
     (row,) = [row for row in receipt(state_after(*after)).rows if row.label == "pinned"]
     assert (row.place, row.pinned, row.tokens) == (CART.place, True, 9)
+
+
+def asks_for_a_summary(through_seq: int = -1) -> tuple[Event, ...]:
+    filled = ContextFilled(2, Purpose.EXECUTOR, 600, 700, through_seq)
+    question = () if through_seq >= 0 else (*NEXT, PromptPart("summary", 30))
+    prompt = PromptBuilt(2, Purpose.SUMMARY, 5, 570, "0" * 64, question, "http://a")
+    return (observed(), filled, prompt)
+
+
+def test_what_asks_for_a_summary_counts_as_new() -> None:
+    view = receipt(state_after(*TWO, *asks_for_a_summary(), answered(2, 610, 520)))
+    assert (view.purpose, view.cached, view.again, view.new) == (Purpose.SUMMARY, 520, 0, 90)
+    assert [row.label for row in view.rows][-2:] == ["summary", "template"]
+
+
+def test_a_prompt_that_was_made_shorter_for_its_summary_has_no_more_rows_than_it_has() -> None:
+    seq = next(each.seq for each in state_after(*TWO).run.history if each.event is TWO[2])  # type: ignore[union-attr]
+    view = receipt(state_after(*TWO, *asks_for_a_summary(seq - 2), answered(2, 410, 380)))
+    assert [row.label for row in view.rows if not row.inside] == ["rules", "task", "code", "template"]
+    assert sum(row.tokens for row in view.rows if not row.inside) == 410
+    longer = receipt(state_after(*TWO, *asks_for_a_summary(seq), answered(2, 510, 480)))
+    assert [row.label for row in longer.rows if not row.inside][3:] == ["answer", "observation", "template"]
+
+
+def test_a_summary_done_without_is_no_part_of_what_comes_after() -> None:
+    after = (*TWO, *asks_for_a_summary(), answered(2, 610, 520), built(3, NEXT, 540), answered(3, 580, 520))
+    view = receipt(state_after(*after))
+    labels = [row.label for row in view.rows if not row.inside]
+    assert labels == ["rules", "task", "code", *["answer", "observation"] * 2, "template"]
+    assert (view.again, view.new) == (0, 60)
 
 
 def test_a_prompt_without_an_answer_has_no_figures() -> None:

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from agent_workbench.core.events.plan import Author
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.model import AnswerFigures, Purpose
+from agent_workbench.core.model import AnswerFigures, Purpose, Sampling
 from agent_workbench.core.plan import Task
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.workspace import WorkspaceFacts
@@ -58,7 +58,7 @@ class PromptBuilt:
     """A prompt was made: parts that are new since the last one, tokens of all, SHA-256 of its messages.
 
     `endpoint` is who is asked, `seed` what its sampling starts from, `grammar_sha` SHA-256 of the grammar that the
-    answer is held to (empty: none).
+    answer is held to (empty: none), `answer_tokens` how long it may be (0: not recorded).
     """
 
     step: int
@@ -70,6 +70,8 @@ class PromptBuilt:
     endpoint: str = ""
     seed: int = 0
     grammar_sha: str = ""
+    sampling: Sampling = field(default_factory=Sampling)
+    answer_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
+from agent_workbench.core.model import Purpose
 from agent_workbench.core.reads import grown_from, reads_of
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 
@@ -36,9 +37,10 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case CodeRetrieved():
             return replace(state, run=replace(run, phase=Phase.STEPPING))
         case PromptBuilt():
-            return replace(
-                state, prompt=event, run=replace(run, step=event.step, prompt_parts=run.prompt_parts + len(event.parts))
-            )
+            # What asks for a summary is no part of the prompts after it.
+            grown = 0 if event.purpose is Purpose.SUMMARY else len(event.parts)
+            prompted = replace(run, step=event.step, prompt_parts=run.prompt_parts + grown)
+            return replace(state, prompt=event, run=prompted)
         case ModelAnswered():
             costed = _costed(run, event)
             return replace(state, figures=event.figures, run=replace(costed, answer=event, answered_step=event.step))

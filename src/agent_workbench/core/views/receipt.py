@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_workbench.core.events import (
     ContextCompacted,
+    ContextFilled,
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
@@ -107,6 +108,12 @@ class _Sent:
     end: ModelAnswered | ModelInterrupted | None = None
 
     @property
+    def through_seq(self) -> int:
+        """The last event that the prompt knows of where it was made shorter, else -1."""
+        filled = [each.event.through_seq for each in self.since if isinstance(each.event, ContextFilled)]
+        return filled[-1] if filled and self.built.purpose is Purpose.SUMMARY else -1
+
+    @property
     def figures(self) -> AnswerFigures:
         return self.end.figures if self.end is not None else AnswerFigures()
 
@@ -165,9 +172,15 @@ def _prompts(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Itera
 
 
 def _one_context(sent: tuple[_Sent, ...]) -> tuple[_Sent, ...]:
-    """Return the prompts that the last one grew from: those since the last compaction."""
+    """Return the prompts that the last one grew from: those since the last compaction, none that asked for a summary.
+
+    One that asks for a summary may be made shorter, to find room.
+    """
     start = max((place for place, each in enumerate(sent) if each.compacted), default=0)
-    return sent[start:]
+    *grown, last = sent[start:]
+    through = last.through_seq
+    kept = (each for each in grown if each.built.purpose is not Purpose.SUMMARY)
+    return (*(each for each in kept if through < 0 or each.since[-1].seq - 1 <= through), last)
 
 
 def _receipt(run: TaskRun, sent: tuple[_Sent, ...], count: int, *, newest: bool) -> ReceiptView:
@@ -209,8 +222,7 @@ def _reads(sent: tuple[_Sent, ...]) -> PromptReads:
     """
     if sent[-1].built.purpose is Purpose.SUMMARY:
         return reads_of(sent[-1].figures, None)
-    steps = [each.end for each in sent[:-1] if each.built.purpose is not Purpose.SUMMARY]
-    known = [grown_from(end) for end in steps if end is not None and end.figures.prompt_tokens]
+    known = [grown_from(each.end) for each in sent[:-1] if each.end is not None and each.end.figures.prompt_tokens]
     return reads_of(sent[-1].figures, known[-1] if known else None)
 
 
