@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from bench.faults.draft import Draft, Hunk
+from bench.faults.draft import MARKER, Draft, Hunk
 
 DOTS = ("...", " ...", " # ...", " // ...", " [...]", " # ... unchanged ...")
 _LONG_RUN = 5
@@ -27,7 +27,8 @@ def edges_lost(at_head: int, at_tail: int, *, counted: bool) -> Callable[[Draft,
         head = min(at_head, _run(hunk.body))
         tail = min(at_tail, _run(hunk.body[::-1]))
         body = hunk.body[head : len(hunk.body) - tail]
-        if not head + tail or not any(line[:1] in {" ", "-"} for line in body):
+        # A marker belongs to the line before it, and would be another's.
+        if not head + tail or MARKER in hunk.body or not any(line[:1] in {" ", "-"} for line in body):
             return None
         lost = replace(hunk, body=body)
         if not counted:
@@ -92,12 +93,12 @@ def _in_one(draft: Draft, random: Random, alter: Alter) -> Draft | None:
 
 
 def _run(body: tuple[str, ...]) -> int:
-    """Return how many context lines stand at the beginning; a marker counts as context of the line before it."""
-    return next((at for at, line in enumerate(body) if line[:1] not in {" ", "\\"}), len(body))
+    """Return how many context lines stand at the beginning."""
+    return next((at for at, line in enumerate(body) if line[:1] != " "), len(body))
 
 
 def _without_one(hunk: Hunk, random: Random, *, beside: bool) -> Hunk | None:
-    kinds = [line[:1] for line in hunk.body]
+    kinds = [line[:1] for line in hunk.body if line != MARKER]
     inner = [
         at for at in range(1, len(kinds) - 1) if kinds[at] == " " and (set(kinds[at - 1 : at + 2]) != {" "}) == beside
     ]

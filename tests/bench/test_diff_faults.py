@@ -286,3 +286,11 @@ def test_it_runs_over_a_given_repository(tmp_path: Path, capsys: pytest.CaptureF
     assert "refused by ours" in out
     assert "```" in out
     assert "plain fence" in out
+
+
+def test_a_marker_is_taken_from_no_line() -> None:
+    change = Change("open", (FilePair("x.py", "a\nb\nc\nd", "a\nb\nc\nD"),))
+    for name in NAMES:
+        found = make_case(change, name, 1)
+        if found is not None and name.startswith("context l"):
+            assert found.patch.count("\\ No newline") == 2, name
