@@ -93,14 +93,18 @@ def status(options: argparse.Namespace) -> int:
     from agent_workbench.calls.models import answering
 
     answers = asyncio.run(answering(Place(Path.cwd(), os.environ, overrides(options)), say_aside))
-    told: dict[ModelFacts | str, list[str]] = {}
-    for role, facts in answers:
-        told.setdefault(facts if isinstance(facts, ModelFacts) else spoken(facts), []).append(role)
-    for number, (answer, roles) in enumerate(told.items()):
+    errors = [answer for _, answer in answers if not isinstance(answer, ModelFacts)]
+    if len(errors) == len(answers):
+        raise errors[0]
+    told: dict[tuple[str, ...], list[str]] = {}
+    for role, answer in answers:
+        lines = fact_lines(answer) if isinstance(answer, ModelFacts) else (f"nobody    {spoken(answer)}",)
+        told.setdefault(lines, []).append(role)
+    for number, (lines, roles) in enumerate(told.items()):
         say(("\n" if number else "") + f"role      {', '.join(roles)}")
-        for line in fact_lines(answer) if isinstance(answer, ModelFacts) else (f"nobody    {answer}",):
+        for line in lines:
             say(line)
-    return ExitCode.DONE if all(isinstance(facts, ModelFacts) for facts in told) else ExitCode.MODEL
+    return ExitCode.MODEL if errors else ExitCode.DONE
 
 
 def test(options: argparse.Namespace) -> int:

@@ -1,0 +1,82 @@
+"""`agent model list`, `status` and `test`, as a user calls them."""
+
+import json
+from pathlib import Path
+
+from tests.e2e.machine import Machine
+from tests.e2e.serving import listening
+from tests.fakes.faulty_server import END, PROPS, FaultyServer, as_json, delta, stream
+
+CHAINS = """
+endpoints:
+  near: {url: "URL"}
+  far: {url: "http://127.0.0.1:9", api_key_env: FAR_KEY, dollars_per_million_tokens: {input: 1, output: 2.5}}
+roles: {executor: [far, near], reflexion: [near], planner: [far]}
+cost_cap_daily: 1
+"""
+
+
+def _repo(machine: Machine, url: str) -> Path:
+    repo = machine.new_repo("work", {"README.md": "# Hello\n", ".agent.yml": CHAINS.replace("URL", url)})
+    assert machine.agent("trust", "--yes", cwd=repo).code == 0
+    return repo
+
+
+def test_the_list_says_who_is_asked_for_what_and_asks_nobody(machine: Machine) -> None:
+    server = FaultyServer()
+    with listening(server) as url:
+        done = machine.agent("model", "list", cwd=_repo(machine, url))
+    assert (done.code, done.err, server.requests) == (0, "", [])
+    first, second, third, last = done.out.splitlines()
+    assert first.split() == [
+        *("executor", "far", "http://127.0.0.1:9", "$1", "in,", "$2.5", "out", "a", "million", "tokens"),
+        *("key", "in", "FAR_KEY,", "which", "is", "not", "set"),
+    ]
+    assert second.split() == ["executor", "near", url, "free", "no", "key"]
+    assert (third.split()[:2], last.split()[:2]) == (["reflexion", "near"], ["planner", "far"])
+
+
+def test_the_status_says_who_answers_now_and_what_is_off(machine: Machine) -> None:
+    server = FaultyServer().on("/props").on("/tokenize").on("/v1/models", as_json({"data": [{"id": "gpt-like"}]}))
+    with listening(server) as url:
+        done = machine.agent("model", "status", cwd=_repo(machine, url))
+    assert done.code == 5, "nobody plans"
+    assert "role      executor, reflexion\nmodel     gpt-like\n" in done.out
+    assert "off       answers cannot be held to a grammar; they are checked all the same\n" in done.out
+    assert "tokens    not counted\n" in done.out
+    assert "role      planner\nnobody    " in done.out
+    assert "FAR_KEY" in done.out
+
+
+def test_a_random_model_is_tried_and_found_unfit(machine: Machine, tiny_model_path: Path) -> None:
+    done = machine.agent("model", "test", str(tiny_model_path), cwd=machine.home)
+    assert done.code == 1, done.said
+    assert "question 10 of 10" in done.err
+    assert "grammar   kept: yes" in done.out
+    assert "seed      repeats an answer: yes" in done.out
+    assert "not fit as executor: " in done.out
+    told = machine.agent("model", "test", str(tiny_model_path), "--json", cwd=machine.home)
+    assert told.code == 1
+    (line,) = told.out.splitlines()
+    value = json.loads(line)
+    assert (value["model"], value["keeps_grammar"], len(value["questions"])) == (tiny_model_path.name, True, 10)
+    assert value["fit"]["executor"]["fit"] is False
+
+
+def test_an_endpoint_is_tried_by_its_name(machine: Machine) -> None:
+    server = FaultyServer().chat(stream(delta("Sure!"), END)).on("/props", as_json(PROPS))
+    with listening(server) as url:
+        done = machine.agent("model", "test", "near", cwd=_repo(machine, url))
+        assert done.code == 1, done.said
+        assert f"endpoint  near ({url})" in done.out
+        assert "grammar   kept: no" in done.out
+
+
+def test_a_test_of_what_is_not_there(machine: Machine) -> None:
+    dead = machine.agent("model", "test", "http://127.0.0.1:9", cwd=machine.home)
+    assert (dead.code, dead.out) == (5, "")
+    assert "nothing answers at http://127.0.0.1:9" in dead.err
+    unknown = machine.agent("model", "test", "nowhere", cwd=machine.home)
+    assert unknown.code == 2
+    assert "'nowhere' is no endpoint, no address and no file" in unknown.err
+    assert machine.agent("model", "test", "--seconds", "0", cwd=machine.home).code == 2
