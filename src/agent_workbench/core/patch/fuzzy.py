@@ -1,17 +1,17 @@
 """Where a piece stands of which context is lost or altered: every place that is nearly as good as the best."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
 from agent_workbench.core.patch.loose import LooseLine
-from agent_workbench.core.patch.pieces import Piece, Placing
+from agent_workbench.core.patch.pieces import Piece, Placing, is_dots
 
 LOST = 1.0
 ALTERED = 1.0
 FOREIGN = 2.0
-EXTRA = 1.5
 MARGIN = 1.0
 _BAND = 3
 _SEEDS = 5
@@ -20,6 +20,8 @@ _MOST_PATHS = 400
 _ALIKE = 0.6
 _LONG = 400
 _NEVER = 1e9
+_FEW_LETTERS = 2
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def search(piece: Piece, ground: Ground, most: float) -> Search:
         return Search((), crowded=True)
     diagonals = sorted({place - at for at in seeds for place in ground.places.get(keys[at], ())})
     starts = _spread(diagonals)
-    found: dict[tuple[int | None, ...], Placing] = {}
+    found: dict[tuple[int, ...], Placing] = {}
     limit = most
     for start in starts:
         if not _is_promising(piece, keys, ground, start, most):
@@ -65,7 +67,7 @@ def _is_promising(piece: Piece, keys: Sequence[str], ground: Ground, start: int,
         key not in around and around.isdisjoint(map(key_of, line.forms))
         for key, line in zip(keys, piece.old, strict=True)
     )
-    return missing <= most / min(ALTERED, EXTRA)
+    return missing <= most / ALTERED
 
 
 def _seeds(old: Sequence[LooseLine], keys: Sequence[str], ground: Ground) -> list[int] | None:
@@ -139,39 +141,38 @@ class _Window:
         for at in range(size - 1, -1, -1):
             for column in range(2 * _BAND, -1, -1):
                 line = self.start + at + column - _BAND
-                self.least[at][column] = min(cost + self._rest(*then) for cost, then, _ in self._steps(at, line))
+                costs = (cost + self._rest(*then) for cost, then, _ in self._steps(at, line))
+                self.least[at][column] = min(costs, default=_NEVER)
         return self.least
 
     def _steps(self, at: int, line: int) -> Iterator[tuple[float, tuple[int, int], int | None]]:
-        """Yield what may come next: its cost, where that leads, and the file's line of this old one (-1: skipped)."""
-        yield _NEVER, (at + 1, line), None
-        inside = 0 <= line < len(self.ground)
-        if inside:
-            cost = self._cost(at, line)
-            if cost < _NEVER:
-                yield cost, (at + 1, line + 1), line
-            if at and line - self.start - at < _BAND:
-                yield LOST, (at, line + 1), -1
-        if self.old[at].is_context:
-            yield EXTRA, (at + 1, line), None
+        """Yield what may come next: its cost, where that leads, and the file's line for this one (None: it is lost)."""
+        if not 0 <= line < len(self.ground):
+            return
+        cost = self._cost(at, line)
+        if cost < _NEVER:
+            yield cost, (at + 1, line + 1), line
+        if at and line - self.start - at < _BAND:
+            yield LOST, (at, line + 1), None
 
     def _cost(self, at: int, line: int) -> float:
         old, key = self.old[at], self.ground.keys[line]
         if self.keys[at] == key or (old.is_context and key in map(key_of, old.forms)):
             return 0.0 if old.newline or self.ground.is_open(line) else _NEVER
-        if not old.is_context or not old.newline:
+        if not old.is_context or not old.newline or is_dots(old):
             return _NEVER
         return self._altered(at, line)
 
     def _altered(self, at: int, line: int) -> float:
         known = self.alike.get((at, line))
         if known is None:
-            known = ALTERED if are_alike(self.keys[at], self.ground.keys[line]) else FOREIGN
+            one, other = self.keys[at].strip(), self.ground.keys[line].strip()
+            known = FOREIGN if not are_alike(one, other) else _NEVER if is_other_item(one, other) else ALTERED
             self.alike[at, line] = known
         return known
 
-    def _walk(self, begin: int, limit: float) -> Iterator[tuple[tuple[int | None, ...], float]]:
-        stack: list[tuple[int, int, float, tuple[int | None, ...]]] = [(0, begin, 0.0, ())]
+    def _walk(self, begin: int, limit: float) -> Iterator[tuple[tuple[int, ...], float]]:
+        stack: list[tuple[int, int, float, tuple[int, ...]]] = [(0, begin, 0.0, ())]
         while stack:
             at, line, spent, path = stack.pop()
             if at == len(self.old):
@@ -179,13 +180,32 @@ class _Window:
                 continue
             for cost, then, place in self._steps(at, line):
                 if spent + cost + self._rest(*then) <= limit:
-                    stack.append((*then, spent + cost, path if place == -1 else (*path, place)))
+                    stack.append((*then, spent + cost, path if place is None else (*path, place)))
 
 
 def are_alike(one: str, other: str) -> bool:
-    """Return whether two lines look like one line with a typing error or another name in it."""
-    a, b = one.strip(), other.strip()
-    if not a or not b or is_trivial(a) != is_trivial(b) or max(len(a), len(b)) > _LONG:
+    """Return whether two lines, stripped, look like one line with a typing error or another name in it."""
+    short, long = sorted((len(one), len(other)))
+    if not short or long > _LONG or 2 * short < _ALIKE * (short + long) or is_trivial(one) != is_trivial(other):
         return False
-    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    if one == other:
+        return True
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
     return matcher.real_quick_ratio() >= _ALIKE and matcher.quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
+
+
+def is_other_item(one: str, other: str) -> bool:
+    """Return whether two lines differ by digits alone: then they are two items of a row, and no typing error."""
+    return one != other and _DIGITS.sub("", one) == _DIGITS.sub("", other)
+
+
+def is_typing_error(one: str, other: str) -> bool:
+    """Return whether two lines differ in no more than two letters that stand together, or in blanks."""
+    if "".join(one.split()) == "".join(other.split()):
+        return True
+    head = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
+    head = min(len(one), len(other)) if head is None else head
+    a, b = one[head:], other[head:]
+    while a and b and a[-1] == b[-1]:
+        a, b = a[:-1], b[:-1]
+    return max(len(a), len(b)) <= _FEW_LETTERS and not any(char.isdigit() for char in a + b)

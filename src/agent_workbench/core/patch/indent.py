@@ -28,6 +28,8 @@ def reindented(piece: Piece, ground: Ground) -> list[Placing]:
             for line, body in zip(old, ground.bodies[start : start + len(old)], strict=True)
             if line.text.strip()
         ]
+        if not any(line.sign == "-" and line.text.strip() for line in old) and _by_one_blank(pairs):
+            continue  # it may as well be the sign of context that was lost
         rules = [rule for rule in _rules(pairs) if all(rule(said) == there for said, there in pairs)]
         if rules and len(pairs) > 1:
             _check_blanks(piece, ground.bodies[start : start + len(old)])
@@ -36,6 +38,10 @@ def reindented(piece: Piece, ground: Ground) -> list[Placing]:
             at = tuple(range(start, start + len(old)))
             placings.append(Placing(piece, at, 0.0, (said,), lines))
     return placings
+
+
+def _by_one_blank(pairs: Sequence[tuple[str, str]]) -> bool:
+    return all(there == f" {said}" for said, there in pairs)
 
 
 def _check_blanks(piece: Piece, bodies: Sequence[str]) -> None:

@@ -1,10 +1,9 @@
 """Every place where a piece of a hunk may stand, from those to the letter to those with a line lost or altered."""
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.fuzzy import MARGIN, placings_at, search
+from agent_workbench.core.patch.fuzzy import MARGIN, is_typing_error, placings_at, search
 from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
 from agent_workbench.core.patch.indent import reindented
 from agent_workbench.core.patch.nearest import already_there, nowhere
@@ -23,6 +22,7 @@ from agent_workbench.core.patch.pieces import (
 _MOST_DAMAGE = 2.0
 _ENOUGH_LINES = 3
 _MANY_LINES = 6
+_WITNESSES = 2
 _MOST_KEPT = 50
 
 
@@ -178,27 +178,42 @@ def certain_placing(piece: Piece, ground: Ground) -> Placing:
 
 
 def _check_anchored(placing: Placing, ground: Ground) -> None:
-    """Raise `Doubt` unless enough lines that tell a place are as they should be, and none of the others elsewhere."""
-    telling = rare = 0
+    """Raise `Doubt` unless enough tells the place: lines that stand in it as they are, or a header true in all numbers.
+
+    A line may read otherwise where the header is true or where it is mistyped and others stand in the file only once;
+    with another name in it, it may be about another thing.
+    """
+    telling = rare = single = 0
+    mistyped = True
     for line, key, at in zip(placing.piece.old, placing.piece.keys, placing.at, strict=True):
-        if at is not None and (ground.keys[at] == key or ground.keys[at] in map(key_of, line.forms)):
+        there = ground.keys[at]
+        if there == key or there in map(key_of, line.forms):
             telling += not is_trivial(key)
-            rare += ground.is_rare(ground.keys[at])
-        elif not is_trivial(key) and key in ground.places:
+            rare += ground.is_rare(there)
+            single += not is_trivial(there) and len(ground.places[there]) == 1
+            continue
+        if not is_trivial(key) and key in ground.places:
             raise Doubt("a context line that does not fit there stands elsewhere in the file")
-    needed = _ENOUGH_LINES if placing.cost <= 1 else _MANY_LINES
-    if placing.is_confirmed and placing.cost <= 1:
-        needed, rare = 1, 1
-    if telling < needed or not rare:
+        mistyped = mistyped and is_typing_error(key.strip(), there.strip())
+    if placing.is_confirmed:
+        enough = telling >= (1 if placing.cost <= 1 else _ENOUGH_LINES)
+    else:
+        altered = placing.cost > _lost(placing)
+        enough = telling >= (_ENOUGH_LINES if placing.cost <= 1 else _MANY_LINES) and rare > 0
+        enough = enough and (not altered or (mistyped and single >= _WITNESSES))
+    if not enough:
         raise Doubt("too few of its lines tell the place")
 
 
+def _lost(placing: Placing) -> int:
+    return placing.end - placing.start - len(placing.at)
+
+
 def _told(placing: Placing, ground: Ground) -> tuple[str, ...]:
-    altered = lost = 0
+    altered = 0
     for key, line, at in zip(placing.piece.keys, placing.piece.old, placing.at, strict=True):
-        altered += at is None or (ground.keys[at] != key and ground.keys[at] not in map(key_of, line.forms))
-    places = [at for at in placing.at if at is not None]
-    lost = sum(b - a - 1 for a, b in pairwise(places))
+        altered += ground.keys[at] != key and ground.keys[at] not in map(key_of, line.forms)
+    lost = _lost(placing)
     said = []
     if altered:
         said.append(f"{_lines(altered)} of context read otherwise in the file, which was kept as it is")
@@ -228,10 +243,7 @@ def contradicts(placing: Placing, ground: Ground) -> bool:
         return False
     here = _edits(placing, ground)
     for other in placings_at(piece, ground, start, _MOST_DAMAGE):
-        places = [at for at in other.at if at is not None]
-        only_lost = len(places) == len(other.at) and all(
-            ground.keys[at] == key for at, key in zip(places, piece.keys, strict=True)
-        )
+        only_lost = all(ground.keys[at] == key for at, key in zip(other.at, piece.keys, strict=True))
         if only_lost and other.start == start and _edits(other, ground) != here:
             return True
     stripped = [key.strip() for key in piece.keys]

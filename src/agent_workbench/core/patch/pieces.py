@@ -67,10 +67,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """A piece with the file's line for each of its old lines; None where it has none. `cost` counts the damage."""
+    """A piece with the file's line for each of its old lines; `cost` counts the damage."""
 
     piece: Piece
-    at: tuple[int | None, ...]
+    at: tuple[int, ...]
     cost: float = 0.0
     repairs: tuple[str, ...] = ()
     lines: tuple[LooseLine, ...] | None = None
@@ -78,12 +78,12 @@ class Placing:
     @property
     def start(self) -> int:
         """The first line that it covers."""
-        return min((at for at in self.at if at is not None), default=0)
+        return self.at[0] if self.at else 0
 
     @property
     def end(self) -> int:
         """The index behind the last line that it covers."""
-        return max((at + 1 for at in self.at if at is not None), default=0)
+        return self.at[-1] + 1 if self.at else 0
 
     @property
     def is_confirmed(self) -> bool:
@@ -193,9 +193,7 @@ class _Block:
 def _edit(block: _Block, *, settle: bool) -> Edit:
     at = block.placing.at
     added = tuple(line for line in block.lines if line.sign == "+")
-    places = [each for each in at[block.old : block.old_end] if each is not None]
-    if len(places) != block.old_end - block.old:
-        raise Doubt("a removed line does not stand in the file")
+    places = at[block.old : block.old_end]
     if places and places[-1] - places[0] != len(places) - 1:
         raise Doubt("other lines stand between the removed ones")
     if not added:
@@ -212,16 +210,11 @@ def _edit(block: _Block, *, settle: bool) -> Edit:
 
 
 def _insertion(block: _Block, added: tuple[LooseLine, ...], *, settle: bool) -> Edit:
-    has_before, has_behind = block.old > 0, block.old_end < len(block.placing.at)
-    if not has_before and not has_behind:
+    start = block.before + 1 if block.before is not None else block.behind
+    if start is None:
         if len(block.ground):
             raise Doubt("a hunk that only adds lines does not say where")
         return Edit(0, 0, added)
-    if (has_before and block.before is None) or (has_behind and block.behind is None):
-        raise Doubt("a line beside the added ones does not stand in the file")
-    start = block.before + 1 if block.before is not None else block.behind
-    if start is None:
-        raise Doubt("the lines beside the added ones do not stand in the file")
     if block.before is not None and block.behind is not None and block.before + 1 != block.behind:
         # The header knows of the lost line; which side it was on is told by the side that is short of one.
         if not (settle and block.placing.is_confirmed):
@@ -272,8 +265,12 @@ def _may_lack(distance: int, lines: tuple[LooseLine, ...], block: _Block) -> boo
 def _balanced(block: _Block, *, before: bool) -> bool:
     """Return whether the lost line belongs to the context at this end of the hunk, which is one line short.
 
-    Whoever writes diffs gives three lines on either side: where there are three and two, one of the two is lost.
+    Whoever writes diffs gives three lines on either side, as far as the file has them: where there are three and two,
+    one of the two is lost.
     """
+    placing = block.placing
+    if placing.start == 0 if before else placing.end == len(block.ground):
+        return False
     lines = block.placing.new_lines
     heads = next((at for at, line in enumerate(lines) if not line.is_context), 0)
     tails = next((at for at, line in enumerate(reversed(lines)) if not line.is_context), 0)

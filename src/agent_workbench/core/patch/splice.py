@@ -51,7 +51,6 @@ class _Ending:
         pairs = [
             (line.text.endswith("\r"), ground.bodies[at].endswith("\r"), ground.is_open(at))
             for line, at in zip(placing.piece.old, placing.at, strict=True)
-            if at is not None
         ]
         ended = [(said, there) for said, there, is_open in pairs if not is_open]
         self.adds = any(there and not said for said, there in ended)
