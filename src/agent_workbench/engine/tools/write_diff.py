@@ -22,6 +22,7 @@ from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.edits.holding import fit_as_held
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 SHOWN_CONTEXT = 3
@@ -36,8 +37,10 @@ class WriteDiff(ToolFace):
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
         """Return the change as it would be made; raise `PatchError` when it fits nowhere or may not be made."""
         existing = await bench.workspace.list_files()
-        loose = read_diff(text, bench.patch_bounds(), existing)
-        fit = fit_diff(loose, await _contents(bench, loose.paths), existing)
+        fit = await fit_as_held(bench, text, existing)
+        if fit is None:
+            loose = read_diff(text, bench.patch_bounds(), existing)
+            fit = fit_diff(loose, await _contents(bench, loose.paths), existing)
         paths = fit.patch.paths
         await bench.check_file_count(paths)
         return Draft(

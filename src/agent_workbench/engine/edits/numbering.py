@@ -1,0 +1,98 @@
+"""Numbers for the hunks of a diff that was held to the grammar: its lines say where they stand, its headers do not.
+
+What a model writes into a header is free, and wrong more often than not. Whoever reads such a diff later takes wrong
+numbers, counts or headings for a reason to doubt it, so they are set by what the grammar has made sure of.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from agent_workbench.engine.edits.files import FileText
+from agent_workbench.engine.edits.notation import NO_NEWLINE
+
+_MARKER = NO_NEWLINE.rstrip("\n")
+
+
+class _Misfit(Exception):
+    """The diff is none that the grammar admits."""
+
+
+def old_paths(diff: str) -> tuple[str, ...]:
+    """Return the paths of the files that a diff changes or removes."""
+    named = (line.removeprefix("--- a/") for line in diff.split("\n") if line.startswith("--- a/"))
+    return tuple(dict.fromkeys(named))
+
+
+def numbered(diff: str, texts: Mapping[str, FileText]) -> str | None:
+    """Return the diff with true line numbers and counts, None for one that no grammar for `texts` admits.
+
+    `texts` holds the files that are changed or removed, by path.
+    """
+    try:
+        return "".join(f"{line}\n" for line in _Numbering(diff.removesuffix("\n").split("\n"), texts).lines())
+    except _Misfit:
+        return None
+
+
+class _Numbering:
+    """Walks over a diff; `at` is the index of the next line."""
+
+    def __init__(self, lines: Sequence[str], texts: Mapping[str, FileText]) -> None:
+        self._lines = lines
+        self._texts = texts
+        self._at = 0
+
+    def lines(self) -> Iterator[str]:
+        while self._at < len(self._lines):
+            yield from self._file()
+
+    def _file(self) -> Iterator[str]:
+        if not self._starts_file(self._at):
+            raise _Misfit
+        old, new = self._lines[self._at : self._at + 2]
+        yield from (old, new)
+        self._at += 2
+        text = FileText((), True) if old == "--- /dev/null" else self._texts.get(old.removeprefix("--- a/"))
+        if text is None:
+            raise _Misfit
+        done = shift = 0
+        while self._at < len(self._lines) and self._lines[self._at].startswith("@@ -"):
+            self._at += 1
+            body = [line or " " for line in self._body()]
+            before = [line[1:] for line in body if line[0] in " -"]
+            start = _place(text, before, done)
+            after = sum(line[0] in " +" for line in body)
+            yield f"@@ -{start + bool(before)},{len(before)} +{start + shift + bool(after)},{after} @@"
+            yield from body
+            done, shift = start + len(before), shift + after - len(before)
+
+    def _body(self) -> Sequence[str]:
+        start = self._at
+        while self._at < len(self._lines) and not self._starts_file(self._at):
+            line = self._lines[self._at]
+            if line.startswith("@@ -"):
+                break
+            if line[:1] not in " +-" and line != _MARKER:
+                raise _Misfit
+            self._at += 1
+        return self._lines[start : self._at]
+
+    def _starts_file(self, at: int) -> bool:
+        # No line that is added reads `+++ `, so this is never the end of a hunk.
+        return [line[:4] for line in self._lines[at : at + 2]] == ["--- ", "+++ "]
+
+
+def _place(text: FileText, before: Sequence[str], done: int) -> int:
+    """Return where the old lines of a hunk stand, if that is one place only and behind the hunk before."""
+    if not before:
+        if text.lines:
+            raise _Misfit
+        return 0
+    last = len(text.lines) - len(before)
+    found = [at for at in range(last + 1) if text.lines[at] == before[0] and _stand(text, before, at)]
+    if len(found) != 1 or found[0] < done:
+        raise _Misfit
+    return found[0]
+
+
+def _stand(text: FileText, before: Sequence[str], at: int) -> bool:
+    return text.lines[at : at + len(before)] == tuple(before)
