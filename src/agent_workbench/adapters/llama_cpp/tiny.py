@@ -61,15 +61,16 @@ def write_tiny_gguf(
     context_tokens: int = 32768,
     template: Template = "plain",
     extra_tokens: Sequence[str] = (),
+    vocabulary_tokens: int = 0,
 ) -> dict[str, int]:
     """Write the model to `path` (0.6 MB, the same bytes for the same arguments) and return the extra tokens' numbers.
 
-    An extra token is a whole text that the tokeniser never makes and the model never says unless it is biased to.
+    With `vocabulary_tokens` it has at least so many (120,000 make 61 MB). An extra token is a whole text that the tokeniser never makes and the model never says unless it is biased to.
     Raises `StorageError` when the file cannot be written, `UsageError` for an extra token that is none.
     """
     from gguf import GGUFWriter
 
-    vocabulary = make_vocabulary(extra_tokens)
+    vocabulary = make_vocabulary(extra_tokens, vocabulary_tokens)
     # A server may be reading the file that this one takes the place of.
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     writer = GGUFWriter(part, "llama")

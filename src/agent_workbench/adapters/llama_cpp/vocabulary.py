@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import count, product
 
 from agent_workbench.core.errors import UsageError
 
@@ -41,6 +43,7 @@ _SIGNS = (
 )
 
 
+@cache
 def byte_letters() -> tuple[str, ...]:
     """Return the printable letter that stands for each of the 256 bytes in a byte-level vocabulary (GPT-2's table)."""
     itself = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -73,10 +76,11 @@ class Vocabulary:
         return len(self.tokens) - 1
 
 
-def make_vocabulary(extra_tokens: Sequence[str] = ()) -> Vocabulary:
+def make_vocabulary(extra_tokens: Sequence[str] = (), size: int = 0) -> Vocabulary:
     """Return the tiny model's vocabulary; the numbers of everything but `extra_tokens` never change.
 
-    Raises `UsageError` for an extra token that is none.
+    Where it has fewer tokens than `size`, made-up words follow that no merge leads to: a large vocabulary costs a
+    sampler what it costs with a real model. Raises `UsageError` for an extra token that is none.
     """
     made = Vocabulary()
     known = set(made.tokens)
@@ -95,7 +99,20 @@ def make_vocabulary(extra_tokens: Sequence[str] = ()) -> Vocabulary:
         if spelled(text) in known or not text:
             raise UsageError(f"{text!r} is a token already, or nothing, and cannot be an extra one")
         made.extra[text] = made.add(spelled(text))
+    known.update(made.tokens)
+    unheard = (word for word in _made_up_words() if word not in known)
+    while len(made.tokens) < size:
+        made.add(next(unheard))
     return made
+
+
+def _made_up_words() -> Iterator[str]:
+    """Yield words without end, each once, in the spelling of the vocabulary: half of them begin with a space."""
+    syllables = [consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel in "aeiou"]
+    for length in count(2):
+        for parts in product(syllables, repeat=length):
+            word = "".join(parts)
+            yield from (spelled(f" {word}"), word)
 
 
 def _joins() -> Iterator[tuple[str, str]]:

@@ -1,0 +1,137 @@
+"""What a grammar for edits costs per token, of a model whose choices it never likes and of one whose it does.
+
+The time is that of the server's process alone, so that others on the machine show less in it. Answers are asked for in
+turn with and without the grammar, over the same prompt.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict, dataclass
+from statistics import median
+
+import psutil
+
+from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.json_values import number_at, object_at, real_at
+from agent_workbench.adapters.llama_cpp.vocabulary import make_vocabulary, spelled
+from agent_workbench.core.patch import FileContent, PatchBounds
+from agent_workbench.engine.edits.files import editable, text_of
+from agent_workbench.engine.edits.sections import Editing, diff_rules
+from bench.figures import Figure
+
+Serving = Callable[[int, int], AbstractAsyncContextManager[tuple[Endpoint, int]]]
+Body = dict[str, object]
+
+_CONTEXT_TOKENS = 32_768
+_SECONDS = 600.0
+_ROUNDS = 5
+_WIDTH = 450
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Medians: tokens a second of the server's time, and milliseconds a token with the large vocabulary.
+
+    `forced`: of a random model, whose own choice hardly ever fits; `fitting`: of one whose choice nearly always does.
+    """
+
+    lines: int
+    grammar_bytes: int
+    free_tokens_per_second: float
+    grammar_tokens_per_second: float
+    vocabulary: int = 0
+    free_ms: float = 0.0
+    forced_ms: float = 0.0
+    liked_free_ms: float = 0.0
+    fitting_ms: float = 0.0
+
+    def told(self) -> dict[str, float]:
+        """Return the figures by name, with what follows from them."""
+        told = {name: round(value, 3) for name, value in asdict(self).items()}
+        told["ratio"] = round(self.grammar_tokens_per_second / self.free_tokens_per_second, 3)
+        if self.vocabulary:
+            told["added_ms_forced"] = round(self.forced_ms - self.free_ms, 3)
+            told["added_ms_fitting"] = round(self.fitting_ms - self.liked_free_ms, 3)
+        return told
+
+    def figures(self) -> list[Figure]:
+        """Return them for a report."""
+        told = self.told()
+        found = [
+            Figure(f"a grammar of {self.lines} lines", self.grammar_bytes / 1000, "kB"),
+            Figure("tokens a second with it, of free text", told["ratio"], "times", "0.8 or more"),
+        ]
+        if self.vocabulary:
+            of = f"of {self.vocabulary:,} tokens"
+            found.append(
+                Figure(f"added to a token {of}, every one forced", told["added_ms_forced"], "ms", "12 or less")
+            )
+            found.append(Figure(f"added to a token {of}, own choice fits", told["added_ms_fitting"], "ms", "below 1"))
+        return found
+
+
+async def measure_speeds(serving: Serving, lines: int, vocabulary: int, tokens: int) -> Speeds:
+    """Return the costs at `lines` offered lines; the large vocabulary is left out where it is 0."""
+    code = _code(lines)
+    grammar = _grammar(code)
+    liked = _liked(lines)
+    async with serving(0, _CONTEXT_TOKENS) as (endpoint, pid):
+        free, held = await _in_turn(endpoint, pid, [_body(code, tokens), _body(code, tokens, grammar)])
+    small = Speeds(lines, len(grammar), 1000 / free, 1000 / held)
+    if not vocabulary:
+        return small
+    # It likes to remove lines of one letter, and these are. Free it says nothing else, held it is seldom stopped.
+    likings = [[make_vocabulary().tokens.index(spelled(text)), bias] for text, bias in (("a", 60.0), ("-", 50.0))]
+    biased = {"logit_bias": likings, "temperature": 0}
+    async with serving(vocabulary, _CONTEXT_TOKENS) as (endpoint, pid):
+        bodies = [_body(code, tokens), _body(code, tokens, grammar)]
+        bodies += [_body([], tokens) | biased, _body([], tokens, _grammar(liked)) | biased]
+        figures = await _in_turn(endpoint, pid, bodies)
+    return Speeds(lines, len(grammar), 1000 / free, 1000 / held, vocabulary, *figures)
+
+
+async def _in_turn(endpoint: Endpoint, pid: int, bodies: list[Body]) -> list[float]:
+    """Return for each body the median of the milliseconds a token, once the prompt was read."""
+    process = psutil.Process(pid)
+    found: list[list[float]] = [[] for _ in bodies]
+    for number in range(_ROUNDS + 1):
+        for body, milliseconds in zip(bodies, found, strict=True):
+            deadline = asyncio.get_running_loop().time() + _SECONDS
+            # Asked for nothing, the server reads the prompt: what follows finds it in the cache.
+            await endpoint.post("/completion", body | {"n_predict": 0, "grammar": ""}, deadline)
+            before = sum(process.cpu_times()[:2])
+            reply = await endpoint.post("/completion", body | {"seed": number}, deadline)
+            spent = sum(process.cpu_times()[:2]) - before
+            timings = object_at(reply.json or {}, "timings")
+            if not reply.ok or not number_at(timings, "predicted_n"):
+                raise RuntimeError(f"the server gave no answer: {reply.body[:300]!r}")
+            if number:  # the first round warms up
+                read = real_at(timings, "prompt_ms") / 1000
+                milliseconds.append((spent - read) * 1000 / number_at(timings, "predicted_n"))
+    return [median(each) for each in found]
+
+
+def _body(lines: list[str], tokens: int, grammar: str = "") -> Body:
+    text = "Code that may matter:\n\n" + "\n".join(lines) + "\n\nChange it.\n"
+    body: Body = {"prompt": text, "n_predict": tokens, "cache_prompt": True, "ignore_eos": True}
+    return body | {"grammar": grammar} if grammar else body
+
+
+def _grammar(lines: list[str]) -> str:
+    text = text_of(FileContent("".join(f"{line}\n" for line in lines).encode()))
+    assert text is not None
+    file = editable("code.py", text, range(len(text.lines)))
+    return "\n".join(["root ::= diff", *diff_rules(Editing((file,), ("code.py",), PatchBounds())), ""])
+
+
+def _code(lines: int) -> list[str]:
+    """Return so many lines of the standard library."""
+    import argparse
+    from pathlib import Path
+
+    return Path(argparse.__file__).read_text(encoding="utf-8").split("\n")[200 : 200 + lines]
+
+
+def _liked(lines: int) -> list[str]:
+    return ["a" * _WIDTH + f"{number:03}" for number in range(lines)]
