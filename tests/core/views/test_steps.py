@@ -24,7 +24,7 @@ from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state import SessionState
-from agent_workbench.core.views.steps import Transcript, extend, view_steps
+from agent_workbench.core.views.steps import Transcript, extend, thought_end, view_steps
 from tests.fakes import runs
 
 
@@ -152,3 +152,14 @@ def test_a_summary_that_streams_is_no_step() -> None:
     state = fold_all(recorded((*runs.up_to_reflexion(), asked)))
     texts = unsettled(state, Live(streaming=Streaming("Summary: The cart was read", 4, 1.0)))
     assert texts == ["The cart was read▌"]
+
+
+def test_the_end_of_a_thought_begins_with_a_line_or_seldom_moves() -> None:
+    lines = "".join(f"thought number {number}\n" for number in range(2_000))
+    assert lines.endswith(thought_end(lines))
+    assert thought_end(lines).startswith("thought number")
+    assert len(thought_end(lines)) < 2_100
+    one = "word " * 4_000
+    starts = {end - len(thought_end(one[:end])) for end in range(len(one))}
+    assert len(starts) <= 10
+    assert max(len(thought_end(one[:end])) for end in range(0, len(one), 100)) <= 4_000

@@ -36,8 +36,11 @@ def found_blocks(event: CodeRetrieved) -> list[Block]:
 
 def prompt_blocks(event: PromptBuilt) -> list[Block]:
     """Return the blocks of a prompt."""
-    parts = ", ".join(f"{inert_line(part.label, 60)} {part.tokens:,}" for part in event.parts)
-    told = f"{event.tokens:,} tokens" + (f"; new: {parts}" if parts else "")
+    parts = ", ".join(
+        f"{inert_line(part.label, 60)}{f' {part.tokens:,}' if part.tokens else ''}" for part in event.parts
+    )
+    size = f"{event.tokens:,} tokens" if event.tokens else "tokens not counted"
+    told = size + (f"; new: {parts}" if parts else "")
     return [Block(told, Tone.DIM, "Prompt", fold_lines=1)]
 
 

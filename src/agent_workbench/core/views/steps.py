@@ -183,9 +183,17 @@ def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
 
 def _thinking(thought: str) -> Block:
     """Return the end of what is being thought: never more than three rows, so that nothing jumps."""
-    end = inert(thought[-THOUGHT_TAIL_CHARS:].strip()) + "▌"
+    end = inert(thought_end(thought).strip()) + "▌"
     so_far = f"⋯ {len(thought):,} characters so far"
     return Block(end, Tone.DIM, "Thinking", fold_lines=2, fold_end=True, more=so_far, space_before=True)
+
+
+def thought_end(thought: str) -> str:
+    """Return the end of a thought, from where its lines stay broken as they were when more comes."""
+    start = thought.rfind("\n", 0, max(0, len(thought) - THOUGHT_TAIL_CHARS)) + 1
+    if len(thought) - start > 2 * THOUGHT_TAIL_CHARS:
+        start = (len(thought) // THOUGHT_TAIL_CHARS - 1) * THOUGHT_TAIL_CHARS
+    return thought[start:]
 
 
 def _reading(streaming: Streaming) -> Block:
