@@ -15,10 +15,13 @@ from agent_workbench.core.intents import EditScratchpad
 from agent_workbench.core.model import AnswerFigures, Message, Purpose, Role
 from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, GateKind
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.workspace import WorkspaceFacts
-from agent_workbench.engine.prompt import Part, build_parts, prompt_sha, to_messages
+from agent_workbench.engine.parts import MOST_WORDS, Part
+from agent_workbench.engine.prompt import build_parts, prompt_sha, to_messages
+from agent_workbench.engine.wording import SUMMARY
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, reflexion, reopened
 from tests.engine.test_executor import run
@@ -49,7 +52,13 @@ def well_formed(messages: tuple[Message, ...]) -> bool:
 TEXT = st.text("ab \n", min_size=1, max_size=8)
 EDIT = st.builds(e.ScratchpadChanged, st.sampled_from([T1, TaskId("T-2")]), TEXT, st.just(e.Author.USER))
 DIFF = Proposal(P1, GateKind.DIFF, "write_diff", "d", 1)
-NOISE = st.lists(EDIT | st.just(e.ApprovalChanged(GateKind.DIFF, always=True)), max_size=2)
+CHUNKS = (Chunk("a.py", 1, 2, "a\nb", 1.0), Chunk("b.py", 4, 4, "c", 0.5))
+HIDDEN = Chunk("c.py", 1, 1, "d", 0.0)
+SAID = st.builds(e.UserSaid, TEXT.filter(str.strip))
+PINNED = st.builds(e.ChunkPinned, st.sampled_from([*CHUNKS, HIDDEN]), st.booleans())
+DROPPED = st.builds(e.ChunkDropped, st.sampled_from([chunk.place for chunk in CHUNKS]))
+ASIDE = st.just(e.ApprovalChanged(GateKind.DIFF, always=True)) | st.just(e.CompactionAsked())
+NOISE = st.lists(EDIT | SAID | PINNED | DROPPED | ASIDE, max_size=2)
 
 
 @st.composite
@@ -105,15 +114,81 @@ def steps(draw: st.DrawFn) -> list[e.Event]:
 @settings(max_examples=200)
 @given(st.lists(steps(), min_size=1, max_size=5), NOISE)
 def test_prompts_only_grow_at_their_end(told: list[list[e.Event]], first: list[e.Event]) -> None:
-    story = [STARTED, *first, e.CodeRetrieved("q", ()), *(event for step in told for event in step)]
+    story = [STARTED, *first, e.CodeRetrieved("q", CHUNKS), *(event for step in told for event in step)]
     before: tuple[Part, ...] = ()
+    answer = ""
     for place, event in enumerate(story):
+        if isinstance(event, e.ModelAnswered):
+            answer = event.text
+        elif isinstance(event, e.ModelInterrupted) and event.cause is e.InterruptCause.LENGTH:
+            answer = event.partial
         if isinstance(event, e.PromptBuilt):
             parts = build_parts(state_of(story[:place]), event.purpose)
             assert grows(before, parts), (before, parts)
+            assert messages_grow(to_messages(before), answer, to_messages(parts))
             assert well_formed(to_messages(parts))
             assert build_parts(state_of(story[:place]), event.purpose) == parts
-            before = parts
+            before, answer = parts, ""
+
+
+def messages_grow(before: tuple[Message, ...], answer: str, after: tuple[Message, ...]) -> bool:
+    """Return whether a server that has read `before`, and has said `answer` to it, knows the beginning of `after`."""
+    if answer:
+        said = (*before, Message(Role.ASSISTANT, answer))
+        return after[: len(said)] == said and len(after) == len(said) + 1
+    if not before:
+        return True
+    return len(after) == len(before) and after[:-1] == before[:-1] and after[-1].text.startswith(before[-1].text)
+
+
+SUMMARY_BUILT = e.PromptBuilt(1, Purpose.SUMMARY, 1, 1, "sha")
+COMPACT = Proposal(ProposalId("P-9"), GateKind.SUMMARY, "compact", "short", 1)
+
+
+@st.composite
+def compactions(draw: st.DrawFn) -> list[e.Event]:
+    """A compaction, perhaps after summaries that the user refused."""
+    story: list[e.Event] = [e.ContextFilled(1, Purpose.EXECUTOR, 9, 9)]
+    for _ in range(draw(st.integers(0, 2))):
+        story += [SUMMARY_BUILT, *draw(NOISE), e.ModelAnswered(1, "Summary: no", AnswerFigures(), "")]
+        refusal = e.ActionDecided(COMPACT.id, Verdict.REJECT, "user", "no")
+        story += [e.ActionProposed(COMPACT), *draw(NOISE), refusal, *draw(NOISE)]
+    story += [SUMMARY_BUILT, *draw(NOISE), e.ModelAnswered(1, "Summary: short", AnswerFigures(), "")]
+    story += [e.ActionProposed(COMPACT), *draw(NOISE), e.ActionDecided(COMPACT.id, Verdict.APPROVE, "user")]
+    return [*story, e.ActionStarted(COMPACT.id)]
+
+
+STORIES = st.lists(steps(), min_size=1, max_size=3).map(lambda told: [event for step in told for event in step])
+
+
+@settings(max_examples=100)
+@given(STORIES, compactions(), STORIES, st.floats(0, 1), NOISE)
+def test_a_compaction_begins_anew_and_prompts_grow_from_there(
+    first: list[e.Event], filled: list[e.Event], then: list[e.Event], share: float, meanwhile: list[e.Event]
+) -> None:
+    story = [STARTED, e.CodeRetrieved("q", CHUNKS), *first, *filled]
+    through = int(share * (len(story) - 1))
+    compacted = e.ContextCompacted(1, "in short", e.Author.MODEL, through, CHUNKS[:1], "a diff", "it failed")
+    story += [compacted, *meanwhile, e.ActionFinished(COMPACT.id, e.ActionResult.OK, "")]
+    story += then
+    before: tuple[Part, ...] = ()
+    for place, event in enumerate(story):
+        if event is compacted:
+            before = ()
+        if not isinstance(event, e.PromptBuilt):
+            continue
+        parts = build_parts(state_of(story[:place]), event.purpose)
+        assert grows(before, parts), (before, parts)
+        assert well_formed(to_messages(parts))
+        if event.purpose is Purpose.SUMMARY:
+            assert parts[-1].text == SUMMARY
+        if place > story.index(compacted):
+            text = "\n".join(part.text for part in parts)
+            assert all(kept in text for kept in ("in short", "a diff", "it failed", "a.py:1-2\na\nb"))
+            assert "Summary: " not in text, "of how it was summed up nothing stays"
+            words = [each.text for each in story[:place] if isinstance(each, e.UserSaid)][-MOST_WORDS:]
+            assert all(f"> {word.splitlines()[0]}" in text for word in words), "what the user said stays"
+        before = parts
 
 
 def test_what_the_user_writes_during_an_answer_comes_after_it() -> None:
