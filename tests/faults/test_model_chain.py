@@ -178,7 +178,7 @@ async def test_what_costs_more_than_the_cap_is_never_contacted(tmp_path: Path) -
             assert (await run(stage)).exit_code is ExitCode.DONE
             met = [event.facts for event in stage.events if isinstance(event, ModelObserved)]
     assert paid.requests == []
-    assert met[-1].passed == ("paid: cost_cap_daily ($0.01) is used up",)
+    assert met[-1].passed == ("paid: too little is left of cost_cap_daily ($0.01)",)
 
 
 async def test_a_paid_endpoint_is_left_for_a_free_one_when_the_tasks_budget_is_short(tmp_path: Path) -> None:

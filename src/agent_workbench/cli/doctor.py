@@ -31,10 +31,12 @@ def execute(options: argparse.Namespace) -> int:
     from agent_workbench.calls.models import examine_place
 
     findings = asyncio.run(examine_place(Place(Path.cwd(), os.environ, overrides(options))))
-    for finding in (*findings, _terminal()):
-        say(f"{MARKS[finding.health]} {finding.part:<14} {finding.seen}")
+    told = (*findings, _terminal())
+    width = max(14, *(len(finding.part) for finding in told))
+    for finding in told:
+        say(f"{MARKS[finding.health]} {finding.part:<{width}} {finding.seen}")
         if finding.advice:
-            say(f"{'':<17}→ {finding.advice}")
+            say(f"{'':<{width + 3}}→ {finding.advice}")
     failed = any(finding.health is Health.BAD for finding in findings)
     return ExitCode.ENVIRONMENT if failed else ExitCode.DONE
 

@@ -338,3 +338,15 @@ def test_an_end_is_signed_with_the_name() -> None:
     end = AnswerEnd(stop="end", figures=AnswerFigures(), endpoint="http://x")  # type: ignore[arg-type] # any stop will do
     assert Link("gpu", LlamaCppModel(GONE), Voice(print)).signed(end).endpoint == "gpu (http://x)"
     assert Link("model", LlamaCppModel(GONE), Voice(print)).signed(end).endpoint == "http://x"
+
+
+async def test_who_loads_behind_is_not_heard_while_another_answers() -> None:
+    first = FaultyServer().on("/health", LOADING)
+    async with first, sound() as second, chain(first.url, second.url, loading_seconds=0.3) as stage:
+        await stage.model.observe()
+        heard = [line for line in stage.said if "loads its model" in line]
+        assert heard, "while it was waited for"
+        asked = len(first.requests)
+        await until(lambda: len(first.requests) > asked)
+        await collect(stage.model, ask())
+        assert [line for line in stage.said if "loads its model" in line] == heard

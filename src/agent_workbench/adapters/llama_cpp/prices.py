@@ -103,9 +103,9 @@ class PricedModel:
         left = request.dollars_left
         if left is not None and worst > left - self._owed.get(request.subject, 0.0):
             raise TooDear(
-                f"{self._name} is not asked: this answer may cost ${worst:.4f}, and the task's budget.dollars leaves "
-                f"${max(0.0, left - self._owed.get(request.subject, 0.0)):.4f}",
-                "the task's budget.dollars is used up",
+                f"{self._name} is not asked: this answer may cost {_dollars(worst)}, and the task's "
+                f"budget.dollars leaves {_dollars(left - self._owed.get(request.subject, 0.0))}",
+                "too little is left of the task's budget.dollars",
                 advice="raise budget.dollars of the task, or put a free endpoint into the chain",
             )
         self._last = worst
@@ -128,9 +128,9 @@ class PricedModel:
     def _over(self, worst: float, spent: float) -> TooDear:
         cap = f"${self._cap:g}" if self._cap else "$0, so nothing that costs is asked"
         return TooDear(
-            f"{self._name} is not asked: this answer may cost ${worst:.4f}, and ${spent:.4f} were spent today (UTC) of "
-            f"cost_cap_daily ({cap})",
-            f"cost_cap_daily (${self._cap:g}) is used up" if self._cap else "cost_cap_daily is 0",
+            f"{self._name} is not asked: this answer may cost {_dollars(worst)}, and {_dollars(spent)} were spent "
+            f"today (UTC) of cost_cap_daily ({cap})",
+            f"too little is left of cost_cap_daily (${self._cap:g})" if self._cap else "cost_cap_daily is 0",
             advice="raise cost_cap_daily, wait for the next day (UTC), or put a free endpoint into the chain",
         )
 
@@ -181,6 +181,11 @@ class _Spent:
         return self._price.dollars(
             figures.prompt_tokens or self._prompt_tokens, figures.answer_tokens or self._answer_tokens
         )
+
+
+def _dollars(amount: float) -> str:
+    """Return an amount so that a small one is not taken for nothing."""
+    return f"${amount:.4f}" if amount >= 0.001 else f"${max(0.0, amount):.2g}"
 
 
 def prompt_tokens_of(request: ModelRequest) -> int:
