@@ -1,5 +1,6 @@
 """The ten questions of `agent model test`: what is asked, and how one sees whether the answer is right."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ def mean(values):
 FILES = ("README.md", PATH, "docs/usage.md", "test_calc.py")
 _BOUNDS = PatchBounds()
 _REFLEXION = "Reflexion:"
+_PLANNED = {"mean", "median", "average", "empty", "values", "tests"}
 _INTRODUCTION = f"""\
 These are exercises: nothing is carried out. Take one step for each. The repository holds {", ".join(FILES)}.
 
@@ -199,6 +201,6 @@ def _judge_plan(answer: str) -> Judgement:
         tasks = read_tasks(answer, Plan())
     except PlanError as error:
         return Judgement(valid=False, kept=False, right=False, why=str(error))
-    about = [task for task in tasks if any(word in task.description.lower() for word in ("mean", "median", "test"))]
-    right = len(about) == len(tasks)
-    return Judgement(valid=True, kept=True, right=right, why="" if right else "a task that nobody asked for")
+    words = [set(re.findall(r"[a-z]+", f"{task.description} {task.goal}".lower())) for task in tasks]
+    right = all(_PLANNED & said for said in words) and any("median" in said for said in words)
+    return Judgement(valid=True, kept=True, right=right, why="" if right else "tasks that are not for the goal")
