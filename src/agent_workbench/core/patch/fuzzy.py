@@ -34,19 +34,17 @@ class Search:
 
 def search(piece: Piece, ground: Ground, most: float) -> Search:
     """Return every placing whose damage is no more than `most`, and than `MARGIN` over the least."""
-    old = piece.old
-    keys = piece.keys
-    seeds = _seeds(old, keys, ground)
+    costs = _Costs(piece, ground)
+    seeds = _seeds(piece.old, costs.keys, ground)
     if seeds is None:
         return Search((), crowded=True)
-    diagonals = sorted({place - at for at in seeds for place in ground.places.get(keys[at], ())})
-    starts = _spread(diagonals)
+    starts = sorted({place - at for at in seeds for place in ground.places.get(costs.keys[at], ())})
     found: dict[tuple[int, ...], Placing] = {}
     limit = most
     for start in starts:
-        if not _is_promising(piece, keys, ground, start, most):
+        if not costs.are_promising(start, limit):
             continue
-        for placing in _Window(piece, old, keys, ground, start).placings(limit):
+        for placing in _Window(costs, start).placings(limit):
             known = found.get(placing.at)
             if known is None or placing.cost < known.cost:
                 found[placing.at] = placing
@@ -57,17 +55,8 @@ def search(piece: Piece, ground: Ground, most: float) -> Search:
 
 def placings_at(piece: Piece, ground: Ground, start: int, most: float) -> list[Placing]:
     """Return the placings around one place."""
-    return list(_Window(piece, piece.old, piece.keys, ground, start).placings(most))
-
-
-def _is_promising(piece: Piece, keys: Sequence[str], ground: Ground, start: int, most: float) -> bool:
-    """Return whether enough of the old lines stand around `start` for the damage to be no more than `most`."""
-    around = set(ground.keys[max(start - _BAND, 0) : start + len(keys) + _BAND])
-    missing = sum(
-        key not in around and around.isdisjoint(map(key_of, line.forms))
-        for key, line in zip(keys, piece.old, strict=True)
-    )
-    return missing <= most / ALTERED
+    costs = _Costs(piece, ground)
+    return list(_Window(costs, start).placings(most)) if costs.are_promising(start, most) else []
 
 
 def _seeds(old: Sequence[LooseLine], keys: Sequence[str], ground: Ground) -> list[int] | None:
@@ -92,43 +81,80 @@ def _rarest(counts: dict[int, int], keys: Sequence[str]) -> list[int] | None:
     return seeds if sum(counts[at] for at in seeds) <= _SEEDS * _MOST_PLACES else None
 
 
-def _spread(diagonals: Sequence[int]) -> Iterator[int]:
-    """Yield one of each group of starts that one window covers."""
-    last = None
-    for start in diagonals:
-        if last is None or start > last:
-            yield start
-            last = start
+class _Costs:
+    """What it costs to take a line of the file for one of a piece's old lines; known once for all windows."""
+
+    def __init__(self, piece: Piece, ground: Ground) -> None:
+        self.piece = piece
+        self.ground = ground
+        self.old = piece.old
+        self.keys = piece.keys
+        self.forms = [
+            frozenset(map(key_of, line.forms)) if line.is_context else frozenset({key})
+            for line, key in zip(self.old, self.keys, strict=True)
+        ]
+        self.rigid = [not line.is_context or not line.newline or is_dots(line) for line in self.old]
+        self.known: dict[tuple[int, str], float] = {}
+
+    def are_promising(self, start: int, most: float) -> bool:
+        """Return whether enough of the old lines stand around `start` for the damage to be no more than `most`."""
+        around = set(self.ground.keys[max(start - _BAND, 0) : start + len(self.keys) + _BAND])
+        missing = 0
+        for forms, rigid in zip(self.forms, self.rigid, strict=True):
+            if around.isdisjoint(forms):
+                missing += 1
+                if rigid or missing * ALTERED > most:
+                    return False
+        return True
+
+    def of(self, at: int, line: int, *, hopeful: bool) -> float:
+        """Return the cost of the file's line for this old one; `hopeful` takes any other line for one much like it."""
+        key = self.ground.keys[line]
+        if key in self.forms[at]:
+            return 0.0 if self.old[at].newline or self.ground.is_open(line) else _NEVER
+        if self.rigid[at]:
+            return _NEVER
+        if hopeful:
+            return ALTERED
+        known = self.known.get((at, key))
+        if known is None:
+            one, other = self.keys[at].strip(), key.strip()
+            known = FOREIGN if not are_alike(one, other) else _NEVER if is_other_item(one, other) else ALTERED
+            self.known[at, key] = known
+        return known
 
 
 class _Window:
     """The alignments of a piece's old lines with the file's around one start."""
 
-    def __init__(self, piece: Piece, old: Sequence[LooseLine], keys: Sequence[str], ground: Ground, start: int) -> None:
-        self.piece = piece
-        self.old = old
-        self.keys = keys
-        self.ground = ground
+    def __init__(self, costs: _Costs, start: int) -> None:
+        self.costs = costs
+        self.size = len(costs.old)
         self.start = start
-        self.alike: dict[tuple[int, int], float] = {}
+        self.hopeful = True
         self.least = self._table()
 
     def placings(self, most: float) -> Iterator[Placing]:
         """Yield the placings whose cost is no more than `most` and than `MARGIN` over the least in this window."""
-        begins = [(self._rest(0, self.start + shift), shift) for shift in range(-_BAND, _BAND + 1)]
-        least = min(cost for cost, _ in begins)
-        if least > most:
+        if min(cost for cost, _ in self._begins()) > most:
             return
+        # Comparing lines that differ is what takes time: only where it can matter.
+        self.hopeful = False
+        self.least = self._table()
+        begins = self._begins()
+        least = min(cost for cost, _ in begins)
         limit = min(most, least + MARGIN)
         paths = 0
-        for cost, shift in begins:
-            if cost > limit:
-                continue
-            for at, total in self._walk(self.start + shift, limit):
+        for cost, line in begins:
+            for at, total in self._walk(line, limit) if cost <= limit else ():
                 paths += 1
                 if paths > _MOST_PATHS:
                     return
-                yield Placing(self.piece, at, total)
+                yield Placing(self.costs.piece, at, total)
+
+    def _begins(self) -> list[tuple[float, int]]:
+        lines = range(self.start - _BAND, self.start + _BAND + 1)
+        return [(self._rest(0, line), line) for line in lines]
 
     def _rest(self, at: int, line: int) -> float:
         column = line - self.start - at + _BAND
@@ -136,9 +162,8 @@ class _Window:
 
     def _table(self) -> list[list[float]]:
         """Return the least cost of each old line and those behind it from each line of the file in the band on."""
-        size = len(self.old)
-        self.least = [[_NEVER] * (2 * _BAND + 1) for _ in range(size)] + [[0.0] * (2 * _BAND + 1)]
-        for at in range(size - 1, -1, -1):
+        self.least = [[_NEVER] * (2 * _BAND + 1) for _ in range(self.size)] + [[0.0] * (2 * _BAND + 1)]
+        for at in range(self.size - 1, -1, -1):
             for column in range(2 * _BAND, -1, -1):
                 line = self.start + at + column - _BAND
                 costs = (cost + self._rest(*then) for cost, then, _ in self._steps(at, line))
@@ -147,35 +172,19 @@ class _Window:
 
     def _steps(self, at: int, line: int) -> Iterator[tuple[float, tuple[int, int], int | None]]:
         """Yield what may come next: its cost, where that leads, and the file's line for this one (None: it is lost)."""
-        if not 0 <= line < len(self.ground):
+        if not 0 <= line < len(self.costs.ground):
             return
-        cost = self._cost(at, line)
+        cost = self.costs.of(at, line, hopeful=self.hopeful)
         if cost < _NEVER:
             yield cost, (at + 1, line + 1), line
         if at and line - self.start - at < _BAND:
             yield LOST, (at, line + 1), None
 
-    def _cost(self, at: int, line: int) -> float:
-        old, key = self.old[at], self.ground.keys[line]
-        if self.keys[at] == key or (old.is_context and key in map(key_of, old.forms)):
-            return 0.0 if old.newline or self.ground.is_open(line) else _NEVER
-        if not old.is_context or not old.newline or is_dots(old):
-            return _NEVER
-        return self._altered(at, line)
-
-    def _altered(self, at: int, line: int) -> float:
-        known = self.alike.get((at, line))
-        if known is None:
-            one, other = self.keys[at].strip(), self.ground.keys[line].strip()
-            known = FOREIGN if not are_alike(one, other) else _NEVER if is_other_item(one, other) else ALTERED
-            self.alike[at, line] = known
-        return known
-
     def _walk(self, begin: int, limit: float) -> Iterator[tuple[tuple[int, ...], float]]:
         stack: list[tuple[int, int, float, tuple[int, ...]]] = [(0, begin, 0.0, ())]
         while stack:
             at, line, spent, path = stack.pop()
-            if at == len(self.old):
+            if at == self.size:
                 yield path, spent
                 continue
             for cost, then, place in self._steps(at, line):
