@@ -1,5 +1,7 @@
 """What the receipt of a prompt says: each part's tokens, what was cached, new and read again, and what it took."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent_workbench.core.events import (
@@ -154,6 +156,15 @@ def test_a_compaction_begins_anew() -> None:
     view = receipt(state_after(*TWO, compacted, built(3, parts, 230), answered(3, 240, 200)))
     assert list(rows(view)) == ["rules", "summary", "template"]
     assert (view.number, view.cached, view.again, view.new) == (3, 200, 0, 40)
+
+
+def test_after_a_compaction_each_piece_stands_once() -> None:
+    other = replace(CART, path="shop/tax.py")
+    compacted = ContextCompacted(2, "so far so good", Author.MODEL, 30, pinned=(CART,), code=(other,))
+    labels = ("rules", f"pinned {CART.place}", "code", f"code {other.place}", "summary")
+    parts = tuple(PromptPart(label, 40) for label in labels)
+    view = receipt(state_after(*TWO, compacted, built(3, parts, 200), answered(3, 210, 0)))
+    assert [row.place for row in view.rows if row.place] == [CART.place, other.place]
 
 
 def test_compacting_now_frees_the_steps_and_reads_the_code_that_stays() -> None:

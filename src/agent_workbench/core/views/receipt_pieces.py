@@ -70,7 +70,8 @@ def _taken(kind: str, built: PromptBuilt, waiting: list[tuple[Event, tuple[Chunk
     """Take from `waiting` the chunks that a part of this kind shows, none where each is a part of its own."""
     for position, (event, chunks) in enumerate(waiting):
         found = isinstance(event, CodeRetrieved | ContextCompacted)
-        if found and any(part.label == f"{CODE} {chunks[0].place}" for part in built.parts):
+        own = {f"{word} {chunk.place}" for chunk in chunks for word in (CODE, PINNED)}
+        if found and any(part.label in own for part in built.parts):
             continue
         if kind == (CODE if found else OBSERVATION):
             del waiting[position]
