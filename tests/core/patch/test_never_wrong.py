@@ -1,7 +1,6 @@
 """A diff that could be put in a wrong place is put in the right one, or refused."""
 
 import pytest
-from _pytest.mark.structures import ParameterSet
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import FileContent, PatchBounds, fit_diff, read_diff
@@ -20,22 +19,7 @@ def result(each: Trap) -> dict[str, str] | None:
     return {path: content.data.decode() for path, content in after.items() if content is not None}
 
 
-# Traps that are still walked into.
-OPEN = {
-    "another name, the number is elsewhere",
-    "another name, the number is near",
-    "another name, no number",
-    "another number in the line, the header is true",
-    "a line is lost where something is replaced: before, among or behind the new lines",
-}
-
-
-def parameter(each: Trap) -> ParameterSet:
-    marks = [pytest.mark.xfail(reason="still walked into")] if each.name in OPEN else []
-    return pytest.param(each, id=each.name, marks=marks)
-
-
-@pytest.mark.parametrize("each", [parameter(each) for each in TRAPS])
+@pytest.mark.parametrize("each", TRAPS, ids=[each.name for each in TRAPS])
 def test_it_comes_right_or_is_refused(each: Trap) -> None:
     found = result(each)
     assert found is None or found == each.right
