@@ -1,9 +1,16 @@
-"""How much of its prompts a server reads again over a task of many steps: a real server, answers from a script."""
+"""How much of its prompts a server reads again over a task of many steps: a real server on a real repository.
+
+Once with answers from a script, while the user pins and drops code, edits the scratchpad and says a word; once with a
+summary of the older steps in between; once with what the tiny random model says by itself.
+"""
 
 import asyncio
 import json
 import os
 import tempfile
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
@@ -13,80 +20,209 @@ from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
 from agent_workbench.bootstrap import Say
 from agent_workbench.calls.sites import TerminalSite, find_site, open_desk
 from agent_workbench.calls.working import demo_place
-from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.events import ModelAnswered, Recorded
+from agent_workbench.core.events import (
+    ChunkDropped,
+    ChunkPinned,
+    CodeRetrieved,
+    ContextCompacted,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    Recorded,
+    ScratchpadChanged,
+    UserSaid,
+)
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.intents import (
+    CompactContext,
+    DropChunk,
+    EditScratchpad,
+    Intent,
+    Leave,
+    PinChunk,
+    SayToModel,
+    StartTask,
+)
+from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.place import Place
+from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.engine.board import Board
-from agent_workbench.engine.headless import run_headless
+from agent_workbench.engine.session import LiveSession
 from bench.figures import Figure
 
 TASK = TaskId("T-1")
-OPEN = {"approvals.diff": "auto", "approvals.check": "auto", "approvals.commit": "auto"}
+OPEN = {f"approvals.{kind}": "auto" for kind in ("diff", "check", "command", "commit", "summary")}
+SUMMARY = "Summary: The cart's files were read; total() in shop/cart.py adds up the prices and leaves out the quantity."
+AIM = "≤ 1 %"
+WISHED: set[type] = {ChunkPinned, ChunkDropped, ScratchpadChanged, UserSaid}
 
 
-class _ScriptedSite(TerminalSite):
-    """The demo's repository, with a longer script."""
+class _BenchSite(TerminalSite):
+    """The demo's repository, with a script of its own, or with none."""
 
     script: tuple[str, ...] = ()
 
     def model(self, settings: Settings, say: Say) -> Model:
-        return ScriptedModel(super().model(settings, say), {TASK: self.script})
+        model = super().model(settings, say)
+        return ScriptedModel(model, {TASK: self.script, f"{TASK}:summary": (SUMMARY,)}) if self.script else model
 
 
-def measure(steps: int = 15) -> list[Figure]:
-    """Do a task in `steps` steps and sum up what the server said of each prompt."""
-    with tempfile.TemporaryDirectory(prefix="bench-prompt-") as folder:
-        places = {name: f"{folder}/{name.lower()}" for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
-        with patch.dict(os.environ, places):
-            answers = asyncio.run(_run(Path(folder) / "shop", steps))
-    prompts = sum(each.prompt_tokens for each in answers)
-    read = sum(each.prompt_tokens - each.cached_tokens for each in answers)
-    again, answered = read_again(answers)
-    last = answers[-1]
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the user wants once so many steps were answered."""
+
+    after: int
+    intent: Intent
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an answer cost, and for what it was."""
+
+    purpose: Purpose
+    figures: AnswerFigures
+
+
+def measure(steps: int = 16) -> list[Figure]:
+    """Do a task in `steps` steps in each way and sum up what the server said of each prompt."""
+    busy = _done(steps, scripted=True)
+    summed = _done(steps, scripted=True, compacts=True)
+    alone = _done(steps, scripted=False)
     return [
-        Figure("answers", len(answers), "answers"),
-        Figure("tokens of all prompts", prompts, "tokens"),
-        Figure("of these the server read", 100 * read / prompts, "%", "10.4 where every step only appends"),
-        Figure("read again of the prompt before", again, "tokens", "0"),
+        *_figures("scripted", busy, AIM),
+        *_compaction("summed up", summed),
         # The random model spells its sentences in other tokens than the tokenizer would, so its own words come anew.
-        Figure("read again of its own answers", answered, "tokens", "what was spelled unlike the tokenizer would"),
-        Figure("the last prompt", last.prompt_tokens, "tokens"),
-        Figure("of it the server read", last.prompt_tokens - last.cached_tokens, "tokens"),
+        *_figures("random", alone, "its words, spelled unlike the tokenizer would"),
     ]
 
 
-def read_again(answers: list[AnswerFigures]) -> tuple[int, int]:
-    """Return how many tokens of a prompt, and of the answer to it, were not in the cache at the prompt after it."""
-    prompts = answered = 0
-    for before, after in pairwise(answers):
-        missing = before.prompt_tokens - after.cached_tokens
-        prompts += max(0, missing)
-        answered += max(0, before.answer_tokens + min(0, missing))
-    return prompts, answered
+def _figures(name: str, run: TaskRun, aim: str) -> list[Figure]:
+    told = told_of(run.history)
+    last, prompts = told[-1].figures, run.reads.prompt_tokens
+    return [
+        Figure(f"{name}: prompts", len(told), "prompts"),
+        Figure(f"{name}: tokens of all prompts", prompts, "tokens"),
+        Figure(f"{name}: new in them", run.reads.new_tokens, "tokens"),
+        Figure(f"{name}: read again", run.reads.again_tokens, "tokens"),
+        Figure(f"{name}: read again, of all", 100 * run.reads.again_share, "%", aim),
+        # By the letter of it: a server never reads the last token that it says, but both prompts have it in common.
+        Figure(f"{name}: the same, the last token of answers too", 100 * literally(told) / prompts, "%", aim),
+        Figure(f"{name}: the last prompt", last.prompt_tokens, "tokens"),
+        Figure(f"{name}: of it the server read", last.prompt_tokens - last.cached_tokens, "tokens"),
+    ]
 
 
-async def _run(folder: Path, steps: int) -> list[AnswerFigures]:
-    place = Place(folder, os.environ, OPEN, unconfined=True)
+def _compaction(name: str, run: TaskRun) -> list[Figure]:
+    told = told_of(run.history)
+    asking = next(place for place, each in enumerate(told) if each.purpose is Purpose.SUMMARY)
+    before, asked, after = (told[asking + step].figures for step in (-1, 0, 1))
+    return [
+        Figure(f"{name}: prompts", len(told), "prompts"),
+        Figure(f"{name}: read again but for the summary, of all", 100 * run.reads.again_share, "%", AIM),
+        Figure(f"{name}: the prompt before", before.prompt_tokens, "tokens"),
+        Figure(f"{name}: read to ask for the summary", asked.prompt_tokens - asked.cached_tokens, "tokens"),
+        Figure(f"{name}: the prompt after", after.prompt_tokens, "tokens"),
+        Figure(f"{name}: of it the server read", after.prompt_tokens - after.cached_tokens, "tokens"),
+    ]
+
+
+def told_of(history: Sequence[Recorded]) -> list[Told]:
+    """Return what each answer cost of which the server told something."""
+    told: list[Told] = []
+    purpose = Purpose.EXECUTOR
+    for recorded in history:
+        event = recorded.event
+        if isinstance(event, PromptBuilt):
+            purpose = event.purpose
+        if isinstance(event, ModelAnswered | ModelInterrupted) and event.figures.prompt_tokens:
+            told.append(Told(purpose, event.figures))
+    return told
+
+
+def literally(told: Sequence[Told]) -> int:
+    """Return the tokens that each prompt has in common with the prompt and answer before, less those in the cache."""
+    again = 0
+    for before, after in pairwise(told):
+        common = min(before.figures.prompt_tokens + before.figures.answer_tokens, after.figures.prompt_tokens)
+        again += max(0, common - after.figures.cached_tokens)
+    return again
+
+
+def _done(steps: int, *, scripted: bool, compacts: bool = False) -> TaskRun:
+    """Return a task's run after so many steps; raise `SystemExit` where it did not go as it was meant to."""
+    with tempfile.TemporaryDirectory(prefix="bench-prompt-") as folder:
+        places = {name: f"{folder}/{name.lower()}" for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
+        with patch.dict(os.environ, places):
+            state = asyncio.run(_run(Path(folder) / "shop", steps, scripted=scripted, compacts=compacts))
+    run = state.run_of(TASK)
+    if run is None or (scripted and run.status is not TaskStatus.DONE):
+        raise SystemExit(f"the task did not end well: {state.trouble or (run and run.reason)}")
+    happened = {type(each.event) for each in run.history}
+    meant = {ContextCompacted} if compacts else WISHED if scripted else set[type]()
+    if missing := meant - happened:
+        raise SystemExit(f"in the task there was no {', '.join(each.__name__ for each in missing)}")
+    return run
+
+
+async def _run(folder: Path, steps: int, *, scripted: bool, compacts: bool) -> SessionState:
+    bounds = {} if scripted else _bounds(steps)
+    place = Place(folder, os.environ, {**OPEN, **bounds}, unconfined=True)
     await demo_place(folder, place)
     found = await find_site(place)
-    site = _ScriptedSite(found.place, found.repository, found.root)
-    site.script = (*_readings(steps - 2), T1_RIGHT.replace("cents + line.quantity", "cents"), T1_FINISH)
-    answers: list[AnswerFigures] = []
+    site = _BenchSite(found.place, found.repository, found.root)
+    if scripted:
+        site.script = (*_readings(steps - 2), T1_RIGHT.replace("cents + line.quantity", "cents"), T1_FINISH)
+    board = Board(SessionState())
+    desk, recorder = await open_desk(site, board, trusted=True, on_recorded=lambda *_: None)
+    session = LiveSession(desk, recorder)
+    living = asyncio.create_task(session.run())
+    try:
+        return await _watched(session, steps, busy=scripted and not compacts, compacts=compacts)
+    finally:
+        await session.submit(Leave())
+        await living
 
-    def heard(recorded: Recorded, _: SessionState) -> None:
-        if isinstance(recorded.event, ModelAnswered):
-            answers.append(recorded.event.figures)
 
-    desk, recorder = await open_desk(site, Board(SessionState()), trusted=True, headless=True, on_recorded=heard)
-    ending = await run_headless(desk, recorder, (TASK,))
-    if ending.exit_code is not ExitCode.DONE:
-        raise SystemExit(f"the scripted task in {place.folder} did not end well: {ending.reason}")
-    return answers
+def _bounds(steps: int) -> dict[str, str]:
+    """Return the settings with which a model that gets nothing right goes on for so many steps."""
+    limits = ("max_tool_calls_per_task", "max_reflexion_retries", "consecutive_failure_threshold")
+    return {**{f"limits.{name}": str(steps) for name in limits}, "model.answer_tokens": "400"}
+
+
+async def _watched(session: LiveSession, steps: int, *, busy: bool, compacts: bool) -> SessionState:
+    """Start the task, want what the user wants in between, and return the state at the end."""
+    await session.submit(StartTask(TASK))
+    wishes: list[_Wish] | None = None
+    async with aclosing(session.updates()) as updates:  # type: ignore[type-var] # a generator, as the board makes it
+        async for update in updates:
+            run = update.state.run
+            if update.state.trouble is not None or (run is not None and run.status is not None):
+                return update.state
+            if run is None or not run.answered_step:
+                continue
+            if wishes is None:
+                wishes = _wishes(run, steps, busy=busy, compacts=compacts)
+            while wishes and wishes[0].after <= run.answered_step:
+                await session.submit(wishes.pop(0).intent)
+    raise SystemExit("the session ended before its task")
+
+
+def _wishes(run: TaskRun, steps: int, *, busy: bool, compacts: bool) -> list[_Wish]:
+    if compacts:
+        return [_Wish(max(1, steps // 2), CompactContext())]
+    found = next(each.event for each in run.history if isinstance(each.event, CodeRetrieved))
+    wanted: tuple[Intent, ...] = (
+        PinChunk(found.chunks[0].place),
+        DropChunk(found.chunks[-1].place),
+        EditScratchpad(TASK, "", "Prices are whole cents.\n"),
+        SayToModel("Mind the tests in tests/test_cart.py."),
+        PinChunk(found.chunks[0].place, pinned=False),
+    )
+    apart = max(1, steps // (len(wanted) + 1))
+    return [_Wish(apart * number, intent) for number, intent in enumerate(wanted, 1)] if busy else []
 
 
 def _readings(count: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.model import AnswerFigures, Purpose
 from bench import code_search, first_paint, journal, patches, prompt, start_up
 from bench.__main__ import BENCHES, QUICK, main
 from bench.figures import Figure, milliseconds, ratio, seconds_of
@@ -45,15 +45,21 @@ def test_a_package_that_is_not_there_is_said() -> None:
 
 @pytest.mark.xdist_group("llama")
 def test_prompts_are_not_read_again() -> None:
-    found = by_name(prompt.measure(steps=3))
-    assert found["answers"] == 3
-    assert found["read again of the prompt before"] == 0
+    found = by_name(prompt.measure(steps=6))
+    assert found["scripted: prompts"] == 6
+    assert found["scripted: new in them"] > 0
+    assert found["scripted: read again"] == 0
+    assert found["scripted: the same, the last token of answers too"] < 1
+    assert found["summed up: prompts"] == 7
+    assert found["summed up: read again but for the summary, of all"] == 0
+    assert found["summed up: of it the server read"] < found["summed up: the prompt after"]
+    assert found["random: prompts"] > 0
 
 
-def test_what_was_read_again_is_counted() -> None:
-    answers = [AnswerFigures(100, 0, 10), AnswerFigures(130, 105, 10), AnswerFigures(150, 90, 10)]
-    # Of the second prompt all was known, of the answer before it 5; of the third 40 of the prompt and all 10.
-    assert prompt.read_again(answers) == (40, 15)
+def test_what_was_read_again_is_counted_by_the_letter() -> None:
+    figures = (AnswerFigures(100, 0, 10), AnswerFigures(130, 105, 10), AnswerFigures(150, 90, 10))
+    # Of the second prompt 110 were known, 5 of them not found; of the third 140, and 50 not.
+    assert prompt.literally([prompt.Told(Purpose.EXECUTOR, each) for each in figures]) == 55
 
 
 @pytest.mark.xdist_group("pty")

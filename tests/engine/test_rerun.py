@@ -12,6 +12,7 @@ from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
     CodeRetrieved,
+    ContextCompacted,
     Event,
     ModelAnswered,
     PromptBuilt,
@@ -19,8 +20,11 @@ from agent_workbench.core.events import (
     ReflexionNoted,
     TaskStarted,
 )
-from agent_workbench.core.intents import EditScratchpad
+from agent_workbench.core.intents import ApproveProposal, CompactContext, EditScratchpad
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.settings import Approval, GateKind
 from agent_workbench.engine.rerun import messages_of, prompts_of, rerun
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, reflexion, reopened
@@ -81,6 +85,39 @@ async def test_a_session_that_was_left_and_taken_up_is_the_same_too(tmp_path: Pa
             journal = again.journal()
     assert len(list(rerun(journal))) == 4
     assert differences(journal) == []
+
+
+async def summed_up(folder: Path) -> tuple[Recorded, ...]:
+    """Work a task through with a summary before its last step; return its journal."""
+    summary = "Summary: answer.txt was misspelt, and is mended now."
+    sayings = (call("read_file", '{"path": "answer.txt"}'), change("wrong", "right"), summary, FINISH)
+    approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
+    async with a_stage(folder, sayings, approvals=approvals) as stage, in_front_of(stage) as front:
+        await front.start()
+        waiting = await front.gate(GateKind.DIFF)
+        await front.submit(CompactContext())
+        await front.submit(ApproveProposal(waiting.id, shown_sha(waiting)))
+        await front.until(lambda it: it.state.run and it.state.run.status)
+        return stage.journal()
+
+
+async def test_what_was_summed_up_is_the_same_too(tmp_path: Path) -> None:
+    journal = await summed_up(tmp_path)
+    steps = list(rerun(journal))
+    assert [step.built.purpose for step in steps] == [
+        *(Purpose.EXECUTOR, Purpose.EXECUTOR, Purpose.SUMMARY, Purpose.EXECUTOR),
+    ]
+    assert [step.difference for step in steps] == [None] * 4
+
+
+async def test_a_summary_that_was_changed_is_named(tmp_path: Path) -> None:
+    journal = await summed_up(tmp_path)
+    (found,) = [
+        step for step in rerun(first_change(journal, ContextCompacted, summary="all is well")) if step.difference
+    ]
+    assert found.number == 4
+    assert found.difference is not None
+    assert found.difference.part == "summary"
 
 
 @pytest.mark.parametrize(

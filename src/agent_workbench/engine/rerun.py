@@ -19,9 +19,10 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold import fold
 from agent_workbench.core.model import Message, Purpose
-from agent_workbench.core.proposals import OURS
+from agent_workbench.core.proposals import COMPACT, OURS
 from agent_workbench.core.state import SessionState
 from agent_workbench.engine.asking import NEVER_WRITTEN, text_sha
+from agent_workbench.engine.compacting import summary_in
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.gating import REFLEXION_PREFIX
 from agent_workbench.engine.prompt import build_parts, prompt_sha, to_messages
@@ -135,8 +136,21 @@ def _read(asked: Asked) -> Difference | None:
             noted = answer.text.strip().removeprefix(REFLEXION_PREFIX).strip()
             same = isinstance(outcome, ReflexionNoted) and outcome.text == noted
             return None if same else Difference("the reflexion is read as another one", "answer")
-        case Purpose.SUMMARY | Purpose.PLANNER:
+        case Purpose.SUMMARY:
+            return _summary_read(summary_in(answer.text), outcome)
+        case Purpose.PLANNER:
             return None
+
+
+def _summary_read(summary: str, outcome: Outcome) -> Difference | None:
+    match outcome:
+        case ActionProposed(proposal=proposal):
+            same = proposal.tool == COMPACT and (proposal.text == summary or (not summary and proposal.fallback))
+        case ActionRejected():
+            same = not summary
+        case _:
+            same = False
+    return None if same else Difference(f"the summary is read as another one, {_said(outcome)} was recorded", "answer")
 
 
 def _not_taken(answer: ModelAnswered | ModelInterrupted | None, outcome: Outcome | None) -> Difference | None:
