@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
 import pytest
 
@@ -192,6 +192,7 @@ async def test_who_loads_is_passed_and_becomes_ready_behind() -> None:
     ):
         assert await stage.end() == f"b ({second.url})"
         assert any("a is passed: it is not ready yet" in line for line in stage.said)
+        stage.model._loading_seconds = 1000.0  # it is known to load, and not waited for again
         assert await stage.end() == f"b ({second.url})"
         assert len(first.asked("/props")) == 1, "nobody asks twice while it loads"
         loaded.set()
@@ -321,13 +322,18 @@ async def test_stopping_to_wait_stops_the_asking() -> None:
         assert not stage.links[0].loading
 
 
-async def test_errors_that_nobody_waits_for_any_more_are_no_warnings(tmp_path: Path) -> None:
+async def test_errors_that_nobody_waits_for_any_more_are_no_warnings() -> None:
+    lost: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
     broken = asyncio.Event()
-    first = FaultyServer().on("/props", Answer(200, [broken], cut=True))
-    async with first, sound() as second, chain(first.url, second.url, loading_seconds=0.05) as stage:
+    first = FaultyServer().on("/props", Answer(200, [broken], cut=True), as_json(PROPS))
+    async with first, sound() as second, chain(first.url, second.url, rest_seconds=0.0, loading_seconds=0.05) as stage:
         assert await stage.end() == f"b ({second.url})"
         broken.set()
         await until(lambda: not stage.links[0].loading)
+        assert (await stage.model.observe()).endpoint == f"a ({first.url})"
+    gc.collect()
+    assert lost == []
 
 
 def test_errors_begin_without_another() -> None:

@@ -49,6 +49,13 @@ def test_tenths_add_up(tmp_path: Path) -> None:
     assert ledger.spent_today() == 1.0
 
 
+def test_a_cap_can_be_reached_to_the_last_tenth(tmp_path: Path) -> None:
+    ledger = SpendingLedger(tmp_path)
+    ledger.reserve("big", 0.1, cap=0.3)
+    ledger.reserve("big", 0.2, cap=0.3)  # in binary fractions this is more than 0.3
+    assert ledger.spent_today() == 0.3
+
+
 def test_an_answer_that_cost_more_than_was_set_aside_counts_in_full(tmp_path: Path) -> None:
     ledger = SpendingLedger(tmp_path)
     ledger.settle(ledger.reserve("big", 0.1, cap=1.0), 0.4)

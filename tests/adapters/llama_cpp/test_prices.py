@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from agent_workbench.core.model import ModelRequest, TextDelta
 from agent_workbench.core.settings import TokenPrice
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.fakes.faulty_server import DONE, FaultyServer, as_json, delta, error, event, stream
+from tests.fakes.ports import FACTS, SayingModel
 
 # A dollar for a thousand tokens of prompt, two for a thousand of answer.
 PRICE = TokenPrice(1_000, 2_000)
@@ -201,3 +203,13 @@ async def test_the_ledger_holds_names_and_numbers_alone(tmp_path: Path) -> None:
         (day,) = json.loads((tmp_path / FILE).read_bytes())["days"].values()
         assert day == {"big": 120_000_000}
         await till.model.close()
+
+
+async def test_a_thought_may_be_as_long_as_the_answer(tmp_path: Path) -> None:
+    inner = SayingModel(["short"], replace(FACTS, thinks=True))
+    ledger = SpendingLedger(tmp_path)
+    model = PricedModel(inner, "big", PRICE, 0.5, ledger, print)
+    await model.observe()
+    with pytest.raises(TooDear, match=r"may cost \$0\.5040"):
+        await collect(model, request(answer_tokens=101))
+    assert (await collect(model, request(answer_tokens=100))).text == "short"
