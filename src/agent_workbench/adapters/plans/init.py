@@ -73,6 +73,10 @@ def _settings(detected: Detected) -> str:
 #   url: http://127.0.0.1:8080
 #   context_tokens: 16384
 
+# Several of them by name, each asked where the one before does not answer (docs/settings.md).
+# endpoints: {{gpu: {{url: http://10.0.0.2:8080}}, laptop: {{path: ~/models/small.gguf}}}}
+# roles: {{executor: [gpu, laptop]}}
+
 # What runs the tests, the tests, and the linter.
 {_line("python", detected.python, ".venv/bin/python")}
 {_line("test_command", detected.test_command, "pytest -q")}
