@@ -84,13 +84,23 @@ def test_in_little_room_they_are_shortened_then_dropped() -> None:
     line = figures(answered(1000, 0), answered(1362, 1050))
     assert "read 312 new · 0 again (0.0%)" in [figure.text for figure in fitting(line, 118)]
     narrow = [figure.text for figure in fitting(line, 78)]
-    assert "312 new · 0 again" in narrow
-    assert "step 0/30" in narrow
-    assert not [figure.text for figure in fitting(line, 40) if "again" in figure.text]
+    assert narrow == ["demo-2m.gguf", "context 1.4k/16.4k", "312 new · 0 again", "T-1", "step 0/30"]
+    assert [figure.text for figure in fitting(line, 60)] == [
+        *("demo-2m", "1.4k/16.4k", "312 new · 0 again", "T-1", "step 0/30"),
+    ]
+    assert not [figure.text for figure in fitting(line, 36) if "again" in figure.text]
 
 
 def test_what_is_a_warning_stays_longer_than_the_steps() -> None:
     line = figures(answered(1000, 0), answered(1362, 0))
-    kept = [figure.text for figure in fitting(line, 66)]
+    kept = [figure.text for figure in fitting(line, 50)]
     assert "312 new · 1.1k again" in kept
     assert "step 0/30" not in kept
+
+
+def test_a_demo_has_room_for_them_in_eighty_columns() -> None:
+    scripted = ModelObserved(ModelFacts("http://a", "demo-model.gguf", 16_384, scripted=True))
+    line = figures(scripted, answered(1000, 0), answered(1258, 1050))
+    assert [figure.text for figure in fitting(line, 78)] == [
+        *("scripted demo", "demo-model", "1.4k/16.4k", "208 new · 0 again", "T-1", "step 0/30"),
+    ]

@@ -7,17 +7,19 @@ from agent_workbench.core.inert import inert_line
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.reads import newest_reads, reads_of
-from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.state import Phase, SessionState, TaskRun
 from agent_workbench.core.views.amounts import dollars_text
 from agent_workbench.core.views.tones import Tone
 
+MATTERS_RANK = 5
+"""Figures up to this rank are shortened before any of them is left out."""
 READ_AGAIN_LIMIT = 0.01
 """Which share of a task's prompt tokens may be read twice before it counts as waste."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One piece of the line; where there is little room those with the highest `rank` become `short`, then are dropped.
+    """One piece of the line; where there is little room those with the highest `rank` are left out first.
 
     `short` is the same in fewer words (empty: it has none).
     """
@@ -49,7 +51,8 @@ def view_status(update: SessionUpdate) -> StatusView:
 def _model(state: SessionState) -> tuple[Figure, ...]:
     if state.model is None:
         return (Figure("no model yet", 1),)
-    name = Figure(inert_line(state.model.model.rsplit("/", 1)[-1], 28), 1, Tone.PLAIN)
+    file = inert_line(state.model.model.rsplit("/", 1)[-1], 28)
+    name = Figure(file, 1, Tone.PLAIN, file.removesuffix(".gguf"))
     return (Figure("scripted demo", 0, Tone.WARN), name) if state.model.scripted else (name,)
 
 
@@ -80,7 +83,7 @@ def _context(state: SessionState) -> tuple[Figure, ...]:
         return (Figure(f"context {_short(used)}", 2),)
     share = used / size
     tone = Tone.BAD if share > 0.9 else Tone.WARN if share > 0.75 else Tone.DIM
-    return (Figure(f"context {_short(used)}/{_short(size)}", 2, tone),)
+    return (Figure(f"context {_short(used)}/{_short(size)}", 2, tone, f"{_short(used)}/{_short(size)}"),)
 
 
 def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
@@ -93,8 +96,10 @@ def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
     streaming = update.live.streaming
     if streaming is not None and streaming.prompt_total:
         now = AnswerFigures(prompt_tokens=streaming.prompt_total, cached_tokens=streaming.prompt_cached)
-        reads, task = reads_of(now, run.last_figures), run.reads
-        task = task.plus(reads)
+        # What asks for a summary is counted apart.
+        before = None if run.phase is Phase.COMPACTING else run.last_figures
+        reads = reads_of(now, before)
+        task = run.reads.plus(reads)
     else:
         newest = newest_reads(run.history)
         if newest is None:

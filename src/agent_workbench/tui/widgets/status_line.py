@@ -7,7 +7,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_workbench.core.views.status import Figure, StatusView
+from agent_workbench.core.views.status import MATTERS_RANK, Figure, StatusView
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.tones import Tones
 
@@ -49,14 +49,19 @@ class StatusLine(Widget):
 
 
 def fitting(figures: tuple[Figure, ...], width: int) -> list[Figure]:
-    """Return the figures that fit, in their order; what matters least is shortened, then left out."""
+    """Return the figures that fit, in their order.
+
+    What one can do without is left out first; then all are shortened that can be, then what matters least is left out.
+    """
     kept = list(figures)
     while kept and _cells(kept) > width:
-        least = max(range(len(kept)), key=lambda place: kept[place].rank)
-        if kept[least].short:
-            kept[least] = replace(kept[least], text=kept[least].short, short="")
+        ranks = [figure.rank for figure in kept]
+        longer = [figure.rank for figure in kept if figure.short]
+        if longer and max(ranks) <= MATTERS_RANK:
+            place = next(at for at, figure in enumerate(kept) if figure.short and figure.rank == max(longer))
+            kept[place] = replace(kept[place], text=kept[place].short, short="")
         else:
-            del kept[least]
+            del kept[ranks.index(max(ranks))]
     return kept
 
 
