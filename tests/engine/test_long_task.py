@@ -33,6 +33,7 @@ def add_parts(stage: Stage) -> None:
 def answers_of(stage: Stage) -> list[tuple[Purpose, AnswerFigures]]:
     """Return for each answer what it was for and what the server measured."""
     found: list[tuple[Purpose, AnswerFigures]] = []
+    purpose = Purpose.EXECUTOR
     for event in stage.events:
         if isinstance(event, e.PromptBuilt):
             purpose = event.purpose

@@ -67,8 +67,13 @@ class Scale:
         return known or (facts.context_tokens if facts else 0) or LEAST_CONTEXT
 
     def most(self, fixed: int) -> int:
-        """Return how large the next prompt may be: half the context, or half of what is free beside what must stay."""
-        return min(self.free, max(self.context_tokens // 2, (fixed + self.free) // 2))
+        """Return how large the next prompt may be: half the context, or half of what is free beside what must stay.
+
+        Where no step was taken yet, it is the first prompt, and the code that was found is worth more than the room.
+        """
+        begun = bool(answers_of(self.bench.run.history))
+        share = (fixed + self.free) // 2 if begun else (fixed + 3 * self.free) // 4
+        return min(self.free, max(self.context_tokens // 2, share))
 
     @property
     def free(self) -> int:
