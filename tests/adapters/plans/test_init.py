@@ -46,7 +46,7 @@ def test_every_commented_key_is_a_key(tmp_path: Path) -> None:
     init_repo(tmp_path, Detected())
     text = (tmp_path / ".agent.yml").read_text()
     lines = [line.removeprefix("# ") for line in text.splitlines() if line.startswith(("#   ", "# ")) and _is_key(line)]
-    (tmp_path / ".agent.yml").write_text("\n".join(line for line in lines if "url:" not in line))
+    (tmp_path / ".agent.yml").write_text("\n".join(line for line in lines if not line.strip().startswith("url:")))
     assert load_settings(tmp_path, {}, {}).settings.model.path == "~/models/coder.gguf"
 
 
