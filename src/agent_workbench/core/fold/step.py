@@ -69,14 +69,9 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case UserSaid():
             return state
         case ChunkPinned():
-            others = tuple(chunk for chunk in run.pinned if chunk.place != event.chunk.place)
-            kept = (*others, event.chunk) if event.pinned else others
-            dropped = tuple(place for place in run.dropped if place != event.chunk.place)
-            return replace(state, run=replace(run, pinned=kept, dropped=dropped))
+            return replace(state, run=_pinned(run, event))
         case ChunkDropped():
-            kept = tuple(chunk for chunk in run.pinned if chunk.place != event.place)
-            dropped = (*(place for place in run.dropped if place != event.place), event.place)
-            return replace(state, run=replace(run, pinned=kept, dropped=dropped))
+            return replace(state, run=_dropped(run, event.place))
         case CompactionAsked():
             return replace(state, run=replace(run, compaction_asked=True))
         case ContextFilled():
@@ -87,6 +82,17 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case ContextCompacted():
             return replace(state, run=_compacted(run))
     assert_never(event)
+
+
+def _pinned(run: TaskRun, event: ChunkPinned) -> TaskRun:
+    others = tuple(chunk for chunk in run.pinned if chunk.place != event.chunk.place)
+    dropped = tuple(place for place in run.dropped if place != event.chunk.place)
+    return replace(run, pinned=(*others, event.chunk) if event.pinned else others, dropped=dropped)
+
+
+def _dropped(run: TaskRun, place: str) -> TaskRun:
+    pinned = tuple(chunk for chunk in run.pinned if chunk.place != place)
+    return replace(run, pinned=pinned, dropped=(*(each for each in run.dropped if each != place), place))
 
 
 def _compacted(run: TaskRun) -> TaskRun:
