@@ -64,10 +64,10 @@ def _chosen(spots: Sequence[Spot], ground: Ground, *, consistent: bool) -> list[
     places = [spot.placings for spot in spots]
     if all(len(each) == 1 for each in places):
         return places
-    at_headers = [tuple(each for each in spot.placings if each.start == spot.piece.start) for spot in spots]
+    at_headers = [_at_header(spot) for spot in spots]
     others = [spot for spot in spots if len(spot.placings) == 1]
-    sure = all(len(spot.placings) == 1 or not spot.piece.missing for spot in spots)
-    if all(at_headers) and sure and (consistent or others):
+    lacking = any(spot.piece.missing for spot in spots)
+    if all(len(each) == 1 for each in at_headers) and (consistent or (others and not lacking)):
         # A heading that speaks for another place says that the numbers are wrong by accident.
         if not any(_disowned(spot, each[0], ground) for spot, each in zip(spots, at_headers, strict=True)):
             return at_headers
@@ -78,6 +78,14 @@ def _chosen(spots: Sequence[Spot], ground: Ground, *, consistent: bool) -> list[
     if _ascending(spots):
         places = _in_order(places)
     return _at_one_distance(spots, places) if consistent else places
+
+
+def _at_header(spot: Spot) -> tuple[Placing, ...]:
+    """Return the places that the header means: at its number or, if it counts lines that are lost, as many behind."""
+    start = spot.piece.start
+    if start is None:
+        return ()
+    return tuple(each for each in spot.placings if start <= each.start <= start + spot.piece.missing)
 
 
 def _ascending(spots: Sequence[Spot]) -> bool:

@@ -231,6 +231,7 @@ def _insertion(block: _Block, added: tuple[LooseLine, ...], *, settle: bool) -> 
 def _check_before(block: _Block, start: int, *, settle: bool) -> None:
     """Raise `Doubt` if a lost line may have stood between the added ones and those before them."""
     if not block.old:
+        _check_new(block, max(start - len(block.lines), 0), start)
         # A hunk that stood at the beginning would say so.
         says = block.placing.piece.consistent and block.placing.piece.start == start
         if not says and not block.placing.piece.after_dots and _may_lack(start, block.placing.new_lines[::-1], block):
@@ -242,11 +243,20 @@ def _check_before(block: _Block, start: int, *, settle: bool) -> None:
 def _check_behind(block: _Block, end: int, *, settle: bool) -> None:
     """Raise `Doubt` if a lost line may have stood between the added ones and those behind them."""
     if block.old_end == len(block.placing.at):
+        _check_new(block, end, end + len(block.lines))
         left = len(block.ground) - end
         if not block.placing.piece.before_dots and _may_lack(left, block.placing.new_lines, block):
             raise Doubt("a line may be lost between the added ones and the file's end")
     elif block.behind != end and not (settle and _balanced(block, before=False)):
         raise Doubt("a lost line may have stood before or behind the added ones")
+
+
+def _check_new(block: _Block, start: int, end: int) -> None:
+    """Raise `Doubt` if these lines of the file are the ones to be added, with no context between that would say so."""
+    if all(line.sign == "+" for line in block.lines):
+        added = [key_of(line.text) for line in block.lines]
+        if any(added) and block.ground.keys[start:end] == added:
+            raise Doubt("it seems to be applied already: the lines that it adds stand there")
 
 
 def _may_lack(distance: int, lines: tuple[LooseLine, ...], block: _Block) -> bool:
@@ -257,6 +267,8 @@ def _may_lack(distance: int, lines: tuple[LooseLine, ...], block: _Block) -> boo
     """
     heads = next((at for at, line in enumerate(lines) if not line.is_context), 0)
     is_only = heads + len(block.lines) == len(lines)
+    if is_only and heads >= EDGE_LINES:
+        return False  # nothing lacks on the other side, so that the added lines stand right behind it
     if 0 < distance <= block.placing.piece.missing:
         return True
     return distance == 1 and (heads == EDGE_LINES - 1 or not is_only)
