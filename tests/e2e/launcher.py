@@ -83,8 +83,8 @@ def main(plan_path: str, *arguments: str) -> int:
         inner = plain_model(site, settings, say)
         return HaltingModel(ScriptedModel(inner, plan["scripts"]) if plan["scripts"] else inner, halt)
 
-    async def record(recorder: Recorder, event: Event) -> Recorded:
-        recorded = await plain_record(recorder, event)
+    async def record(recorder: Recorder, event: Event, *, after: int | None = None) -> Recorded:
+        recorded = await plain_record(recorder, event, after=after)
         await halt.at(type(event).__name__)
         return recorded
 
