@@ -24,18 +24,26 @@ def edges_lost(at_head: int, at_tail: int, *, counted: bool) -> Callable[[Draft,
     """
 
     def alter(hunk: Hunk, random: Random) -> Hunk | None:
-        head = min(at_head, _run(hunk.body))
-        tail = min(at_tail, _run(hunk.body[::-1]))
-        body = hunk.body[head : len(hunk.body) - tail]
-        # A marker belongs to the line before it, and would be another's.
-        if not head + tail or MARKER in hunk.body or not any(line[:1] in {" ", "-"} for line in body):
-            return None
-        lost = replace(hunk, body=body)
-        if not counted:
+        lost = _cut_edges(hunk, at_head, at_tail)
+        if lost is None or not counted:
             return lost
+        head = min(at_head, _run(hunk.body))
         return replace(lost, old_start=hunk.old_start + head, new_start=hunk.new_start + head).counted()
 
     return lambda draft, random: _where_possible(draft, random, alter)
+
+
+def one_edge_lost(draft: Draft, random: Random) -> Draft | None:
+    """Every hunk lacks one or two context lines at its head or at its tail; the counts know, the start does not."""
+
+    def alter(hunk: Hunk, chance: Random) -> Hunk | None:
+        count = chance.randint(1, 2)
+        ends = [(count, 0), (0, count)]
+        chance.shuffle(ends)
+        found = next((lost for end in ends if (lost := _cut_edges(hunk, *end))), None)
+        return None if found is None else found.counted()
+
+    return _where_possible(draft, random, alter)
 
 
 def blank_lost(draft: Draft, random: Random) -> Draft | None:
@@ -48,9 +56,26 @@ def middle_lost(draft: Draft, random: Random) -> Draft | None:
     return _in_one(draft, random, lambda hunk, chance: _without_one(hunk, chance, beside=False))
 
 
+def middle_lost_counted(draft: Draft, random: Random) -> Draft | None:
+    """The same, and the counts of every hunk know."""
+    lost = middle_lost(draft, random)
+    return None if lost is None else lost.each_hunk(Hunk.counted)
+
+
 def beside_lost(draft: Draft, random: Random) -> Draft | None:
     """One hunk lacks a context line that stands beside a changed one, and is not the hunk's first or last."""
     return _in_one(draft, random, lambda hunk, chance: _without_one(hunk, chance, beside=True))
+
+
+def beside_lost_counted(draft: Draft, random: Random) -> Draft | None:
+    """The same, and the counts of every hunk know."""
+    lost = beside_lost(draft, random)
+    return None if lost is None else lost.each_hunk(Hunk.counted)
+
+
+def spelled_otherwise(draft: Draft, random: Random) -> Draft | None:
+    """One context line has other blanks, quotes or punctuation inside."""
+    return _in_one(draft, random, lambda hunk, chance: _misquoted(hunk, chance, " ", _respell))
 
 
 def mistyped(draft: Draft, random: Random) -> Draft | None:
@@ -90,6 +115,16 @@ def _in_one(draft: Draft, random: Random, alter: Alter) -> Draft | None:
             numbers = iter(range(len(hunks)))
             return draft.each_hunk(lambda hunk: altered if next(numbers) == chosen else hunk)  # noqa: B023
     return None
+
+
+def _cut_edges(hunk: Hunk, at_head: int, at_tail: int) -> Hunk | None:
+    head = min(at_head, _run(hunk.body))
+    tail = min(at_tail, _run(hunk.body[::-1]))
+    body = hunk.body[head : len(hunk.body) - tail]
+    # A marker belongs to the line before it, and would be another's.
+    if not head + tail or MARKER in hunk.body or not any(line[:1] in {" ", "-"} for line in body):
+        return None
+    return replace(hunk, body=body)
 
 
 def _run(body: tuple[str, ...]) -> int:
@@ -146,6 +181,21 @@ def _typo(text: str, random: Random) -> str | None:
         text[:at] + text[at + 1] + text[at] + text[at + 2 :],
     ]
     return next((form for form in random.sample(forms, 3) if form != text), None)
+
+
+def _respell(text: str, random: Random) -> str | None:
+    body = text.lstrip()
+    indent = text[: len(text) - len(body)]
+    forms = [
+        body.replace(" ", "  ", 1),
+        body.replace(", ", ","),
+        body.replace(" = ", "="),
+        body.replace("'", '"'),
+        body.replace('"', "'"),
+        body.rstrip(",;:"),
+    ]
+    forms = [form for form in forms if form.rstrip() != body.rstrip()]
+    return indent + random.choice(forms) if forms else None
 
 
 def rename_in(text: str, random: Random) -> str | None:

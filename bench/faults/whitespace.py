@@ -45,6 +45,17 @@ def dedented(draft: Draft, random: Random) -> Draft | None:
     return altered if altered != draft and draft.modified() else None
 
 
+def indented(draft: Draft, random: Random) -> Draft | None:
+    """Every line of every hunk is indented by four more spaces; not in files that indent with tabs."""
+    if any("\t" in _indent(line[1:]) for hunk in draft.hunks() for line in hunk.body) or not draft.modified():
+        return None
+
+    def alter(line: str) -> str:
+        return f"{line[:1]}    {line[1:]}" if line[1:].strip() and line[:1] != "\\" else line
+
+    return draft.each_hunk(lambda hunk: replace(hunk, body=tuple(alter(line) for line in hunk.body)))
+
+
 def tabs_to_spaces(draft: Draft, random: Random) -> Draft | None:
     """Every tab that indents stands as 4 or 8 spaces; only in files that indent with tabs alone."""
     width = random.choice([4, 8])
