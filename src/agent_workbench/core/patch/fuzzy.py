@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
 from agent_workbench.core.patch.loose import LooseLine
@@ -21,6 +20,7 @@ _ALIKE = 0.6
 _LONG = 400
 _NEVER = 1e9
 _FEW_LETTERS = 2
+_WORD = re.compile(r"\w*", re.ASCII)
 _DIGITS = re.compile(r"\d+")
 
 
@@ -193,14 +193,16 @@ class _Window:
 
 
 def are_alike(one: str, other: str) -> bool:
-    """Return whether two lines, stripped, look like one line with a typing error or another name in it."""
+    """Return whether two lines, stripped, look like one line with a typing error, another name in it or another end.
+
+    What else may differ (quotes, escapes, blanks) is not told to have happened to this line alone: then the lines that
+    are added would have suffered, too.
+    """
     short, long = sorted((len(one), len(other)))
     if not short or long > _LONG or 2 * short < _ALIKE * (short + long) or is_trivial(one) != is_trivial(other):
         return False
-    if one == other:
-        return True
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    return matcher.real_quick_ratio() >= _ALIKE and matcher.quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
+    a, b = _difference(one, other)
+    return bool(_WORD.fullmatch(a) and _WORD.fullmatch(b)) or (not (a and b) and _ends_with(one, other, a or b))
 
 
 def is_other_item(one: str, other: str) -> bool:
@@ -209,12 +211,23 @@ def is_other_item(one: str, other: str) -> bool:
 
 
 def is_typing_error(one: str, other: str) -> bool:
-    """Return whether two lines differ in no more than two letters that stand together, or in blanks."""
-    if "".join(one.split()) == "".join(other.split()):
-        return True
-    head = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
-    head = min(len(one), len(other)) if head is None else head
+    """Return whether two lines differ in no more than two letters that stand together."""
+    a, b = _difference(one, other)
+    return max(len(a), len(b)) <= _FEW_LETTERS and all(char.isalpha() for char in a + b)
+
+
+def _difference(one: str, other: str) -> tuple[str, str]:
+    """Return what is left of both lines without what they begin and end with in common."""
+    head = _common(one, other)
     a, b = one[head:], other[head:]
-    while a and b and a[-1] == b[-1]:
-        a, b = a[:-1], b[:-1]
-    return max(len(a), len(b)) <= _FEW_LETTERS and not any(char.isdigit() for char in a + b)
+    tail = _common(a[::-1], b[::-1])
+    return (a[:-tail], b[:-tail]) if tail else (a, b)
+
+
+def _common(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _ends_with(one: str, other: str, more: str) -> bool:
+    return more.isascii() and (one + more == other or other + more == one)

@@ -1,0 +1,239 @@
+"""Fitting diffs that came damaged: exactly what was meant, or refused, and every repair said."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch import FileContent, Fit, PatchBounds, fit_diff, parse_patch, read_diff
+from tests.core.patch.diffs import create, edits, modify, small
+from tests.core.patch.test_properties import PATH, diff_of, in_style, to_the_letter
+
+BEFORE = """\
+import os
+import sys
+
+
+def first(one):
+    value = load(one)
+    check(value)
+    return value
+
+
+def second(two):
+    total = 0
+    for each in two:
+        total += each
+    return total
+"""
+HUNK = """\
+@@ -5,5 +5,5 @@ import sys
+ def first(one):
+     value = load(one)
+-    check(value)
++    check(value, strict=True)
+     return value
+~
+""".replace("~", " ")
+AFTER = BEFORE.replace("check(value)", "check(value, strict=True)")
+WHOLE = modify(HUNK)
+
+
+def fitted(diff: str, files: dict[str, str], bounds: PatchBounds | None = None) -> Fit:
+    before = {path: FileContent(text.encode()) for path, text in files.items()}
+    loose = read_diff(diff, bounds or PatchBounds(), before)
+    return fit_diff(loose, {path: before.get(path) for path in loose.paths}, before)
+
+
+def made(diff: str, files: dict[str, str]) -> dict[str, str]:
+    """Return every file as it is afterwards."""
+    after = dict(files)
+    for change in fitted(diff, files).changes:
+        if change.after is None:
+            del after[change.path]
+        else:
+            after[change.path] = change.after.data.decode()
+    return after
+
+
+def test_what_came_right_is_not_repaired() -> None:
+    fit = fitted(WHOLE, {"x.py": BEFORE})
+    assert fit.repairs == ()
+    assert [change.after for change in fit.changes] == [FileContent(AFTER.encode())]
+
+
+NUMBERS = "line numbers or counts in the headers of hunks were set right"
+AROUND = "what stood around the diff was left out"
+REPAIRED = {
+    "wrong counts": (WHOLE.replace("-5,5 +5,5", "-4,9 +4,3"), NUMBERS),
+    "wrong line": (WHOLE.replace("-5,5 +5,5", "-40,7 +40,7"), NUMBERS),
+    "no numbers": (WHOLE.replace("-5,5 +5,5 @@", "@@"), NUMBERS),
+    "dots for numbers": (WHOLE.replace("-5,5 +5,5 @@", "... @@"), NUMBERS),
+    "fence": (f"```diff\n{WHOLE}```\n", AROUND),
+    "prose": (f"Here it is:\n\n{WHOLE}\nThis change:\n- checks more\n- breaks nothing\n", AROUND),
+    "mail": (f"From: x\nSubject: [PATCH] y\n\n---\n x.py | 2 +-\n\n{WHOLE}-- \n2.39.2\n", AROUND),
+    "in a list": ("".join(f"  {line}" for line in WHOLE.splitlines(keepends=True)), "was indented"),
+    "CRLF": (WHOLE.replace("\n", "\r\n"), ""),
+    "CRLF in a fence": (f"```\r\n{WHOLE}```\n".replace("\n", "\r\n"), "CRLF"),
+    "context lost": (
+        modify("@@ -7,3 +7,3 @@\n-    check(value)\n+    check(value, strict=True)\n     return value\n"),
+        "",
+    ),
+    "line lost": (
+        WHOLE.replace("     value = load(one)\n", ""),
+        "x.py: one line of context was missing between the others",
+    ),
+    "line mistyped": (WHOLE.replace("def first", "def frist"), "x.py: one line of context read otherwise"),
+    "dots": (
+        modify("@@ @@\n def first(one):\n ...\n-    check(value)\n+    check(value, strict=True)\n     return value\n"),
+        "x.py: the lines that dots stood for were kept",
+    ),
+    "tabs": (re.sub(r"(?m)^([ +-])    ", r"\1\t", WHOLE), "x.py: its lines were indented as those of the file are"),
+    "no signs": (re.sub("^ ", "", WHOLE, flags=re.MULTILINE), "x.py: context lines lacked the space before them"),
+    "other folder": (WHOLE.replace("/x.py", "/project/x.py"), "project/x.py was taken for x.py"),
+    "no +++": (WHOLE.replace("+++ b/x.py\n", ""), "were completed"),
+    "old copy": (WHOLE.replace("--- a/x.py", "--- x.py.orig").replace("+++ b/", "+++ "), "were taken for x.py"),
+    "time": (WHOLE.replace("a/x.py", "a/x.py\t2024-01-01 00:00:00"), ""),
+}
+
+
+@pytest.mark.parametrize(("diff", "said"), REPAIRED.values(), ids=REPAIRED.keys())
+def test_repaired(diff: str, said: str) -> None:
+    assert made(diff, {"x.py": BEFORE}) == {"x.py": AFTER}
+    assert said in "\n".join(fitted(diff, {"x.py": BEFORE}).repairs)
+
+
+def test_an_escaped_diff_is_read_as_what_it_stands_for() -> None:
+    diff = modify("@@ -1,2 +1,2 @@\n if a &lt; b &amp;&amp; c:\n-    go()\n+    go(a -&gt; b)\n")
+    assert made(diff, {"x.py": "if a < b && c:\n    go()\n"}) == {"x.py": "if a < b && c:\n    go(a -> b)\n"}
+    with pytest.raises(PatchError, match="nowhere"):
+        made(diff.replace("go(a", "go(<a"), {"x.py": "if a < b && c:\n    go()\n"})
+
+
+def test_what_is_taken_away_may_lack_the_blanks_behind_it_and_what_stays_keeps_them() -> None:
+    files = {"x.py": "a \n\t\nb  \nc\n"}
+    assert made(modify("@@ -1,4 +1,3 @@\n a\n\n-b\n c\n"), files) == {"x.py": "a \n\t\nc\n"}
+
+
+def test_a_new_file_given_as_a_change_is_made() -> None:
+    fit = fitted(modify("@@ -0,0 +1,2 @@\n+a\n+b\n", "new.py"), {"x.py": ""})
+    assert fit.changes[0].before is None
+    assert fit.changes[0].after == FileContent(b"a\nb\n")
+    assert fit.repairs == ("new.py: there is no such file, so it is made new",)
+
+
+def test_hunks_out_of_order_and_under_two_headers_are_put_together() -> None:
+    late = modify("@@ -14,2 +14,2 @@\n         total += each\n-    return total\n+    return total + 1\n")
+    diff = late + WHOLE
+    assert made(diff, {"x.py": BEFORE})["x.py"] == AFTER.replace("return total", "return total + 1")
+    repairs = "\n".join(fitted(diff, {"x.py": BEFORE}).repairs)
+    assert "under two headers" in repairs
+    assert "another order" in repairs
+
+
+REFUSED = {
+    "applied already": (WHOLE, AFTER, "seems to be applied already: its new lines stand at line 5"),
+    "removed line mistyped": (
+        WHOLE.replace("-    check(", "-    chekc("),
+        BEFORE,
+        "line 7 differs: expected '    chekc",
+    ),
+    "added lines nowhere": (modify("@@ -3,0 +4 @@\n+x\n"), BEFORE, "only adds lines does not say where"),
+    "two places": (modify("@@ @@\n-a\n+b\n"), "a\nx\na\n", "hunk 1 stand in more than one place: lines 1, 3"),
+    "lost beside": (modify("@@ @@\n a\n+x\n c\n"), "a\nb\nc\nd\ne\n", "lost line may have stood"),
+    "last line without its marker": (modify("@@ -1,2 +1,2 @@\n a\n-b\n+c\n"), "a\nb", "whether the new one has one"),
+    "mixed line ends": (modify("@@ -1,2 +1,3 @@\n a\n+x\n b\n"), "a\r\nb\nc\r\n", "how an added line is to end"),
+    "change outside": (f"```diff\n{WHOLE}```\n+ one more\n", BEFORE, "stands outside of any hunk: . one more"),
+    "nothing": (f"no diff {BEFORE}", BEFORE, "there is no diff in it"),
+}
+
+
+@pytest.mark.parametrize(("diff", "before", "cause"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(diff: str, before: str, cause: str) -> None:
+    with pytest.raises(PatchError, match=cause):
+        made(diff, {"x.py": before})
+
+
+@pytest.mark.parametrize("around", ["{0}", "```diff\n{0}```\n", "Look:\n\n{0}\nDone.\n"])
+@pytest.mark.parametrize(
+    ("diff", "cause"),
+    [
+        (small("../x"), "component .."),
+        (small("/etc/x"), "absolute"),
+        (small(".git/config"), "git's own folder"),
+        (create("memory/x"), "is protected"),
+        ("diff --git a/x b/y\ncopy from x\ncopy to y\n", "may not copy"),
+        ("diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+y\n", "symbolic link"),
+        ("diff --git a/x b/x\nGIT binary patch\nliteral 1\n", "binary"),
+        (small("x\0"), "NUL"),
+    ],
+)
+def test_nothing_forbidden_gets_in_with_text_around_it(around: str, diff: str, cause: str) -> None:
+    bounds = PatchBounds(protected_globs=("memory/**",))
+    with pytest.raises(PatchError, match=cause):
+        fitted(around.format(diff), {"x": "a\n"}, bounds)
+
+
+def test_the_limits_hold_before_anything_is_read() -> None:
+    with pytest.raises(PatchError, match="the limit is 10"):
+        fitted("x" * 11, {}, PatchBounds(max_bytes=10))
+    with pytest.raises(PatchError, match="changes 2 files; the limit is 1"):
+        fitted(f"```\n{small('x')}{small('y')}```", {"x": "a\n", "y": "a\n"}, PatchBounds(max_files=1))
+
+
+def outcome_of(diff: str, before: str) -> str | None:
+    try:
+        return made(diff, {PATH: before})[PATH]
+    except PatchError:
+        return None
+
+
+@given(edits())
+def test_an_undamaged_diff_fits_as_it_is(edit: tuple[str, str]) -> None:
+    before, after = edit
+    assert made(diff_of(before, after), {PATH: before}) == {PATH: after}
+    assert fitted(diff_of(before, after), {PATH: before}).repairs == ()
+
+
+def wordy(text: str) -> str:
+    """Return the text with a number of its own in every line that is not blank: such lines stand once."""
+    lines = [f"{line} {at}" if line.strip() else line for at, line in enumerate(text.split("\n"))]
+    return "\n".join(lines)
+
+
+@settings(max_examples=150)
+@given(edits(), st.data())
+def test_damage_to_headers_and_around_them_is_undone(edit: tuple[str, str], data: st.DataObject) -> None:
+    before, after = (wordy(text.replace("\r", "")) for text in edit)
+    if before == after:
+        return
+    diff = diff_of(before, after)
+    numbers = data.draw(st.sampled_from(["@@ @@", "@@ ... @@", "@@ -7,3 +9,1 @@", "@@"]))
+    damaged = re.sub(r"(?m)^@@ .*$", numbers, diff)
+    found = outcome_of(f"Here:\n```diff\n{damaged}```\n", before)
+    assert found in {None, after}
+
+
+@settings(max_examples=200)
+@given(edits(60), st.data())
+def test_a_lost_or_mistyped_line_never_misplaces_a_hunk(edit: tuple[str, str], data: st.DataObject) -> None:
+    before, after = (text.replace("\r", "") for text in edit)
+    if before == after:
+        return
+    lines = diff_of(before, after).split("\n")
+    context = [at for at, line in enumerate(lines) if line.startswith(" ")]
+    if not context:
+        return
+    at = data.draw(st.sampled_from(context))
+    damage = data.draw(st.sampled_from(["lost", "mistyped", "dots"]))
+    lines[at : at + 1] = {"lost": [], "mistyped": [f"{lines[at]}x"], "dots": [" ..."]}[damage]
+    damaged = "\n".join(lines)
+    allowed = {None, after}
+    try:
+        patch = parse_patch(damaged)
+        allowed |= in_style({to_the_letter(patch, before)}, patch, before)
+    except PatchError:
+        pass
+    assert outcome_of(damaged, before) in allowed
