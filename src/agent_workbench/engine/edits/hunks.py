@@ -2,8 +2,9 @@
 
 A hunk may end only where its old lines, taken together, stand once in the whole file, so that nothing that fits is
 ambiguous whatever the numbers in its header say. The states are named by the next old line `i`: `c<i>` while nothing
-was changed yet, `d<i>` afterwards. Before that, while the old lines so far stand in several places, a hunk is in one
-state for all of these places at once (`Shared`); they are numbered by the first place that the hunks before leave open.
+was changed yet, `d<i>` afterwards, `g<i>` when all that was changed is that a blank line was removed. Before that,
+while the old lines so far stand in several places, a hunk is in one state for all of these places at once (`Shared`);
+they are numbered by the first place that the hunks before leave open.
 """
 
 from bisect import bisect_left
@@ -23,30 +24,37 @@ _TEXT = r"\x00-\x08\x0A\x0B\x0D-\x1F\x7F"
 COMMON = (
     rf"t ::= [^{_TEXT}]",
     r'e ::= t* "\n"',
-    rf'p ::= "+" ( "\n" | [^+{_TEXT}] e | "+" ( "\n" | [^+{_TEXT}] e | "+" ( "\n" | [^ {_TEXT}] e ) ) )',
+    rf'k ::= [^+{_TEXT}] e | "+" ( "\n" | [^+{_TEXT}] e | "+" ( "\n" | [^ {_TEXT}] e ) )',
+    r'p ::= "+" ( "\n" | k )',
     r'r ::= ( "0" | [1-9] [0-9]{0,5} ) ( "," ( "0" | [1-9] [0-9]{0,5} ) )?',
     r'h ::= "@@ -" r " +" r " @@" ( " " t{0,80} )? "\n"',
     rf"m ::= {literal(NO_NEWLINE)}",
     # A file's only lines: one or more, the last with its line feed or without.
-    "z ::= p ( z | m )?",
+    r'z ::= "+" ( "\n" z? | k ( z | m )? )',
     r'n ::= "@@ -0,0 +1" ( "," [1-9] [0-9]{0,5} )? " @@\n" z',
 )
-"""Rules for every file: text, the end of a line, an added line, header numbers, a hunk's header, a new file's hunk."""
+"""Rules for every file: text, the end of a line, what is added by a line that is not blank, an added line, numbers, a
+hunk's header, the marker of an open end (which no blank line can have), a file's only lines, a new file's hunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """The rules of one `Shared`: their names begin with `name`."""
+    """The rules of one `Shared`: their names begin with `name`; `blank` tells that its runs end with a blank line."""
 
     name: str
     shared: Shared
+    blank: bool = False
 
     def rule(self, start: int, flag: str) -> str:
         """Return the rule for those runs that begin at `start` or later."""
         return f"{self.name}{flag}{self.index(start)}"
 
     def index(self, start: int) -> int:
-        return bisect_left(self.shared.ways, start, key=lambda way: way.start)
+        return bisect_left(self.shared.ways, start, key=_start)
+
+
+def _start(way: Way) -> int:
+    return way.start
 
 
 class HunkRules:
@@ -70,9 +78,9 @@ class HunkRules:
             waiting += self._write_node(waiting.pop())
         return self._rules.add(f"h {self._root.rule(0, 'c')}")
 
-    def _node(self, shared: Shared) -> _Node:
+    def _node(self, shared: Shared, *, blank: bool = False) -> _Node:
         if id(shared) not in self._nodes:
-            self._nodes[id(shared)] = _Node(self._rules.fresh() + "-", shared)
+            self._nodes[id(shared)] = _Node(self._rules.fresh() + "-", shared, blank)
         return self._nodes[id(shared)]
 
     def _state(self, flag: str, at: int) -> str:
@@ -84,11 +92,9 @@ class HunkRules:
     def _write_line(self, at: int) -> None:
         """Write the states before line `at` of a hunk that stands in one place."""
         unchanged, changed = self._state("c", at), self._state("d", at)
-        added = f"p {changed}"
-        if at == len(self._file.lines):
-            after = self._rules.add(f"{changed} | m")
-            added = f"p {after}"
-        ways, ways_changed = [added], [added, '""']
+        behind = self._rules.add(f"{changed} | m") if at == len(self._file.lines) else changed
+        added = f"p {changed}" if behind == changed else rf'"+" ( "\n" {changed} | k {behind} )'
+        ways, ways_changed = [], ['""']
         if self._root.index(at) < len(self._root.shared.ways):
             ways_changed.append(f"h {self._root.rule(at, 'c')}")
         if at in self._file.offered:
@@ -97,36 +103,55 @@ class HunkRules:
                 ways.append(f'"-" {line} {gone}')
                 ways_changed += [f'"-" {line} {gone}', f'" " {line}']
             else:
-                # Many leave out the space of a blank line; at the end of a hunk that would be no line.
-                space = '" "?' if not self._file.lines[at] else '" "'
-                ways += [f"{space} {line} {self._state('c', at + 1)}", f'"-" {line} {gone}']
+                ways += self._old_line(line, self._state("c", at + 1), gone, self._removed(at))
                 ways_changed.append(f"[ -] {line} {gone}")
-        self._rules.define(unchanged, " | ".join(ways))
-        self._rules.define(changed, " | ".join(ways_changed))
+        self._rules.define(unchanged, " | ".join([added, *ways]))
+        self._rules.define(changed, " | ".join([added, *ways_changed]))
+        if at and not self._file.lines[at - 1]:
+            back = rf'"+" ( "\n" {unchanged} | k {behind} )'
+            self._rules.define(self._state("g", at), " | ".join([back, *ways_changed]))
+
+    def _removed(self, at: int) -> str:
+        """Return the state after line `at` was removed as the first change: a blank line may be put back at once."""
+        return self._state("d" if self._file.lines[at] else "g", at + 1)
+
+    @staticmethod
+    def _old_line(line: str, kept: str, gone: str, removed: str) -> tuple[str, str]:
+        """Return the ways to keep or remove a line where nothing was changed yet."""
+        # Many leave out the space of a blank line; at the end of a hunk that would be no line.
+        space = '" "' if gone == removed else '" "?'
+        return f"{space} {line} {kept}", f'"-" {line} {removed}'
 
     def _write_node(self, node: _Node) -> list[_Node]:
         """Write the states of one node and return the nodes behind it."""
-        ways = [way for way in node.shared.ways if way.at != self._file.open_end]
-        end = len(ways) < len(node.shared.ways)
+        lines = self._file.lines
+        ways = [way for way in node.shared.ways if lines[way.at] and way.at != self._file.open_end]
+        blanks = [way for way in node.shared.ways if not lines[way.at] and way.at != self._file.open_end]
+        end = len(ways) + len(blanks) < len(node.shared.ways)
         self._write_choices(node, ways)
-        for index, way in enumerate(node.shared.ways):
+        for way in node.shared.ways:
             unchanged, changed = node.rule(way.start, "c"), node.rule(way.start, "d")
-            bodies = [f"p {changed}"], [f"p {changed}"]
+            bodies: tuple[list[str], list[str]] = [], []
+            index = bisect_left(ways, way.start, key=_start)
             if index < len(ways):
                 bodies[0].extend([f'" " {node.name}u{index}', f'"-" {node.name}v{index}'])
                 bodies[1].append(f"[ -] {node.name}v{index}")
-                blank = next((each for each in ways[index:] if not self._file.lines[each.at]), None)
-                if blank is not None:
-                    bodies[0].append(rf'"\n" {self._after("c", blank)}')
+            if blank := next((each for each in blanks if each.start >= way.start), None):
+                kept, gone, removed = (self._after(flag, blank) for flag in "cdg")
+                bodies[0].extend(self._old_line(r'"\n"', kept, gone, removed))
+                bodies[1].append(rf'[ -] "\n" {gone}')
             if end:
-                line = self._rules.literal(self._line(len(self._file.lines) - 1))
-                gone = f'"-" {line} {self._state("d", len(self._file.lines))}'
+                line = self._rules.literal(self._line(len(lines) - 1))
+                gone = f'"-" {line} {self._state("d", len(lines))}'
                 bodies[0].append(gone)
                 bodies[1].extend([gone, f'" " {line}'])
-            self._rules.define(unchanged, " | ".join(bodies[0]))
-            self._rules.define(changed, " | ".join(bodies[1]))
-        behind = {id(way.further): way.further for way in node.shared.ways if way.further is not None}
-        return [self._node(shared) for shared in behind.values()]
+            self._rules.define(unchanged, " | ".join([f"p {changed}", *bodies[0]]))
+            self._rules.define(changed, " | ".join([f"p {changed}", *bodies[1]]))
+            if node.blank:
+                back = rf'"+" ( "\n" {unchanged} | k {changed} )'
+                self._rules.define(node.rule(way.start, "g"), " | ".join([back, *bodies[1]]))
+        behind = {id(way.further): way for way in node.shared.ways if way.further is not None}
+        return [self._node(way.further, blank=not lines[way.at]) for way in behind.values() if way.further]
 
     def _write_choices(self, node: _Node, ways: list[Way]) -> None:
         """Write the rules `u<index>` and `v<index>`: the next old line is that of a way from `index` on."""
@@ -150,4 +175,4 @@ class HunkRules:
     def _after(self, flag: str, way: Way) -> str:
         if way.further is None:
             return self._state(flag, way.at + 1)
-        return self._node(way.further).rule(way.start, flag)
+        return self._node(way.further, blank=not self._file.lines[way.at]).rule(way.start, flag)

@@ -113,7 +113,7 @@ def _open(path: str, folder: _Folder, bounds: PatchBounds) -> None:
         parts = fold_path(glob).strip("/").split("/")
         above = fold_path(path).split("/") if path else []
         shared = parts[: len(above)]
-        if "**" in shared or (parts[-1] == "**" and above[: len(parts) - 1] == parts[:-1]):
+        if "**" in parts[:-1][: len(above)] or (parts[-1] == "**" and above[: len(parts) - 1] == parts[:-1]):
             return
         if shared == above and len(parts) > len(above):
             folder.taken.add(parts[len(above)])

@@ -49,8 +49,8 @@ class _Numbering:
         if not self._starts_file(self._at):
             raise _Misfit
         old, new = self._lines[self._at : self._at + 2]
-        yield from (old, new)
         self._at += 2
+        yield from _header(old, new, empty=self._at == len(self._lines) or self._starts_file(self._at))
         text = FileText((), True) if old == "--- /dev/null" else self._texts.get(old.removeprefix("--- a/"))
         if text is None:
             raise _Misfit
@@ -79,6 +79,19 @@ class _Numbering:
     def _starts_file(self, at: int) -> bool:
         # No line that is added reads `+++ `, so this is never the end of a hunk.
         return [line[:4] for line in self._lines[at : at + 2]] == ["--- ", "+++ "]
+
+
+def _header(old: str, new: str, *, empty: bool) -> Iterator[str]:
+    """Yield git's own header: a new file that is empty has no hunk, and nothing else says where it ends."""
+    made, gone = old == "--- /dev/null", new == "+++ /dev/null"
+    path = new.removeprefix("+++ b/") if made else old.removeprefix("--- a/")
+    if (empty and not made) or not (made or gone or new == f"+++ b/{path}"):
+        raise _Misfit
+    yield f"diff --git a/{path} b/{path}"
+    if made:
+        yield "new file mode 100644"
+    if not empty:
+        yield from (old, new)
 
 
 def _place(text: FileText, before: Sequence[str], done: int) -> int:
