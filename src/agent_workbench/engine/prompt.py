@@ -28,9 +28,10 @@ def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
     """
     if state.run is None:
         return ()
-    growth = _Growth(state.run)
-    for number, recorded in enumerate(state.run.history):
-        growth.take(number, recorded)
+    history, growth = state.run.history, _Growth(state.run)
+    anew = [number for number, recorded in enumerate(history) if isinstance(recorded.event, ContextCompacted)]
+    for number in range(anew[-1] if anew else 0, len(history)):
+        growth.take(number, history[number])
     return growth.asked(purpose)
 
 
