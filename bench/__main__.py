@@ -29,7 +29,7 @@ QUICK: dict[str, Measure] = {
     "journal": lambda: journal.measure(appended=20, read=100, rounds=1),
     "prompt": lambda: prompt.measure(steps=4),
     "patches": lambda: patches.measure(lines=100, hunks=5, files=3, rounds=1),
-    "patch-faults": lambda: diff_faults.measure(commits=2, packages=False),
+    "patch-faults": lambda: diff_faults.measure(commits=4, packages=False),
     "search": lambda: code_search.measure(package="unidiff"),
 }
 
