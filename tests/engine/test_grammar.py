@@ -15,7 +15,7 @@ from agent_workbench.core.settings import DEFAULT_TOOLS, RetrievalSettings
 from agent_workbench.engine.edits.files import EditableFile
 from agent_workbench.engine.edits.sections import Editing, diff_rules
 from agent_workbench.engine.gating import REFLEXION_PREFIX
-from agent_workbench.engine.grammar import reflexion_grammar, step_grammar
+from agent_workbench.engine.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.headless import run_headless
 from agent_workbench.engine.protocol import StepCall, read_step
 from agent_workbench.engine.tools import all_tools, open_tools
@@ -181,3 +181,11 @@ async def test_whatever_a_random_model_says_under_the_grammar_is_a_step(llama_se
     await model.close()
     assert ended >= 10
     assert len(used) >= 3
+
+
+@pytest.mark.parametrize(("grammar", "word"), [(reflexion_grammar(), "Reflexion: "), (summary_grammar(), "Summary: ")])
+async def test_the_server_takes_what_is_asked_besides_steps(llama_server: LlamaServer, grammar: str, word: str) -> None:
+    model = llama_server.model()
+    got = await collect(model, ModelRequest((Message(Role.USER, "go on"),), grammar=grammar, answer_tokens=40))
+    await model.close()
+    assert got.text.startswith(word), "a grammar that it cannot read is left out"

@@ -46,8 +46,9 @@ def reflexion_grammar() -> str:
 
 def summary_grammar() -> str:
     """Return the grammar of a summary: a few bounded lines."""
-    line = f"text{{1,{SUMMARY_LINE_CHARS}}}"
-    return f'root ::= "Summary: " {line} ("\\n" {line}){{0,{SUMMARY_LINES - 1}}}\n{SHARED[0]}\n'
+    # A line is a rule of its own: llama.cpp refuses repetitions inside a repetition where they multiply to too many.
+    line = f"line ::= text{{1,{SUMMARY_LINE_CHARS}}}"
+    return f'root ::= "Summary: " line ("\\n" line){{0,{SUMMARY_LINES - 1}}}\n{line}\n{SHARED[0]}\n'
 
 
 def _dashed(name: str) -> str:
