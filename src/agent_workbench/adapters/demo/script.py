@@ -43,6 +43,11 @@ Thought: All tests of the cart pass now.
 Action: finish
 {"summary": "A line of the cart now costs its price times its quantity; it used to be counted once."}"""
 
+T1_SUMMARY = """\
+Summary: The failing test wants each line of the cart to cost its price times its quantity.
+total() in shop/cart.py adds up the lines; it is the only place that has to change.
+Left to do: make total() multiply price and quantity, run the tests, finish."""
+
 T2_SEARCH = """\
 Thought: A discount belongs beside the total. I look at what stands there now.
 Action: search_code
@@ -95,8 +100,14 @@ Thought: The new tests and the old ones pass.
 Action: finish
 {"summary": "discounted() takes a percentage off a price in whole cents, rounded half up; with tests for both."}"""
 
+T2_SUMMARY = """\
+Summary: The cart is to get a discount in percent, beside total() in shop/cart.py; prices are whole cents.
+Left to do: write discounted(cents, percent), rounded half up, with its tests in tests/test_discount.py, and finish."""
+
 SCRIPTS = {
     "T-1": (T1_READ, T1_WRONG, T1_REFLEXION, T1_RIGHT, T1_FINISH),
     "T-1:reflexion": (T1_REFLEXION,),
+    "T-1:summary": (T1_SUMMARY,),
+    "T-2:summary": (T2_SUMMARY,),
     "T-2": (T2_SEARCH, T2_NOTE, T2_DIFF, T2_FINISH),
 }
