@@ -258,3 +258,25 @@ async def test_a_chain_survives_a_whole_session_of_failures(tmp_path: Path) -> N
             assert (await run(stage)).exit_code is ExitCode.DONE
             answers = [event for event in stage.events if isinstance(event, ModelAnswered)]
     assert [event.endpoint.split(" ")[0] for event in answers] == ["first", "second", "second"]
+
+
+async def test_who_is_too_dear_is_not_tried_again_at_each_step(tmp_path: Path) -> None:
+    looks = [call("read_file", '{"path": "answer.txt"}', f"I look again, {number}") for number in range(6)]
+    async with plain(says("never")) as paid, plain(*map(says, (*looks, *SCRIPT[1:]))) as free:
+        settings = chained(
+            {
+                "paid": EndpointSettings(url=paid.url, dollars_per_million_tokens=PRICE),
+                "free": EndpointSettings(url=free.url),
+            },
+            cap=100.0,
+        )
+        model = switched(settings, tmp_path / "state")
+        tasks = (replace(task(), budget=Budget(dollars=0.5)),)
+        async with a_stage(
+            tmp_path, model=model, settings=settings, approvals=OPEN, headless=True, tasks=tasks
+        ) as stage:
+            assert (await run(stage)).exit_code is ExitCode.DONE
+            passed = [event for event in stage.events if isinstance(event, EndpointPassed)]
+            answers = len([event for event in stage.events if isinstance(event, ModelAnswered)])
+    assert paid.asked("/v1/chat/completions") == []
+    assert 0 < len(passed) < answers / 2, "it rests, for longer each time"

@@ -115,8 +115,6 @@ class Link:
     def failed(self, error: ModelError) -> None:
         """Let it rest: twice as long after each failure, and at least for as long as it asked for."""
         self.why = error.why if isinstance(error, TooDear) else str(error)
-        if isinstance(error, TooDear):
-            return
         now = asyncio.get_running_loop().time()
         seconds = min(self._first_rest_seconds * 2**self._failures, MOST_REST_SECONDS)
         self._failures = min(self._failures + 1, 20)
