@@ -1,0 +1,60 @@
+"""A damaged diff is shown as it would be made, with what was mended; the model is told of it when it is done."""
+
+from pathlib import Path
+
+from agent_workbench.core.events import ActionFinished, ActionRejected
+from agent_workbench.core.intents import EditProposal
+from agent_workbench.core.patch import parse_patch
+from agent_workbench.core.settings import Approval, Approvals, GateKind
+from tests.engine.front import in_front_of
+from tests.engine.stage import ANSWER, a_stage, call, change, diff
+
+CHECKS_OPEN = Approvals(check=Approval.AUTO)
+AROUND = "what stood around the diff was left out"
+NUMBERS = "line numbers or counts in the headers of hunks were set right"
+
+
+def fenced(text: str) -> str:
+    return f"Here it is:\n```diff\n{text}```\n"
+
+
+async def test_a_repair_is_shown_at_the_gate_and_told_to_the_model(tmp_path: Path) -> None:
+    said = call("write_diff", diff("wrong", "right").replace("@@ -1", "@@ -7", 1))
+    async with (
+        a_stage(tmp_path, [said, change("right", "wrong")], approvals=CHECKS_OPEN) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        shown = await front.approve(GateKind.DIFF)
+        assert shown.repaired == (NUMBERS,)
+        assert parse_patch(shown.diff).paths == (ANSWER,)
+        await front.until(lambda it: any(isinstance(event, ActionFinished) for event in stage.events))
+        told = [event.observation for event in stage.events if isinstance(event, ActionFinished)]
+        assert f"Repaired in your diff: {NUMBERS}." in "\n".join(told)
+
+
+async def test_an_edit_at_the_gate_is_fitted_in_the_same_way(tmp_path: Path) -> None:
+    async with (
+        a_stage(tmp_path, [change("wrong", "left")], approvals=CHECKS_OPEN) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        waiting = await front.gate(GateKind.DIFF)
+        assert waiting.repaired == ()
+        await front.submit(EditProposal(waiting.id, fenced(diff("wrong", "right"))))
+        await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.edited)
+        edited = await front.gate(GateKind.DIFF)
+        assert edited.repaired == (AROUND,)
+        assert "+right" in edited.diff
+
+
+async def test_a_diff_that_cannot_be_placed_for_certain_is_refused_with_the_nearest_place(tmp_path: Path) -> None:
+    async with (
+        a_stage(tmp_path, [change("wrng", "right"), change("wrong", "right")], approvals=CHECKS_OPEN) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.gate(GateKind.DIFF)
+        (refused,) = [event for event in stage.events if isinstance(event, ActionRejected)]
+        assert "nearest is line 1" in refused.reason
+        assert "expected 'wrng', found 'wrong'" in refused.reason
