@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bench import code_search, diff_faults, first_paint, journal, patches, prompt, start_up
+from bench import code_search, diff_faults, edits, first_paint, journal, patches, prompt, start_up
 from bench.figures import Figure
 
 Measure = Callable[[], list[Figure]]
@@ -20,6 +20,7 @@ BENCHES: dict[str, Measure] = {
     "prompt": prompt.measure,
     "patches": patches.measure,
     "patch-faults": diff_faults.measure,
+    "edits": edits.measure,
     "search": code_search.measure,
 }
 # The same at sizes that take a few seconds in all; good for seeing that they work, and for little else.
@@ -30,6 +31,7 @@ QUICK: dict[str, Measure] = {
     "prompt": lambda: prompt.measure(steps=4),
     "patches": lambda: patches.measure(lines=100, hunks=5, files=3, rounds=1),
     "patch-faults": lambda: diff_faults.measure(commits=4, packages=False),
+    "edits": lambda: edits.measure(seeds=10, lines=40, vocabulary=0, tokens=60),
     "search": lambda: code_search.measure(package="unidiff"),
 }
 

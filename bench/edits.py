@@ -193,7 +193,7 @@ async def count(files: dict[str, bytes], lines: int, seeds: Sequence[int], show:
             random = Random(seed)
             offered = max(1, round(lines * (number + 1) / len(seeds)))
             offer = an_offer(files, offered, random)
-            text, ended = await asker.diff(offer.grammar(), seed, random)
+            text, ended = await asker.diff(await asyncio.to_thread(offer.grammar), seed, random)
             verdict, why = judge(text, files, ended=ended) if text else ("refused", "nothing was called")
             counts.add(verdict, why, ended=ended)
             if verdict in {"exact", "cut"}:
@@ -211,6 +211,7 @@ def the_files(paths: list[str]) -> dict[str, bytes]:
 def measure(seeds: int = 500, lines: int = 400, vocabulary: int = 120_000, tokens: int = 400) -> list[Figure]:
     """Return the figures of the bench at its full size."""
     counts = asyncio.run(count(the_files([]), lines, range(seeds)))
+    measured = asyncio.run(speeds(min(lines, 300), vocabulary, tokens))
     figures = [
         Figure("answers that ended and apply exactly", counts.exact, "answers"),
         Figure("answers that ended and were refused", counts.refused_ended, "answers", "0"),
@@ -218,7 +219,7 @@ def measure(seeds: int = 500, lines: int = 400, vocabulary: int = 120_000, token
         Figure("cut answers that were refused", counts.refused - counts.refused_ended, "answers"),
         Figure("wrong", counts.wrong, "answers", "0"),
     ]
-    return figures + asyncio.run(speeds(min(lines, 300), vocabulary, tokens)).figures()
+    return figures + measured.figures()
 
 
 async def speeds(lines: int, vocabulary: int, tokens: int = 400) -> Speeds:

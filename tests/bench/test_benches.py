@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_workbench.core.model import AnswerFigures, Purpose
-from bench import code_search, first_paint, journal, patches, prompt, start_up
+from bench import code_search, edits, first_paint, journal, patches, prompt, start_up
 from bench.__main__ import BENCHES, QUICK, main
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from bench.terminal import NotPaintedError, paint
@@ -31,6 +31,21 @@ def test_the_journal_is_written_and_read() -> None:
 
 def test_patches_apply() -> None:
     assert len(by_name(patches.measure(lines=50, hunks=3, files=2, rounds=1))) == 3
+
+
+@pytest.mark.xdist_group("llama")
+def test_random_edits_do_not_miss() -> None:
+    found = by_name(edits.measure(seeds=6, lines=30, vocabulary=3000, tokens=30))
+    assert found["wrong"] == found["answers that ended and were refused"] == 0
+    assert found["answers that ended and apply exactly"] > 0
+    assert found["tokens a second with it, of free text"] > 0
+
+
+def test_edits_are_counted_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert edits.main(["--files", __file__, "--lines", "20", "--seeds", "3", "--no-speed", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["exact"] + told["cut"] + told["refused"] == 3
+    assert told["wrong"] == 0
 
 
 def test_a_package_is_indexed_and_searched() -> None:

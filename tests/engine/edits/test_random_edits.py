@@ -3,8 +3,8 @@
 import pytest
 
 from bench.edit_sources import odd_files
-from bench.edits import count, judge
 from bench.edit_walk import BrokenPromise, replay
+from bench.edits import count, judge
 
 pytestmark = pytest.mark.xdist_group("llama")
 FILES = {"a.txt": b"a\nb\na\nc", "b.txt": b"x\r\n"}
