@@ -73,7 +73,8 @@ class ModelFacts:
 
     `context_tokens` is the context of one slot (0: unknown). `template_hash` is SHA-256 of the chat template. `thinks`
     tells that it reasons before it answers, `tells_cache` that it says how much of a prompt it had read before; `off`
-    says in a sentence each what is missing, `passed` who comes before it in its role's chain and why they do not answer.
+    says in a sentence each what is missing, `passed` who comes before it in its role's chain and why they do not
+    answer.
     """
 
     endpoint: str
