@@ -1,0 +1,141 @@
+"""Which lines are offered: those that the prompt shows, as the files are now."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionRejected,
+    ActionResult,
+    Author,
+    ChunkPinned,
+    CodeRetrieved,
+    ContextCompacted,
+    Event,
+    PatchApplied,
+    Recorded,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.plan import Scope
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.engine.edits.offers import MAX_OFFERED_LINES, editing, offered_lines, shown_chunks
+from agent_workbench.engine.granting import granted
+from agent_workbench.engine.headless import run_headless
+from agent_workbench.engine.starting import start_task
+from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, task
+from tests.fakes.ports import Cut, GivenChunks
+
+LINES = ("a", "b", "", "c", "", "d")
+
+
+def chunk(path: str, first: int, text: str) -> Chunk:
+    return Chunk(path, first, first + text.count("\n"), text, 0.0)
+
+
+def history(*events: Event) -> tuple[Recorded, ...]:
+    return tuple(Recorded(seq, "", event, "") for seq, event in enumerate(events))
+
+
+def finished(*shown: Chunk) -> ActionFinished:
+    return ActionFinished(ProposalId("P-1"), ActionResult.OK, "…", shown=shown)
+
+
+def offered(*chunks: Chunk, lines: tuple[str, ...] = LINES) -> list[int]:
+    return list(dict.fromkeys(offered_lines(lines, chunks)))
+
+
+def test_lines_that_stand_where_they_were_shown() -> None:
+    assert offered(chunk("x", 2, "b\n\nc")) == [1, 2, 3]
+    assert offered(chunk("x", 5, "\nd"), chunk("x", 1, "a")) == [4, 5, 0]
+    assert offered(Chunk("x", 5, 7, "\nd\n", 0.0)) == [4, 5]
+    assert offered(chunk("x", 1, "a\r\nb\r")) == [0, 1]
+
+
+def test_lines_that_moved_are_found_and_those_that_are_gone_are_not() -> None:
+    assert offered(chunk("x", 1, "b\n\nc")) == [1, 2, 3]
+    assert offered(chunk("x", 40, "x\nc\ny\nd")) == [3, 5]
+    assert offered(chunk("x", 1, "nothing\nof it")) == []
+    assert offered(chunk("x", 1, ""), lines=()) == []
+
+
+def test_every_event_that_shows_lines_counts_newest_first() -> None:
+    one, two, three, four = (chunk(name, 1, "t") for name in "abcd")
+    shown = shown_chunks(
+        history(
+            CodeRetrieved("q", (one,)),
+            ActionRejected(1, "no"),
+            finished(two),
+            PatchApplied(ProposalId("P-2"), ("c",), "", "", (three,)),
+            ChunkPinned(four),
+            ChunkPinned(one, pinned=False),
+        )
+    )
+    assert shown == (four, three, two, one)
+
+
+def test_what_a_compaction_left_out_is_shown_no_more() -> None:
+    kept, lost, later = (chunk(name, 1, "t") for name in "abc")
+    before = (CodeRetrieved("q", (lost,)), finished(lost))
+    compacted = ContextCompacted(3, "so far", Author.MODEL, through_seq=1, pinned=(kept,))
+    assert shown_chunks(history(*before, compacted, finished(later))) == (later, kept)
+    assert shown_chunks(history(*before, finished(kept), compacted)) == (kept, kept)
+
+
+async def test_only_files_that_may_be_changed_are_offered(tmp_path: Path) -> None:
+    scope = Scope(allowed_write_globs=("*.txt",), allowed_read_globs=("[!s]*", "*/**"))
+    names = ("answer.txt", "other.txt", "README.md", "secret.txt", "memory/n.txt", "gone.txt", "bytes.txt", "void.txt")
+    retriever = GivenChunks(tuple(chunk(name, 1, "wrong") for name in names))
+    start = {**dict.fromkeys(names, "wrong\n"), "bytes.txt": "wrong\n\0", "void.txt": ""}
+    async with a_stage(
+        tmp_path, ["?"], tasks=(replace(task(accept=()), scope=scope),), start=start, retriever=retriever
+    ) as stage:
+        await start_task(stage.desk, T1)
+        await stage.desk.record(CodeRetrieved("q", retriever.chunks))
+        folder = Path((await stage.desk.workspace()).facts.path)
+        (folder / "gone.txt").unlink()
+        (folder / "other.txt").unlink()
+        (folder / "other.txt").symlink_to("answer.txt")
+        bench = await stage.desk.bench()
+        found = await editing(bench.scope, bench.workspace)
+    assert [file.path for file in found.files] == ["answer.txt", "void.txt"]
+
+
+async def test_no_more_lines_than_a_grammar_can_bear(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(2000))
+    chunks = (chunk("long.txt", 1, text[:-1]), chunk("answer.txt", 1, "wrong"))
+    start = {"long.txt": text, "answer.txt": "wrong\n"}
+    async with a_stage(tmp_path, ["?"], tasks=(task(accept=()),), start=start) as stage:
+        await start_task(stage.desk, T1)
+        await stage.desk.record(CodeRetrieved("q", chunks))
+        bench = await stage.desk.bench()
+        found = await editing(bench.scope, bench.workspace)
+    assert sum(len(file.offered) for file in found.files) == MAX_OFFERED_LINES
+    assert found.files[0].path == "answer.txt"
+
+
+async def test_a_grammar_follows_what_was_read_and_what_became_of_it(tmp_path: Path) -> None:
+    wrong_numbers = "--- a/answer.txt\n+++ b/answer.txt\n@@ -70,9 +5 @@ elsewhere\n-wrong\n+right\n"
+    sayings = [
+        call("read_file", '{"path": "answer.txt"}'),
+        Cut("Thought: hm"),
+        call("write_diff", wrong_numbers),
+        FINISH,
+    ]
+    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True) as stage:
+        ending = await run_headless(stage.desk, stage.recorder, None)
+        grammars = [request.grammar for request in stage.model.requests]
+    assert ending.reason == "T-1 done: committed"
+    shown = ["wrong" in each.partition("diff ::=")[2] for each in grammars]
+    assert shown == [False, True, True, False]
+    assert '"right\\x0A"' in grammars[3]
+    assert "wrong numbers" not in str(ending)
+
+
+async def test_no_diff_is_offered_where_nothing_may_be_written(tmp_path: Path) -> None:
+    nowhere = replace(task(accept=()), scope=Scope(allowed_write_globs=()))
+    async with a_stage(tmp_path, ["?"], tasks=(nowhere,)) as stage:
+        await start_task(stage.desk, T1)
+        grammar = await granted(stage.desk, Purpose.EXECUTOR)
+    assert "write_diff" not in grammar
+    assert "read_file" in grammar
