@@ -1,11 +1,13 @@
 """Calls that look at past sessions."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench import __version__
 from agent_workbench.bootstrap import Say
 from agent_workbench.calls.models import model_named
 from agent_workbench.calls.sites import trusted_site
@@ -69,7 +71,18 @@ async def rerun_session(place: Place) -> "Iterator[PromptAgain]":
     """Return the prompts of a session, each made again from its journal and compared when it is asked for."""
     from agent_workbench.engine.rerun import rerun
 
-    return rerun(await recorded_events(place))
+    events = await recorded_events(place)
+    return (_with_version(events, prompt) for prompt in rerun(events))
+
+
+def _with_version(events: "Sequence[Recorded]", prompt: "PromptAgain") -> "PromptAgain":
+    """Say with a difference that another version of the workbench made the record: it had other words for the model."""
+    from agent_workbench.core.events import SessionStarted
+
+    then = next((each.event.product_version for each in events if isinstance(each.event, SessionStarted)), __version__)
+    if prompt.difference is None or then == __version__:
+        return prompt
+    return replace(prompt, remark=f"recorded by version {then}, this is {__version__}")
 
 
 async def session_against(place: Place, named: str, say: Say) -> "AsyncGenerator[PromptAgain]":

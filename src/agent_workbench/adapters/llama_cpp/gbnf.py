@@ -29,7 +29,7 @@ def sentence_grammar(text: str) -> str:
 
 
 def tokens_grammar(tokens: Iterable[Token]) -> str:
-    """Return the grammar whose only sentence is these tokens; raise `UsageError` for what no grammar can hold.
+    """Return the grammar whose only sentence is these tokens; raise `UsageError` where they end within a character.
 
     Where tokens are no whole characters the server takes only their text, which it may spell in other tokens.
     """
@@ -43,6 +43,8 @@ def tokens_grammar(tokens: Iterable[Token]) -> str:
             continue
         said.append(f"<[{token.id}]>" if part == token.data else literal(text))
         part = b""
+    if part:
+        raise UsageError(f"the tokens end within a character, with {part!r}")
     return f"root ::= {' '.join(said)}\n"
 
 
