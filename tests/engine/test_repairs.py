@@ -7,30 +7,32 @@ from agent_workbench.core.intents import EditProposal
 from agent_workbench.core.patch import parse_patch
 from agent_workbench.core.settings import Approval, Approvals, GateKind
 from tests.engine.front import in_front_of
-from tests.engine.stage import ANSWER, a_stage, call, change, diff
+from tests.engine.stage import ANSWER, Stage, a_stage, call, change, diff
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 AROUND = "what stood around the diff was left out"
-NUMBERS = "line numbers or counts in the headers of hunks were set right"
 
 
 def fenced(text: str) -> str:
     return f"Here it is:\n```diff\n{text}```\n"
 
 
+def told_by(stage: Stage) -> list[str]:
+    return [event.observation for event in stage.events if isinstance(event, ActionFinished)]
+
+
 async def test_a_repair_is_shown_at_the_gate_and_told_to_the_model(tmp_path: Path) -> None:
-    said = call("write_diff", diff("wrong", "right").replace("@@ -1", "@@ -7", 1))
+    said = call("write_diff", diff("wrong", "right").replace(f"+++ b/{ANSWER}\n", ""))
     async with (
         a_stage(tmp_path, [said, change("right", "wrong")], approvals=CHECKS_OPEN) as stage,
         in_front_of(stage) as front,
     ):
         await front.start()
         shown = await front.approve(GateKind.DIFF)
-        assert shown.repaired == (NUMBERS,)
+        (mended,) = shown.repaired
+        assert mended.endswith("the lines --- and +++ were completed")
         assert parse_patch(shown.diff).paths == (ANSWER,)
-        await front.until(lambda it: any(isinstance(event, ActionFinished) for event in stage.events))
-        told = [event.observation for event in stage.events if isinstance(event, ActionFinished)]
-        assert f"Repaired in your diff: {NUMBERS}." in "\n".join(told)
+        await front.until(lambda it: f"Repaired in your diff: {mended}." in "\n".join(told_by(stage)))
 
 
 async def test_an_edit_at_the_gate_is_fitted_in_the_same_way(tmp_path: Path) -> None:

@@ -87,14 +87,16 @@ class Placing:
 
     @property
     def is_confirmed(self) -> bool:
+        """Whether the header says that the hunk stands where it does, with the lines it has or those it had."""
+        numbers = self.piece.hunk.numbers
+        at_header = self.piece.consistent and self.start == self.piece.start
+        return at_header and numbers is not None and numbers.old_count in {self.end - self.start, len(self.at)}
+
+    @property
+    def counts_lost(self) -> bool:
         """Whether the header says that the hunk stands where it does, over as many lines of the file as it does."""
         numbers = self.piece.hunk.numbers
-        return (
-            numbers is not None
-            and self.piece.consistent
-            and self.start == self.piece.start
-            and numbers.old_count == self.end - self.start
-        )
+        return self.is_confirmed and numbers is not None and numbers.old_count == self.end - self.start
 
     @property
     def new_lines(self) -> tuple[LooseLine, ...]:
@@ -217,7 +219,7 @@ def _insertion(block: _Block, added: tuple[LooseLine, ...], *, settle: bool) -> 
         return Edit(0, 0, added)
     if block.before is not None and block.behind is not None and block.before + 1 != block.behind:
         # The header knows of the lost line; which side it was on is told by the side that is short of one.
-        if not (settle and block.placing.is_confirmed):
+        if not (settle and block.placing.counts_lost):
             raise Doubt("a lost line may have stood before or behind the added ones")
         start = block.before + 1 if _balanced(block, before=False) else block.behind
         if start == block.behind and not _balanced(block, before=True):
@@ -266,7 +268,8 @@ def _may_lack(distance: int, lines: tuple[LooseLine, ...], block: _Block) -> boo
     the latter may have been context that was lost, and then the added lines belong behind it.
     """
     heads = next((at for at, line in enumerate(lines) if not line.is_context), 0)
-    is_only = heads + len(block.lines) == len(lines)
+    # Among lines that replace others the lost one may have stood, too, whatever stands on the other side.
+    is_only = heads + len(block.lines) == len(lines) and all(line.sign == "+" for line in block.lines)
     if is_only and heads >= EDGE_LINES:
         return False  # nothing lacks on the other side, so that the added lines stand right behind it
     if 0 < distance <= block.placing.piece.missing:
