@@ -35,7 +35,7 @@ from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.engine.budget import dollars_left, tokens_left
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.ending import roll_back
-from agent_workbench.engine.filling import fill
+from agent_workbench.engine.filling import fill, is_stuck
 from agent_workbench.engine.granting import granted
 from agent_workbench.engine.measuring import Drawn, draw_up, least_answer_tokens
 from agent_workbench.engine.prompt import prompt_sha
@@ -123,7 +123,7 @@ def text_sha(text: str) -> str:
 async def _ask(desk: Desk, drawn: Drawn) -> None:
     """Send the prompt if there is room and budget for its answer; else make room, or end the task."""
     run = desk.run
-    room = None if drawn.room is None else drawn.room - drawn.reserve
+    room = _room(run, drawn)
     if room is not None and room < least_answer_tokens(drawn.context_tokens):
         await fill(desk, drawn.purpose, drawn.size, drawn.context_tokens, drawn.reserve)
         return
@@ -141,6 +141,18 @@ async def _ask(desk: Desk, drawn: Drawn) -> None:
     # A model that thinks first takes as much again for its thoughts.
     most = None if room is None else room // 2 if drawn.facts.thinks else room
     await send(desk, drawn, min(each for each in (wanted, most, left) if each is not None))
+
+
+def _room(run: TaskRun, drawn: Drawn) -> int | None:
+    """Return how long the answer may be, so that a summary can still be asked for behind it.
+
+    Where there is nothing left to sum up, what a summary would need is for the answer too: the next one is then ours.
+    """
+    if drawn.room is None:
+        return None
+    reserved = drawn.room - drawn.reserve
+    tight = reserved < least_answer_tokens(drawn.context_tokens)
+    return drawn.room if tight and is_stuck(run, drawn.context_tokens) else reserved
 
 
 def _built(run: TaskRun, drawn: Drawn, seed: int, grammar: str) -> PromptBuilt:

@@ -23,7 +23,7 @@ from agent_workbench.engine.measuring import Drawn, draw_up, summary_tokens
 from agent_workbench.engine.protocol import ACTION_LINE
 from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.recounting import recount
-from agent_workbench.engine.story import answers_of, last_compaction, since_compaction
+from agent_workbench.engine.story import answers_since_compaction, last_compaction
 from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.tool import Draft
 
@@ -35,7 +35,7 @@ LEAST_CHARS = 20
 async def summarise(desk: Desk) -> None:
     """Have the older steps summed up; where the model cannot do it, the workbench's own words wait at the gate."""
     run = desk.run
-    if not answers_of(since_compaction(run.history)):
+    if not answers_since_compaction(run.history):
         before = last_compaction(run.history)
         await desk.record(await condense(await desk.bench(), before.summary if before else "", Author.WORKBENCH))
         return

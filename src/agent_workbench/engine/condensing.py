@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
 from agent_workbench.core.errors import ModelError
@@ -96,7 +97,8 @@ class Scale:
         state = self.bench.state
         parts = build_parts(fold(state, Recorded(state.seq + 1, "", compacted)), self.purpose)
         counts = await self.count([*(part.text for part in parts), SUMMARY])
-        return sum(counts) + int(mark_tokens(self.bench.run.history) * len(to_messages(parts)))
+        # The question and its answer are two messages more.
+        return sum(counts) + ceil(mark_tokens(self.bench.run.history) * (len(to_messages(parts)) + 2))
 
     async def cut(self, text: str, tokens: int) -> str:
         """Return the text in about so many tokens, the cut stated; nothing where not even a few lines fit."""

@@ -4,7 +4,7 @@ from agent_workbench.core.events import ChunkDropped, ChunkPinned, CompactionAsk
 from agent_workbench.core.intents import CompactContext, DropChunk, PinChunk, SayToModel
 from agent_workbench.core.state import Phase, TaskRun
 from agent_workbench.engine.desk import Desk
-from agent_workbench.engine.story import answers_of, shown_at, since_compaction
+from agent_workbench.engine.story import answers_since_compaction, shown_at
 
 MOST_CHARS = 8_000
 ContextIntent = SayToModel | PinChunk | DropChunk | CompactContext
@@ -60,7 +60,7 @@ async def _drop(desk: Desk, run: TaskRun, place: str) -> None:
 async def _compact(desk: Desk, run: TaskRun) -> None:
     if run.phase is Phase.COMPACTING or run.compaction_asked:
         desk.board.notify("the older steps are about to be summed up already")
-    elif not answers_of(since_compaction(run.history)):
+    elif not answers_since_compaction(run.history):
         desk.board.notify("there are no steps yet that could be summed up")
     else:
         await desk.record(CompactionAsked())

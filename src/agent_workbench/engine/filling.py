@@ -11,7 +11,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state import TaskRun
 from agent_workbench.engine.desk import Desk
-from agent_workbench.engine.story import answers_of, is_answer, since_compaction, steps_of
+from agent_workbench.engine.story import answers_since_compaction, is_answer, steps_since_compaction
 
 NEWS = (UserSaid, ChunkPinned, ScratchpadChanged)
 
@@ -25,24 +25,24 @@ async def fill(
     the prompt as it was with the last answer, which the server has read already.
     """
     run = desk.run
-    if by is Author.WORKBENCH and _is_stuck(run, context_tokens):
+    if by is Author.WORKBENCH and is_stuck(run, context_tokens):
         await desk.record(_too_small(run, size, context_tokens))
         return
-    answers = answers_of(since_compaction(run.history))
+    answers = answers_since_compaction(run.history)
     fits = not context_tokens or context_tokens - size >= reserve
     through_seq = -1 if fits or not answers else answers[-1].seq
     await desk.record(ContextFilled(run.answered_step + 1, purpose, size, context_tokens, through_seq, by))
 
 
-def _is_stuck(run: TaskRun, context_tokens: int) -> bool:
-    """Return whether the last compaction left no room for a single step, though nothing came in between."""
-    since = since_compaction(run.history)
-    if since is run.history:
+def is_stuck(run: TaskRun, context_tokens: int) -> bool:
+    """Return whether the last compaction made all the room there is, and nothing came since."""
+    if not run.compactions:
         return False
     filled = [each.event.context_tokens for each in run.history if isinstance(each.event, ContextFilled)]
     if filled and context_tokens < filled[-1]:
         return False
-    return not any(is_answer(each.event) or isinstance(each.event, NEWS) for each in steps_of(since))
+    since = steps_since_compaction(run.history)
+    return not any(is_answer(each.event) or isinstance(each.event, NEWS) for each in since)
 
 
 def _too_small(run: TaskRun, size: int, context_tokens: int) -> TroubleMet:

@@ -16,7 +16,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.bounding import clip
-from agent_workbench.engine.story import is_answer, last_compaction, since_compaction, steps_of
+from agent_workbench.engine.story import is_answer, last_compaction, steps_since_compaction
 
 ASKED_CHARS = 100
 CAME_CHARS = 120
@@ -25,7 +25,7 @@ REFLEXION_CHARS = 300
 
 def recount(history: Sequence[Recorded], limit_chars: int) -> str:
     """Return in about `limit_chars` characters what the steps since the last compaction did, after what it said."""
-    lines = list(_lines(since_compaction(history)))
+    lines = list(_lines(steps_since_compaction(history)))
     before = last_compaction(history)
     earlier = clip(before.summary, limit_chars // 2 if lines else limit_chars) if before else ""
     left = limit_chars - len(earlier)
@@ -40,10 +40,10 @@ def recount(history: Sequence[Recorded], limit_chars: int) -> str:
     return "\n".join([*([earlier] if earlier else []), *cut, *kept])
 
 
-def _lines(history: Sequence[Recorded]) -> Iterator[str]:
+def _lines(steps: Sequence[Recorded]) -> Iterator[str]:
     """Yield a line for each thing that was asked for, with what came of it."""
     asked: dict[ProposalId, Proposal] = {}
-    for recorded in steps_of(history):
+    for recorded in steps:
         match recorded.event:
             case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
                 asked[proposal.id] = proposal

@@ -67,6 +67,11 @@ def answers_of(history: Iterable[Recorded]) -> list[Recorded]:
     return [recorded for recorded in steps_of(history) if is_answer(recorded.event)]
 
 
+def answers_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
+    """Return the same of the time after the newest compaction."""
+    return [recorded for recorded in steps_since_compaction(history) if is_answer(recorded.event)]
+
+
 def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
     """Return how many answers there were: of summaries for that purpose, else of all others the user did not reject."""
     answers = answers_of(history)
@@ -82,12 +87,10 @@ def last_compaction(history: Sequence[Recorded]) -> ContextCompacted | None:
     return next((each.event for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
 
 
-def since_compaction(history: Sequence[Recorded]) -> Sequence[Recorded]:
-    """Return the events after the newest compaction, all where there was none."""
-    for place in range(len(history) - 1, -1, -1):
-        if isinstance(history[place].event, ContextCompacted):
-            return history[place + 1 :]
-    return history
+def steps_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
+    """Return the events of the steps after the newest compaction, all where there was none."""
+    compacted = max((each.seq for each in history if isinstance(each.event, ContextCompacted)), default=-1)
+    return [recorded for recorded in steps_of(history) if recorded.seq > compacted]
 
 
 def shown_by(event: Event) -> tuple[Chunk, ...]:
