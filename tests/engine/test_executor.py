@@ -367,9 +367,9 @@ async def test_malformed_answers_are_told_exactly(tmp_path: Path) -> None:
         assert told == [
             "That step was not taken: the answer does not begin with `Thought: `",
             "That step was not taken: read_file: unknown argument 'file'; known are: path, first_line, last_line",
-            "Refused: there is no file 'nowhere' (list_files shows those there are)",
+            "That step was not taken: read_file: argument 'path' cannot be 'nowhere'; such as: README.md, answer.txt",
         ]
-        assert len([event for event in stage.events if isinstance(event, ActionRejected)]) == 2
+        assert len([event for event in stage.events if isinstance(event, ActionRejected)]) == 3
 
 
 async def test_what_cannot_be_read_is_not_shown(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import json
 import sys
 from pathlib import Path
 
@@ -149,6 +150,16 @@ async def test_what_every_tool_takes_fits_alone_and_among_all(tmp_path: Path) ->
                 assert await fits(server, alone, sentence) == (sentence in sentences_of(name)), (name, sentence)
         for sentence in everything:
             assert await fits(server, together, sentence), sentence
+
+
+async def test_an_argument_with_choices_takes_no_other_value(tmp_path: Path) -> None:
+    paths = ("src/a.py", "src/ab.py", 'a "b".py', "größe.md")
+    right = [f'{HEAD}read_file\n{{"path": {json.dumps(path, ensure_ascii=False)}}}' for path in paths]
+    wrong = [f'{HEAD}read_file\n{{"path": "{path}"}}' for path in ("", "src", "src/a", "src/abc.py", "SRC/a.py")]
+    grammar = step_grammar(TOOLS.values(), choices={"read_file": {"path": paths}})
+    async with grammar_oracle(tmp_path, [*right, *wrong]) as server:
+        assert [each for each in right if not await fits(server, grammar, each)] == []
+        assert [each for each in wrong if await fits(server, grammar, each)] == []
 
 
 async def test_what_is_no_step_does_not_fit(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 
 MAX_JSON_CHARS = 20_000
 MAX_INTEGER = 1_000_000
+NEAR_CHOICES = 5
 
 
 class ArgumentKind(StrEnum):
@@ -44,6 +46,10 @@ class Arguments:
         return value if isinstance(value, int) else default
 
 
+Choices = Mapping[str, tuple[str, ...]]
+"""The values that there are for some arguments, by the arguments' names; any other argument may be anything."""
+
+
 class ArgumentFault(ValueError):
     """Why arguments were refused, in words for the model."""
 
@@ -61,6 +67,18 @@ def read_arguments(line: str, schema: tuple[Argument, ...]) -> Arguments:
     if missing := [each.name for each in schema if each.required and each.name not in value]:
         raise ArgumentFault(f"argument {missing[0]!r} is missing; expected {example(schema)}")
     return Arguments({name: _checked(known[name], each) for name, each in value.items()})
+
+
+def check_choices(arguments: Arguments, choices: Choices) -> None:
+    """Raise `ArgumentFault` for a value that is none of its choices, naming those that are like it."""
+    for name, values in choices.items():
+        value = arguments.values.get(name)
+        if isinstance(value, str) and value not in values:
+            near = get_close_matches(value, values, n=NEAR_CHOICES, cutoff=0.5)
+            shown = near or values[:NEAR_CHOICES]
+            raise ArgumentFault(
+                f"argument {name!r} cannot be {value!r}; {'near it are' if near else 'such as'}: {', '.join(shown)}"
+            )
 
 
 def example(schema: tuple[Argument, ...]) -> str:

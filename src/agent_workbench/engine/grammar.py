@@ -3,9 +3,13 @@
 GBNF is llama.cpp's grammar format (its `grammars/README.md`). Every repetition is bounded, and so is an answer.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
-from agent_workbench.engine.arguments import Argument, ArgumentKind
+from agent_workbench.engine.arguments import Argument, ArgumentKind, Choices
+from agent_workbench.engine.edits.notation import Rules
+from agent_workbench.engine.edits.tries import Trie, TrieRules, with_text
 from agent_workbench.engine.tools.tool import Tool
 
 THOUGHT_CHARS = 600
@@ -19,12 +23,15 @@ SHARED = (
 )
 
 
-def step_grammar(tools: Iterable[Tool], diff: Sequence[str] = ()) -> str:
+def step_grammar(
+    tools: Iterable[Tool], diff: Sequence[str] = (), choices: Mapping[str, Choices] = MappingProxyType({})
+) -> str:
     """Return the grammar whose sentences are the steps that may be taken with these tools.
 
     `diff` are the rules of the diffs that may be written (`edits.sections`); without them no tool is offered that takes
-    one.
+    one. `choices` holds, by tool, what may be chosen for its arguments.
     """
+    listed = Rules("v")
     offered = tuple(tool for tool in tools if diff or not tool.raw)
     rules = [
         r'root ::= "Thought: " thought "\nAction: " action',
@@ -32,11 +39,11 @@ def step_grammar(tools: Iterable[Tool], diff: Sequence[str] = ()) -> str:
         "action ::= " + " | ".join(f"act-{_dashed(tool.name)}" for tool in offered),
     ]
     for tool in offered:
-        body = "diff" if tool.raw else _object(tool.arguments)
+        body = "diff" if tool.raw else _object(tool.arguments, listed, choices.get(tool.name, {}))
         rules.append(f'act-{_dashed(tool.name)} ::= "{tool.name}\\n" {body}')
     if any(tool.raw for tool in offered):
         rules += diff
-    return "\n".join([*rules, *SHARED]) + "\n"
+    return "\n".join([*rules, *listed.lines, *SHARED]) + "\n"
 
 
 def reflexion_grammar() -> str:
@@ -55,17 +62,31 @@ def _dashed(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _object(schema: tuple[Argument, ...]) -> str:
+def _object(schema: tuple[Argument, ...], rules: Rules, choices: Choices) -> str:
     required = [each for each in schema if each.required]
     optional = [each for each in schema if not each.required]
     if not required:
-        first = " | ".join(_member(each) for each in optional)
+        first = " | ".join(_member(each, rules, choices) for each in optional)
         return f'"{{" ({first})? "}}"' if optional else '"{}"'
-    members = ' ", " '.join(_member(each) for each in required)
-    extra = "".join(f' (", " {_member(each)})?' for each in optional)
+    members = ' ", " '.join(_member(each, rules, choices) for each in required)
+    extra = "".join(f' (", " {_member(each, rules, choices)})?' for each in optional)
     return f'"{{" {members}{extra} "}}"'
 
 
-def _member(argument: Argument) -> str:
-    value = "number" if argument.kind is ArgumentKind.INTEGER else rf'"\"" char{{0,{argument.max_length}}} "\""'
+def _member(argument: Argument, rules: Rules, choices: Choices) -> str:
+    if argument.name in choices:
+        value = _one_of(choices[argument.name], rules)
+    elif argument.kind is ArgumentKind.INTEGER:
+        value = "number"
+    else:
+        value = rf'"\"" char{{0,{argument.max_length}}} "\""'
     return rf'"\"{argument.name}\": " {value}'
+
+
+def _one_of(values: Iterable[str], rules: Rules) -> str:
+    """Return the rule for one of these values, as JSON."""
+    trie: Trie[str] | None = None
+    for value in values:
+        written = json.dumps(value, ensure_ascii=not value.isprintable())
+        trie = with_text(trie, written, "")
+    return rules.add(TrieRules[str](rules, str).body(trie) if trie else r'"\"\""')

@@ -28,8 +28,10 @@ def grammar_besides(purpose: Purpose) -> str:
 
 async def step_granted(scope: Scope, present: Files) -> str:
     """Return the grammar of the steps that may be taken in this scope, with these files."""
-    tools = tuple(open_tools(scope.run.tools).values())
+    choices = {name: await tool.choices(scope, present) for name, tool in open_tools(scope.run.tools).items()}
+    sensible = {name: found for name, found in choices.items() if found is not None}
+    tools = open_tools(tuple(sensible or choices))
     diff: tuple[str, ...] = ()
-    if any(tool.raw for tool in tools):
+    if any(tool.raw for tool in tools.values()):
         diff = await asyncio.to_thread(diff_rules, await editing(scope, present))
-    return step_grammar(tools, diff)
+    return await asyncio.to_thread(step_grammar, tools.values(), diff, sensible)

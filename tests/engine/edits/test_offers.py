@@ -3,6 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import (
     ActionFinished,
     ActionRejected,
@@ -19,12 +22,15 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Scope
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.edits.offers import MAX_OFFERED_LINES, editing, offered_lines, shown_chunks
 from agent_workbench.engine.granting import granted
 from agent_workbench.engine.headless import run_headless
 from agent_workbench.engine.starting import start_task
+from agent_workbench.engine.tools import all_tools
+from agent_workbench.engine.tools.read_file import MAX_CHOICES
 from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, task
-from tests.fakes.ports import Cut, GivenChunks
+from tests.fakes.ports import Cut, GivenChunks, Saying
 
 LINES = ("a", "b", "", "c", "", "d")
 
@@ -107,7 +113,8 @@ async def test_no_more_lines_than_a_grammar_can_bear(tmp_path: Path) -> None:
     start = {"long.txt": text, "answer.txt": "wrong\n"}
     async with a_stage(tmp_path, ["?"], tasks=(task(accept=()),), start=start) as stage:
         await start_task(stage.desk, T1)
-        await stage.desk.record(CodeRetrieved("q", chunks))
+        for each in chunks:
+            await stage.desk.record(CodeRetrieved("q", (each,)))
         bench = await stage.desk.bench()
         found = await editing(bench.scope, bench.workspace)
     assert sum(len(file.offered) for file in found.files) == MAX_OFFERED_LINES
@@ -116,7 +123,7 @@ async def test_no_more_lines_than_a_grammar_can_bear(tmp_path: Path) -> None:
 
 async def test_a_grammar_follows_what_was_read_and_what_became_of_it(tmp_path: Path) -> None:
     wrong_numbers = "--- a/answer.txt\n+++ b/answer.txt\n@@ -70,9 +5 @@ elsewhere\n-wrong\n+right\n"
-    sayings = [
+    sayings: list[Saying] = [
         call("read_file", '{"path": "answer.txt"}'),
         Cut("Thought: hm"),
         call("write_diff", wrong_numbers),
@@ -139,3 +146,25 @@ async def test_no_diff_is_offered_where_nothing_may_be_written(tmp_path: Path) -
         grammar = await granted(stage.desk, Purpose.EXECUTOR)
     assert "write_diff" not in grammar
     assert "read_file" in grammar
+
+
+async def test_only_what_makes_sense_now_is_offered(tmp_path: Path) -> None:
+    hidden = replace(task(accept=()), scope=Scope(allowed_read_globs=("*.txt",)))
+    async with a_stage(tmp_path, ["?"], tasks=(hidden,)) as stage:
+        await start_task(stage.desk, T1)
+        grammar = await granted(stage.desk, Purpose.EXECUTOR)
+        with pytest.raises(UsageError, match=r"cannot be 'anser.txt'; near it are: answer.txt"):
+            await all_tools()["read_file"].draft(await stage.desk.bench(), Arguments({"path": "anser.txt"}), "{}")
+    assert "run_tests" not in grammar
+    assert "static_analyze" not in grammar
+    assert '\\"answer.txt\\"' in grammar
+    assert '\\"README.md\\"' not in grammar
+
+
+async def test_where_files_are_too_many_any_path_may_be_tried(tmp_path: Path) -> None:
+    start = {"answer.txt": "wrong\n", **{f"many/{number}": "" for number in range(MAX_CHOICES)}}
+    async with a_stage(tmp_path, ["?"], tasks=(task(accept=()),), start=start) as stage:
+        await start_task(stage.desk, T1)
+        bench = await stage.desk.bench()
+        assert await all_tools()["read_file"].choices(bench.scope, bench.workspace) == {}
+        assert "char{0,200}" in await granted(stage.desk, Purpose.EXECUTOR)

@@ -1,8 +1,10 @@
 """Fitting a diff that an answer was held to: it stands where its lines stand, and nothing about it is in doubt."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from agent_workbench.core.patch import FileContent, Fit, PatchBounds, apply_patch, parse_patch
+from agent_workbench.core.patch.parse import check_text
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.edits.files import text_of
 from agent_workbench.engine.edits.numbering import numbered, old_paths
@@ -27,7 +29,8 @@ def fit_held(
     true = numbered(diff, {path: text for path, text in found.items() if text is not None})
     if true is None:
         return None
-    patch = parse_patch(true, bounds)
+    check_text(diff, bounds)
+    patch = parse_patch(true, replace(bounds, max_bytes=2 * len(true.encode())))  # what was added to it is ours
     preimages = {path: contents.get(path) for path in patch.paths}
     return Fit(patch, apply_patch(patch, preimages, existing), ())
 

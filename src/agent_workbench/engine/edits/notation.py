@@ -24,9 +24,10 @@ def _escaped(letter: str) -> str:
 
 
 class Rules:
-    """Collects the rules of one grammar; the same literal is written once."""
+    """Collects rules of one grammar, whose names begin with `prefix`; the same literal is written once."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "x") -> None:
+        self._prefix = prefix
         self.lines: list[str] = []
         self._literals: dict[str, str] = {}
         self._count = 0
@@ -39,7 +40,7 @@ class Rules:
             number, digit = divmod(number, len(_DIGITS))
             name = _DIGITS[digit] + name
             if not number:
-                return f"x{name}"
+                return self._prefix + name
 
     def define(self, name: str, body: str) -> None:
         """Write the rule of a name."""

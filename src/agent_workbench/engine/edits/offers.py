@@ -30,10 +30,10 @@ def shown_chunks(history: Sequence[Recorded]) -> tuple[Chunk, ...]:
     compacted = next((each for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
     through = compacted.event.through_seq if compacted and isinstance(compacted.event, ContextCompacted) else -1
     found: list[Chunk] = []
-    for recorded in history:
+    for recorded in reversed(history):
         if recorded.seq > through:
             found += _chunks_of(recorded)
-    return tuple(reversed(found))
+    return tuple(found)
 
 
 def _chunks_of(recorded: Recorded) -> tuple[Chunk, ...]:

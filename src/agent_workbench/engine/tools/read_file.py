@@ -3,16 +3,29 @@
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
+from agent_workbench.engine.arguments import Argument, ArgumentKind, Arguments, Choices, read_arguments
 from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.tools.tool import Outcome, ToolFace
+from agent_workbench.engine.scope import Files, Scope
+from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
+MAX_CHOICES = 400
 MAX_LINES = 400
 MAX_CHARS = 24_000
 
 
 class ReadFile(ToolFace):
     """Shows the model a file, at most `MAX_LINES` lines at a time."""
+
+    async def choices(self, scope: Scope, present: Files) -> Choices:
+        """Return the files that may be read; where they are too many to be listed, any path may be tried."""
+        longest = self.arguments[0].max_length
+        paths = tuple(path for path in await present.list_files() if scope.may_read(path) and len(path) <= longest)
+        return {"path": paths} if 0 < len(paths) <= MAX_CHOICES else {}
+
+    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+        """Return the call, or raise what is wrong with its path."""
+        bench.check_readable(arguments.text("path"))
+        return await super().draft(bench, arguments, text)
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Return the lines asked for, with where they stand."""

@@ -3,14 +3,19 @@
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.arguments import Arguments, Choices
 from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.scope import Files, Scope
 from agent_workbench.engine.tools.checks import Checks
 from agent_workbench.engine.tools.tool import Draft
 
 
 class StaticAnalyze(Checks):
     """Proposes the lint command."""
+
+    async def choices(self, scope: Scope, present: Files) -> Choices | None:
+        """Return no choices; None where there is nothing to run."""
+        return {} if scope.settings.lint_command else None
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
         """Return the command that would run."""

@@ -10,7 +10,8 @@ from agent_workbench.core.events import ActionResult, Event
 from agent_workbench.core.proposals import Preimage, Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Argument, Arguments
+from agent_workbench.engine.arguments import Argument, ArgumentFault, Arguments, Choices, check_choices
+from agent_workbench.engine.scope import Files, Scope
 
 if TYPE_CHECKING:
     from agent_workbench.engine.bench import Bench
@@ -73,6 +74,9 @@ class Tool(Protocol):
     def offered(self) -> bool:
         """True when a model may call it; the others are the workbench's own."""
 
+    async def choices(self, scope: Scope, present: Files) -> Choices | None:
+        """Return what may be chosen for arguments that have a choice now; None when the call makes no sense now."""
+
     async def draft(self, bench: "Bench", arguments: Arguments, text: str) -> Draft:
         """Return what would be done, or raise a `WorkbenchError` saying why it cannot be; nothing has an effect yet."""
 
@@ -91,8 +95,16 @@ class ToolFace:
     raw: bool = False
     offered: bool = True
 
+    async def choices(self, scope: Scope, present: Files) -> Choices | None:
+        """Return no choices: every value that fits the schema may be tried."""
+        return {}
+
     async def draft(self, bench: "Bench", arguments: Arguments, text: str) -> Draft:
-        """Return the call as it was asked for."""
+        """Return the call as it was asked for; raise `UsageError` for a value that there is no choice of."""
+        try:
+            check_choices(arguments, await self.choices(bench.scope, bench.workspace) or {})
+        except ArgumentFault as fault:
+            raise UsageError(str(fault)) from fault
         return Draft(text)
 
 
