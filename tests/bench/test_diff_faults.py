@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -294,3 +295,9 @@ def test_a_marker_is_taken_from_no_line() -> None:
         found = make_case(change, name, 1)
         if found is not None and name.startswith("context l"):
             assert found.patch.count("\\ No newline") == 2, name
+
+
+def test_the_oracle_gives_up_where_many_hunks_fit_many_places() -> None:
+    hunks = read_draft(diff_of(INDENTED, 0)).files[0].hunks
+    repeated = [replace(hunks[0], body=("-a", "+a")) for _ in range(20)]
+    assert results("a\n" * 60, repeated) == {"\n".join("a" * 60)}
