@@ -85,6 +85,31 @@ async def test_what_is_wide_is_cut_and_what_is_not_utf8_is_shown(stage: Stage) -
     assert (await seen(stage, "read_file", path="bare.txt")).endswith("lines 1 to 1 of 1:\nno end")
 
 
+async def test_what_is_shown_of_files_is_told_line_by_line(stage: Stage) -> None:
+    def lines(outcome: Outcome) -> list[tuple[str, int, int, str]]:
+        return [(chunk.path, chunk.first_line, chunk.last_line, chunk.text) for chunk in outcome.shown]
+
+    assert lines(await use(stage, "read_file", {"path": "src/shop.py"})) == [
+        ("src/shop.py", 1, 2, "def total():\n    return 1")
+    ]
+    assert lines(await use(stage, "read_file", {"path": "long.txt", "first_line": 7, "last_line": 7})) == [
+        ("long.txt", 7, 7, "line 7")
+    ]
+    assert lines(await use(stage, "read_file", {"path": "bare.txt"})) == [("bare.txt", 1, 1, "no end")]
+    assert lines(await use(stage, "grep", {"text": "return"})) == [("src/shop.py", 2, 2, "    return 1")]
+    # Lines that are cut are not shown as they stand.
+    assert lines(await use(stage, "read_file", {"path": "wide.txt"})) == []
+    assert lines(await use(stage, "grep", {"text": "xxx"})) == []
+
+
+async def test_an_empty_file_is_shown_as_one(stage: Stage) -> None:
+    assert stage.state.run is not None
+    (Path(stage.state.run.workspace.path) / "void.txt").touch()
+    outcome = await use(stage, "read_file", {"path": "void.txt"})
+    assert outcome.observation == "void.txt is empty"
+    assert [chunk.path for chunk in outcome.shown] == ["void.txt"]
+
+
 async def test_files_are_listed(stage: Stage) -> None:
     assert await seen(stage, "list_files", glob="src/**") == "1 files match 'src/**':\nsrc/shop.py"
     assert "README.md" in await seen(stage, "list_files")
