@@ -73,6 +73,14 @@ def test_tokens_are_distinct() -> None:
     assert len(tokens) == len(set(tokens))
 
 
+def test_a_vocabulary_of_any_size_begins_as_the_tiny_one_does() -> None:
+    tiny, large = make_vocabulary(), make_vocabulary(size=30_000)
+    assert len(large.tokens) == len(set(large.tokens)) == 30_000
+    assert large.tokens[: len(tiny.tokens)] == tiny.tokens
+    assert (large.merges, large.control, large.marks) == (tiny.merges, tiny.control, tiny.marks)
+    assert make_vocabulary(size=30_000).tokens == large.tokens
+
+
 async def test_a_server_reads_words_as_tokens(llama_server: LlamaServer) -> None:
     model = llama_server.model()
     text = "Please read the file and run the tests: é😀\n"
