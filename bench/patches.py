@@ -1,6 +1,6 @@
 """How fast diffs are read and applied: many hunks in one file, many files, and a hunk whose line numbers are wrong."""
 
-from agent_workbench.core.patch import FileChange, FileContent, PatchBounds, apply_patch, parse_patch, render_changes
+from agent_workbench.core.patch import FileChange, FileContent, PatchBounds, fit_diff, read_diff, render_changes
 from bench.figures import Figure, milliseconds, seconds_of
 
 BOUNDS = PatchBounds(max_bytes=10_000_000, max_files=1_000)
@@ -16,15 +16,22 @@ def measure(lines: int = 5_000, hunks: int = 50, files: int = 50, rounds: int = 
     small = {f"file_{number}.py": FileContent(_source(200)) for number in range(files)}
     wide = render_changes([FileChange(p, c, FileContent(_edited(c.data, [100]))) for p, c in small.items()])
     big = {"big.py": FileContent(before)}
+    long = _source(4 * lines)
+    hunk = render_changes([FileChange("big.py", FileContent(long), FileContent(_edited(long, [2 * lines])))])
+    mistyped = hunk.replace(f" value_{2 * lines - 1} ", f" vaule_{2 * lines - 1} ")
     return [
         milliseconds(f"{hunks} hunks in a file of {lines:,} lines", _apply(many, big, rounds)),
         milliseconds(f"one hunk in {files} files", _apply(wide, small, rounds)),
         milliseconds("one hunk, 7 lines from where it says", _apply(one, {"big.py": FileContent(moved)}, rounds)),
+        milliseconds(
+            f"a mistyped line of context in {4 * lines:,} lines",
+            _apply(mistyped, {"big.py": FileContent(long)}, rounds),
+        ),
     ]
 
 
 def _apply(diff: str, contents: dict[str, FileContent], rounds: int) -> list[float]:
-    return seconds_of(lambda: apply_patch(parse_patch(diff, BOUNDS), contents, contents), rounds)
+    return seconds_of(lambda: fit_diff(read_diff(diff, BOUNDS, contents), contents, contents), rounds)
 
 
 def _source(lines: int) -> bytes:

@@ -30,7 +30,7 @@ def test_the_journal_is_written_and_read() -> None:
 
 
 def test_patches_apply() -> None:
-    assert len(by_name(patches.measure(lines=50, hunks=3, files=2, rounds=1))) == 3
+    assert len(by_name(patches.measure(lines=50, hunks=3, files=2, rounds=1))) == 4
 
 
 @pytest.mark.xdist_group("llama")
@@ -107,7 +107,7 @@ def test_figures_are_summed_up() -> None:
 def test_json_holds_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["patches", "--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [figure["unit"] for figure in told["patches"]] == ["ms", "ms", "ms"]
+    assert [figure["unit"] for figure in told["patches"]] == ["ms", "ms", "ms", "ms"]
 
 
 def test_one_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -274,7 +274,8 @@ def _may_lack(distance: int, lines: tuple[LooseLine, ...], block: _Block) -> boo
         return False  # nothing lacks on the other side, so that the added lines stand right behind it
     if 0 < distance <= block.placing.piece.missing:
         return True
-    return distance == 1 and (heads == EDGE_LINES - 1 or not is_only)
+    # Who gives no context at all has lost none.
+    return distance == 1 and (heads == EDGE_LINES - 1 if is_only else heads > 0)
 
 
 def _balanced(block: _Block, *, before: bool) -> bool:
