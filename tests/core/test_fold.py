@@ -16,6 +16,7 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, Proposal, ProposalStage, Verdict
+from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
@@ -320,3 +321,54 @@ def test_the_next_task_puts_the_last_one_behind() -> None:
     assert (state.run.failures, len(state.run.history)) == (0, 1)
     assert state.run_of(T1) is state.run
     assert state.run_of(TaskId("T-2")) is None
+
+
+FILLED = e.ContextFilled(2, Purpose.EXECUTOR, 9, 9)
+COMPACTED = e.ContextCompacted(2, "short", e.Author.MODEL, 5)
+SUMMARY = (proposed("compact", GateKind.SUMMARY), decided(Verdict.APPROVE), e.ActionStarted(P1), COMPACTED, finished())
+
+
+def test_a_compaction_goes_back_to_where_it_came_from() -> None:
+    failing = (APPLIED, checked(1), finished())
+    full = run_after(*failing, FILLED)
+    assert (full.phase, full.compacts_for) == (Phase.COMPACTING, Phase.REFLECTING)
+    assert run_after(*failing, FILLED, FILLED).compacts_for is Phase.REFLECTING
+    done = run_after(*failing, FILLED, *SUMMARY)
+    assert (done.phase, done.compactions, done.prompt_parts, done.last_figures) == (Phase.REFLECTING, 1, 0, None)
+
+
+def test_a_compaction_is_no_call_no_failure_and_no_success() -> None:
+    before = (e.ActionRejected(1, "no"), FILLED)
+    cut = e.ModelInterrupted(1, "Summary: on and", e.InterruptCause.LENGTH)
+    for story in ((cut,), (e.ActionRejected(1, "no summary"),), SUMMARY):
+        run = run_after(*before, *story)
+        assert (run.tool_calls, run.failures) == (1, 1), story
+
+
+def test_a_summary_can_only_be_done_without_if_the_user_wanted_it() -> None:
+    asked = e.CompactionAsked()
+    assert run_after(asked).compaction_asked
+    wanted = e.ContextFilled(2, Purpose.EXECUTOR, 9, 9, by=e.Author.USER)
+    waits = proposed("compact", GateKind.SUMMARY)
+    for filled, verdict, phase in (
+        (wanted, Verdict.SKIP, Phase.RETRIEVING),
+        (wanted, Verdict.REJECT, Phase.COMPACTING),
+        (FILLED, Verdict.SKIP, Phase.COMPACTING),
+        (FILLED, Verdict.REJECT, Phase.COMPACTING),
+    ):
+        run = run_after(asked, filled, waits, decided(verdict), checks=())
+        assert (run.phase, run.stage) == (phase, ProposalStage.REFUSED)
+        assert run.compaction_asked is (filled is wanted and phase is Phase.COMPACTING)
+    assert not run_after(asked, wanted, *SUMMARY).compaction_asked
+
+
+def test_code_is_pinned_or_dropped_never_both() -> None:
+    chunk = Chunk("a.py", 1, 2, "a\nb", 1.0)
+    pinned, dropped = e.ChunkPinned(chunk), e.ChunkDropped(chunk.place)
+    assert run_after(pinned, pinned).pinned == (chunk,)
+    assert run_after(pinned, e.ChunkPinned(chunk, pinned=False)).pinned == ()
+    run = run_after(pinned, dropped, dropped)
+    assert (run.pinned, run.dropped) == ((), (chunk.place,))
+    run = run_after(dropped, pinned)
+    assert (run.pinned, run.dropped) == ((chunk,), ())
+    assert run_after(pinned, FILLED, *SUMMARY).pinned == (chunk,)

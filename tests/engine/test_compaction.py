@@ -1,7 +1,6 @@
 """A full context: who sums up, what the user may do about it, what stays, and where it ends."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,13 +19,12 @@ from agent_workbench.core.intents import (
     SkipProposal,
 )
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.plan import Budget
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, GateKind, Limits, Settings
 from agent_workbench.engine.headless import run_headless
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
-from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, kinds, reflexion, reopened, task
+from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, kinds, reflexion, reopened
 from tests.engine.test_executor import run
 from tests.fakes.ports import FACTS, Break, Cut, GivenChunks, Hang, Saying
 
@@ -398,57 +396,3 @@ async def test_killed_between_any_two_events_of_a_compaction_it_goes_on(
             if isinstance(event, e.ActionFinished) and event.result is e.ActionResult.UNKNOWN
         ]
         assert not [event for event in stage.events if isinstance(event, e.ContextFilled)][1:]
-
-
-async def test_the_next_endpoint_is_asked_where_one_fails(tmp_path: Path) -> None:
-    gone = ModelUnavailable("nobody there", partial="Thought: I was")
-    gone.another = True
-    async with a_stage(tmp_path, [gone, RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
-        assert (await run(stage)).reason == "T-1 done: committed"
-        (passed,) = of(stage, e.EndpointPassed)
-        assert passed == e.EndpointPassed(Purpose.EXECUTOR, "http://fake", "nobody there")
-        story = kinds(stage.events)
-        at = story.index("EndpointPassed")
-        assert story[at - 2 : at + 2] == ["PromptBuilt", "ModelInterrupted", "EndpointPassed", "PromptBuilt"]
-        assert stage.model.requests[0].messages == stage.model.requests[1].messages
-
-
-async def test_the_next_endpoint_is_asked_for_a_summary_too(tmp_path: Path) -> None:
-    gone = ModelUnavailable("nobody there")
-    gone.another = True
-    async with a_stage(tmp_path, [*READS, gone, SUMMARY, RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
-        add_long_files(stage)
-        assert (await run(stage)).reason == "T-1 done: committed"
-        assert compacted(stage).by is e.Author.MODEL
-        assert len(of(stage, e.EndpointPassed)) == 1
-
-
-async def test_an_answer_is_no_longer_than_the_budget_lets_it(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [call("list_files")], approvals=OPEN, headless=True) as stage:
-        stage.plan.plan = replace(stage.plan.plan, tasks=(replace(task(), budget=Budget(tokens=600)),))
-        ending = await run(stage, "T-1")
-        assert ending.exit_code is ExitCode.FAILED
-        (request,) = stage.model.requests
-        assert request.answer_tokens == 600 - request.prompt_tokens
-        assert "tokens were used of the 600 in the task's budget, and the next prompt has" in ending.reason
-        run_ = stage.state.run
-        assert run_ is not None
-        assert run_.tokens <= 600
-
-
-async def test_a_word_that_comes_while_the_prompt_is_made_is_in_it(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
-        count, said = stage.model.count_tokens, False
-
-        async def counting(texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
-            nonlocal said
-            if not said:
-                said = True
-                await stage.desk.record(e.UserSaid("wait a moment"))
-            return await count(texts, purpose)
-
-        stage.model.count_tokens = counting  # type: ignore[method-assign]
-        assert (await run(stage)).reason == "T-1 done: committed"
-        assert "> wait a moment" in text_of(stage, 0)
-        story = kinds(stage.events)
-        assert story.index("UserSaid") < story.index("PromptBuilt")

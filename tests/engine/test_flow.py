@@ -25,6 +25,8 @@ APPROVED = (e.ActionProposed(DIFF), e.ActionDecided(P1, Verdict.APPROVE, "user")
 RUNNING = (*APPROVED, e.ActionStarted(P1))
 APPLIED = e.PatchApplied(P1, ("a",), "sha", "u")
 TO_STEPS = e.CodeRetrieved("q", ())
+FILLED = e.ContextFilled(1, Purpose.EXECUTOR, 9, 9)
+COMPACTED = e.ContextCompacted(1, "short", e.Author.MODEL, 1)
 ANSWER = e.ModelAnswered(1, "Thought", AnswerFigures(), "")
 
 
@@ -67,6 +69,10 @@ def state_of(*story: e.Event) -> SessionState:
         ((started(), TO_STEPS, APPLIED, failing()), flow.Ask(Purpose.REFLEXION)),
         ((started(), TO_STEPS, APPLIED, failing(), ANSWER), flow.ReadAnswer()),
         ((started(), TO_STEPS, APPLIED, failing(), e.ReflexionNoted(1, "")), flow.Ask(Purpose.EXECUTOR)),
+        ((started(), TO_STEPS, FILLED), flow.Ask(Purpose.SUMMARY)),
+        ((started(), TO_STEPS, FILLED, ANSWER), flow.ReadAnswer()),
+        ((started(), TO_STEPS, FILLED, COMPACTED), flow.Ask(Purpose.EXECUTOR)),
+        ((started(), TO_STEPS, APPLIED, failing(), FILLED, COMPACTED), flow.Ask(Purpose.REFLEXION)),
         ((started(), e.AbortAsked("enough")), flow.RollBack("enough")),
         ((started(), e.TaskRolledBack(T1, CommitId("c"), "r")), flow.Close()),
         ((started(), e.TaskCommitted(T1, CommitId("c"), "b", "m")), flow.Close()),
@@ -127,7 +133,10 @@ def test_limits(story: tuple[e.Event, ...], reason: str) -> None:
             AnswerFigures(prompt_seconds=30, answer_seconds=30),
             "1.0 minutes of work were used of the 1",
         ),
-        (Budget(), AnswerFigures(10**9, 0, 10**9, 1e9, 1e9), ""),
+        (Budget(dollars=0.5), AnswerFigures(dollars=0.49), ""),
+        (Budget(dollars=0.5), AnswerFigures(dollars=0.5), "$0.5000 were spent of the $0.5"),
+        (Budget(dollars=0.0), AnswerFigures(prompt_tokens=9), ""),
+        (Budget(), AnswerFigures(10**9, 0, 10**9, 1e9, 1e9, 1e9), ""),
     ],
 )
 def test_budgets(budget: Budget, figures: AnswerFigures, reason: str) -> None:

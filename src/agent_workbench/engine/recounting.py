@@ -49,7 +49,8 @@ def _lines(steps: Sequence[Recorded]) -> Iterator[str]:
                 asked[proposal.id] = proposal
             case ActionDecided(verdict=Verdict.REJECT | Verdict.SKIP) as decided:
                 why = f": {decided.reason}" if decided.reason else ""
-                yield f"- {_asked(asked.get(decided.proposal_id))}: {decided.verdict}ed by {decided.by}{why}"
+                refused = "skipped" if decided.verdict is Verdict.SKIP else "rejected"
+                yield f"- {_asked(asked.get(decided.proposal_id))}: {refused} by {decided.by}{why}"
             case ActionFinished() as finished:
                 came = _first_line(finished.observation)
                 yield f"- {_asked(asked.get(finished.proposal_id))}: {finished.result}: {came}"
