@@ -74,3 +74,11 @@ def test_a_proposal_in_a_few_words(proposal: Proposal, words: str) -> None:
 
 def test_a_message_of_line_ends_has_no_first_line() -> None:
     assert describe(Proposal(P1, GateKind.COMMIT, "commit", "\n", 1)) == "commit: "
+
+
+def test_a_compaction_before_the_first_step_sums_up_nothing() -> None:
+    assert narrate(e.ContextCompacted(0, "", e.Author.WORKBENCH, 9)) == (
+        "code that has no room in the context was left out"
+    )
+    told = narrate(e.ContextCompacted(3, "all is well", e.Author.USER, 9))
+    assert told == "older steps became a summary (by user): all is well"

@@ -92,6 +92,8 @@ def _said(event: Event) -> str:
             return "the user asked for a summary of the older steps"
         case ContextFilled():
             return f"the context is full: {event.prompt_tokens} tokens of {event.context_tokens}"
+        case ContextCompacted(summary=""):
+            return "code that has no room in the context was left out"
         case ContextCompacted():
             return f"older steps became a summary (by {event.by}): {event.summary}"
         case _:
