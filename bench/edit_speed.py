@@ -5,6 +5,7 @@ turn with and without the grammar, over the same prompt.
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from agent_workbench.adapters.llama_cpp.json_values import number_at, object_at,
 from agent_workbench.adapters.llama_cpp.vocabulary import make_vocabulary, spelled
 from agent_workbench.core.patch import FileContent, PatchBounds
 from agent_workbench.engine.edits.files import editable, text_of
+from agent_workbench.engine.edits.notation import literal
 from agent_workbench.engine.edits.sections import Editing, diff_rules
 from bench.figures import Figure
 
@@ -26,15 +28,17 @@ Body = dict[str, object]
 
 _CONTEXT_TOKENS = 32_768
 _SECONDS = 600.0
-_ROUNDS = 5
+_SEEDS = 3
+_REPEATS = 3
 _WIDTH = 450
 
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Medians: tokens a second of the server's time, and milliseconds a token with the large vocabulary.
+    """Tokens a second of the server's time, and milliseconds a token with the large vocabulary.
 
-    `forced`: of a random model, whose own choice hardly ever fits; `fitting`: of one whose choice nearly always does.
+    `forced`: of a random model, whose own choice hardly ever fits; `fitting`: of one whose choice nearly always does;
+    `sentence`: with the simplest grammar there is, that of one sentence, which is what any grammar costs.
     """
 
     lines: int
@@ -44,6 +48,7 @@ class Speeds:
     vocabulary: int = 0
     free_ms: float = 0.0
     forced_ms: float = 0.0
+    sentence_ms: float = 0.0
     liked_free_ms: float = 0.0
     fitting_ms: float = 0.0
 
@@ -53,6 +58,7 @@ class Speeds:
         told["ratio"] = round(self.grammar_tokens_per_second / self.free_tokens_per_second, 3)
         if self.vocabulary:
             told["added_ms_forced"] = round(self.forced_ms - self.free_ms, 3)
+            told["added_ms_sentence"] = round(self.sentence_ms - self.free_ms, 3)
             told["added_ms_fitting"] = round(self.fitting_ms - self.liked_free_ms, 3)
         return told
 
@@ -69,6 +75,9 @@ class Speeds:
                 Figure(f"added to a token {of}, all forced", max(0.0, told["added_ms_forced"]), "ms", "12 or less")
             )
             found.append(
+                Figure(f"added to a token {of}, one sentence", max(0.0, told["added_ms_sentence"]), "ms", "the least")
+            )
+            found.append(
                 Figure(f"added to a token {of}, own choice fits", max(0.0, told["added_ms_fitting"]), "ms", "below 1")
             )
         return found
@@ -80,37 +89,40 @@ async def measure_speeds(serving: Serving, lines: int, vocabulary: int, tokens: 
     grammar = _grammar(code)
     liked = _liked(lines)
     async with serving(0, _CONTEXT_TOKENS) as (endpoint, pid):
-        free, held = await _in_turn(endpoint, pid, [_body(code, tokens), _body(code, tokens, grammar)])
-    small = Speeds(lines, len(grammar), 1000 / free, 1000 / held)
+        free, bound = await _in_turn(endpoint, pid, [_body(code, tokens), _body(code, tokens, grammar)])
+    small = Speeds(lines, len(grammar), 1000 / free, 1000 / bound)
     if not vocabulary:
         return small
     # It likes to remove lines of one letter, and these are. Free it says nothing else, held it is seldom stopped.
     likings = [[make_vocabulary().tokens.index(spelled(text)), bias] for text, bias in (("a", 60.0), ("-", 50.0))]
     biased = {"logit_bias": likings, "temperature": 0}
     async with serving(vocabulary, _CONTEXT_TOKENS) as (endpoint, pid):
-        bodies = [_body(code, tokens), _body(code, tokens, grammar)]
-        bodies += [_body([], tokens) | biased, _body([], tokens, _grammar(liked)) | biased]
-        figures = await _in_turn(endpoint, pid, bodies)
-    return Speeds(lines, len(grammar), 1000 / free, 1000 / held, vocabulary, *figures)
+        fewer, more = max(20, tokens // 5), max(20, tokens // 5) + tokens
+        bodies = [_body(code, fewer), _body(code, fewer, grammar), _body(code, fewer, _sentence(code))]
+        # A header is forced whatever it likes; what a token costs behind it is what a longer answer costs more.
+        bodies += [_body([], size, held) | biased for held in ("", _grammar(liked)) for size in (fewer, more)]
+        plain, forced, sentence, *ends = await _in_turn(endpoint, pid, bodies)
+    longer = [(ends[at + 1] * more - ends[at] * fewer) / (more - fewer) for at in (0, 2)]
+    return Speeds(lines, len(grammar), 1000 / free, 1000 / bound, vocabulary, plain, forced, sentence, *longer)
 
 
 async def _in_turn(endpoint: Endpoint, pid: int, bodies: list[Body]) -> list[float]:
-    """Return for each body the median of the milliseconds a token, once the prompt was read."""
-    found: list[list[float]] = [[] for _ in bodies]
-    for number in range(_ROUNDS + 1):
+    """Return for each body the milliseconds a token once the prompt was read: the least of each seed, their median."""
+    found = [[math.inf] * _SEEDS for _ in bodies]
+    for number in range(_SEEDS * _REPEATS):
+        seed = number % _SEEDS
         for body, milliseconds in zip(bodies, found, strict=True):
             deadline = asyncio.get_running_loop().time() + _SECONDS
             # Asked for nothing, the server reads the prompt: what follows finds it in the cache.
             await endpoint.post("/completion", body | {"n_predict": 0, "grammar": ""}, deadline)
             before = _busy_seconds(pid)
-            reply = await endpoint.post("/completion", body | {"seed": number}, deadline)
+            reply = await endpoint.post("/completion", body | {"seed": seed}, deadline)
             spent = _busy_seconds(pid) - before
             timings = object_at(reply.json or {}, "timings")
             if not reply.ok or not number_at(timings, "predicted_n"):
                 raise RuntimeError(f"the server gave no answer: {reply.body[:300]!r}")
-            if number:  # the first round warms up
-                read = real_at(timings, "prompt_ms") / 1000
-                milliseconds.append(max(1e-9, spent - read) * 1000 / number_at(timings, "predicted_n"))
+            busy = max(1e-9, spent - real_at(timings, "prompt_ms") / 1000)
+            milliseconds[seed] = min(milliseconds[seed], busy * 1000 / number_at(timings, "predicted_n"))
     return [median(each) for each in found]
 
 
@@ -133,6 +145,10 @@ def _grammar(lines: list[str]) -> str:
     assert text is not None
     file = editable("code.py", text, range(len(text.lines)))
     return "\n".join(["root ::= diff", *diff_rules(Editing((file,), ("code.py",), PatchBounds())), ""])
+
+
+def _sentence(lines: list[str]) -> str:
+    return f"root ::= {literal(chr(10).join(lines))}\n"
 
 
 def _code(lines: int) -> list[str]:
