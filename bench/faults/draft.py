@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)", re.DOTALL)
 MARKER = "\\ No newline at end of file"
@@ -29,6 +30,12 @@ class Hunk:
     def new(self) -> list[str]:
         """The new lines without their first characters."""
         return [line[1:] for line in self.body if line[:1] in {" ", "+"}]
+
+    @property
+    def ends_file(self) -> bool:
+        """Whether a marker says that the last old line is the file's, without a newline."""
+        marked = (line for line, after in pairwise(self.body) if after == MARKER)
+        return any(line[:1] in {" ", "-"} for line in marked)
 
     def counted(self) -> "Hunk":
         """Return the hunk with the counts of the lines it has now."""

@@ -20,7 +20,7 @@ def results(text: str, hunks: Sequence[Hunk]) -> set[str]:
         lines.pop()
     found: set[str] = set()
     sides = [(_bare(hunk.old), _bare(hunk.new)) for hunk in hunks]
-    places = _possible(sides, [_stands(old, lines) for old, _ in sides], len(lines))
+    places = _possible(sides, [_stands(hunk, lines) for hunk in hunks], len(lines))
     for _, made in zip(range(_TRIES), _ways(lines, sides, places, 0), strict=False):
         found.add("\n".join(made))
         if len(found) >= _ENOUGH:
@@ -57,9 +57,13 @@ def _possible(sides: Sequence[_Sides], places: Sequence[Sequence[int]], end: int
     return kept[::-1]
 
 
-def _stands(old: Sequence[str], lines: Sequence[str]) -> list[int]:
+def _stands(hunk: Hunk, lines: Sequence[str]) -> list[int]:
+    old = _bare(hunk.old)
     if not old:
         return []
+    if hunk.ends_file:
+        at = len(lines) - len(old)
+        return [at] if lines[max(at, 0) :] == old else []
     firsts = (at for at in range(len(lines) - len(old) + 1) if lines[at] == old[0])
     return [at for at in firsts if lines[at : at + len(old)] == old]
 

@@ -154,6 +154,9 @@ def test_the_oracle_knows_what_a_diff_can_mean() -> None:
     assert results("a\nb\n", hunks) == {"a\nc"}
     assert results("a \nb\na\nb\n", hunks) == {"a\nc\na\nb", "a\nb\na\nc"}
     assert results("b\na\n", hunks) == set()
+    marked = [replace(hunks[0], body=(" a", "-b", "\\ No newline at end of file", "+c"))]
+    assert results("a\nb\na\nb", marked) == {"a\nb\na\nc"}
+    assert results("b", marked) == set()
 
 
 def test_a_diff_that_fits_twice_is_known_to_be_unclear() -> None:
