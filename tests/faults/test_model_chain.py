@@ -31,7 +31,7 @@ from agent_workbench.core.plan import Budget
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import EndpointSettings, RoleSettings, Settings, TokenPrice
 from agent_workbench.engine.headless import Ending, run_headless
-from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change, task
+from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change, diff, task
 from tests.fakes.faulty_server import DONE, Answer, FaultyServer, as_json, delta, error, event, stream
 
 pytestmark = pytest.mark.xdist_group("llama")
@@ -43,21 +43,23 @@ PRICE = TokenPrice(1_000, 1_000)
 
 @dataclass
 class Doomed:
-    """A model whose server is killed once so many pieces of its answers have come."""
+    """A model whose server is killed at the beginning of its second answer."""
 
     inner: LlamaCppModel
     server: EmbeddedServer
-    pieces: int
+    answers: int = 0
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
         return await self.inner.observe(purpose)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        self.answers += 1
+        doomed = self.answers == 2
         async with contextlib.aclosing(self.inner.answer(request)) as items:
             async for item in items:
                 yield item
-                self.pieces -= isinstance(item, TextDelta)
-                if self.pieces == 0:
+                if doomed and isinstance(item, TextDelta):
+                    doomed = False
                     os.kill(self.server.pid, signal.SIGKILL)
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
@@ -89,9 +91,10 @@ async def test_the_second_goes_on_where_the_first_was_killed(tiny_model_path: Pa
         serving(tiny_model_path, tmp_path / "two.log") as (_, second),
     ):
         voice = Voice(lambda _: None)
-        pieces = len(SCRIPT[0]) + 20  # the tiny model has a token for each letter, more or less
-        links = (Link("one", Doomed(first, server, pieces), voice), Link("two", second, voice))
-        model = ScriptedModel(ChainedModel({Purpose.EXECUTOR: links}, lambda _: None), {"T-1": SCRIPT})
+        links = (Link("one", Doomed(first, server), voice), Link("two", second, voice))
+        # So long that it cannot have been sent before its server dies.
+        script = (LOOK, call("write_diff", diff("wrong", "right"), "I change it. " * 300), FINISH)
+        model = ScriptedModel(ChainedModel({Purpose.EXECUTOR: links}, lambda _: None), {"T-1": script})
         async with a_stage(tmp_path, model=model, approvals=OPEN, headless=True) as stage:
             assert await run(stage) == Ending(ExitCode.DONE, "T-1 done: committed")
             events = stage.events
@@ -102,7 +105,7 @@ async def test_the_second_goes_on_where_the_first_was_killed(tiny_model_path: Pa
     assert (passed.purpose, passed.endpoint.split(" ")[0]) == (Purpose.EXECUTOR, "one")
     assert passed.reason
     answers = [event for event in events if isinstance(event, ModelAnswered)]
-    assert [event.text for event in answers] == list(SCRIPT), "no step is lost and none is done twice"
+    assert [event.text for event in answers] == list(script), "no step is lost and none is done twice"
     assert {event.endpoint.split(" ")[0] for event in answers} == {"one", "two"}
     asked = next(number for number, event in enumerate(events) if isinstance(event, EndpointPassed))
     assert all(event.endpoint.startswith("two (") for event in events[asked:] if isinstance(event, ModelAnswered))
