@@ -146,6 +146,16 @@ REFUSED = {
     "last line without its marker": (modify("@@ -1,2 +1,2 @@\n a\n-b\n+c\n"), "a\nb", "whether the new one has one"),
     "mixed line ends": (modify("@@ -1,2 +1,3 @@\n a\n+x\n b\n"), "a\r\nb\nc\r\n", "how an added line is to end"),
     "change outside": (f"```diff\n{WHOLE}```\n+ one more\n", BEFORE, "stands outside of any hunk: . one more"),
+    "a blank less: lost signs, or dedented": (
+        modify("@@ -2,3 +2,4 @@\n * one\n * two\n+* new\n * three\n"),
+        "/**\n * one\n * two\n * three\n */\n",
+        "stand nowhere",
+    ),
+    "three blanks more: lost signs, or indented by four": (
+        modify("@@ -2,3 +2,4 @@\n     one = 1\n     two = 2\n+    new = 3\n     three = 3\n"),
+        "if x:\n one = 1\n two = 2\n three = 3\nelse:\n pass\n",
+        "stand nowhere",
+    ),
     "nothing": (f"no diff {BEFORE}", BEFORE, "there is no diff in it"),
 }
 

@@ -16,7 +16,7 @@ from agent_workbench.core.patch.loose import LooseHunk, LooseLine, Reading, as_l
 from agent_workbench.core.patch.mend import read_loosely
 from agent_workbench.core.patch.parse import check_hunks, check_patch, check_text
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.pieces import Doubt, Edit, Placing, edits_of, piece_of
+from agent_workbench.core.patch.pieces import Doubt, Edit, Placing, edits_of, is_unsigned, piece_of
 from agent_workbench.core.patch.sections import read_sections
 from agent_workbench.core.patch.splice import spliced
 from agent_workbench.core.patch.targets import Target, find_targets
@@ -192,7 +192,8 @@ class _Fitter:
         ground = Ground(data)
         path = self.target.old_path
         consistent = are_consistent(self.target.hunks)
-        locator = Locator(path, ground, literal=self.literal)
+        unsigned = any(is_unsigned(hunk.lines) for hunk in self.target.hunks)
+        locator = Locator(path, ground, literal=self.literal, unsigned=unsigned)
         spots = [
             spot
             for number, hunk in enumerate(self.target.hunks)

@@ -28,8 +28,8 @@ def reindented(piece: Piece, ground: Ground) -> list[Placing]:
             for line, body in zip(old, ground.bodies[start : start + len(old)], strict=True)
             if line.text.strip()
         ]
-        if not any(line.sign == "-" and line.text.strip() for line in old) and _by_one_blank(pairs):
-            continue  # it may as well be the sign of context that was lost
+        if not any(line.sign == "-" and line.text.strip() for line in old) and _by_odd_blanks(pairs):
+            continue  # one of the blanks may as well be the sign of context that was lost
         rules = [rule for rule in _rules(pairs) if all(rule(said) == there for said, there in pairs)]
         if rules and len(pairs) > 1:
             _check_blanks(piece, ground.bodies[start : start + len(old)])
@@ -40,8 +40,8 @@ def reindented(piece: Piece, ground: Ground) -> list[Placing]:
     return placings
 
 
-def _by_one_blank(pairs: Sequence[tuple[str, str]]) -> bool:
-    return all(there == f" {said}" for said, there in pairs)
+def _by_odd_blanks(pairs: Sequence[tuple[str, str]]) -> bool:
+    return any((len(there) - len(said)) % 2 and "\t" not in said + there for said, there in pairs)
 
 
 def _check_blanks(piece: Piece, bodies: Sequence[str]) -> None:

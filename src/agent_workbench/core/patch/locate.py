@@ -36,10 +36,14 @@ class Spot:
 
 
 class Locator:
-    """Looks for the pieces of one file's hunks; `literal` takes nothing but lines that stand as they are."""
+    """Looks for the pieces of one file's hunks; `literal` takes nothing but lines that stand as they are.
 
-    def __init__(self, path: str, ground: Ground, *, literal: bool = False) -> None:
+    `unsigned` says that lines of some hunk of the file have no sign.
+    """
+
+    def __init__(self, path: str, ground: Ground, *, literal: bool = False, unsigned: bool = False) -> None:
         self.path = path
+        self.unsigned = unsigned
         self.ground = ground
         self.literal = literal
 
@@ -86,7 +90,7 @@ class Locator:
                 advice="Look at the file as it is now, and leave out what is done.",
             )
         doubts: list[str] = []
-        for find in (_unsigned, reindented, self._damaged):
+        for find in (self._unsigned, reindented, self._damaged):
             for each in filter(None, (piece, without_tail(piece))):
                 try:
                     placings = find(each, self.ground)
@@ -96,6 +100,11 @@ class Locator:
                 if placings:
                     return Spot(each, tuple(placings), exact=False)
         raise nowhere(self.path, piece, self.ground, doubts)
+
+    def _unsigned(self, piece: Piece, ground: Ground) -> list[Placing]:
+        if not self.unsigned and not any(line.sign == "-" and line.text.strip() for line in piece.lines):
+            return []  # then all lines may lack a blank, the added ones, too
+        return unsigned_placings(piece, ground)
 
     def _damaged(self, piece: Piece, ground: Ground) -> list[Placing]:
         return [certain_placing(piece, ground)]
@@ -120,7 +129,7 @@ def exact_placings(piece: Piece, ground: Ground) -> list[Placing]:
     return literal or found
 
 
-def _unsigned(piece: Piece, ground: Ground) -> list[Placing]:
+def unsigned_placings(piece: Piece, ground: Ground) -> list[Placing]:
     """Return where the piece stands if context lines lost their first blank."""
     old = piece.old
     forms = [tuple(map(key_of, line.forms)) for line in old]
