@@ -32,7 +32,9 @@ def unmarked_context(draft: Draft, random: Random) -> Draft | None:
 
 
 def dedented(draft: Draft, random: Random) -> Draft | None:
-    """The lines of a hunk lack the indent that they all share."""
+    """The lines of a hunk lack the indent that they all share; not where an added line is indent alone."""
+    if any(line[:1] == "+" and line != "+" and not line[1:].strip() for hunk in draft.hunks() for line in hunk.body):
+        return None
 
     def alter(hunk: Hunk) -> Hunk:
         filled = [line[1:] for line in hunk.body if line[1:].strip() and line[:1] != "\\"]
