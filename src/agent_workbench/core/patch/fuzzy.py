@@ -19,7 +19,6 @@ _MOST_PATHS = 400
 _ALIKE = 0.6
 _LONG = 400
 _NEVER = 1e9
-_FEW_LETTERS = 2
 _WORD = re.compile(r"\w*", re.ASCII)
 _DIGITS = re.compile(r"\d+")
 
@@ -208,12 +207,6 @@ def are_alike(one: str, other: str) -> bool:
 def is_other_item(one: str, other: str) -> bool:
     """Return whether two lines differ by digits alone: then they are two items of a row, and no typing error."""
     return one != other and _DIGITS.sub("", one) == _DIGITS.sub("", other)
-
-
-def is_typing_error(one: str, other: str) -> bool:
-    """Return whether two lines differ in no more than two letters that stand together."""
-    a, b = _difference(one, other)
-    return max(len(a), len(b)) <= _FEW_LETTERS and all(char.isalpha() for char in a + b)
 
 
 def _difference(one: str, other: str) -> tuple[str, str]:

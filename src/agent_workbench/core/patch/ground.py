@@ -8,7 +8,6 @@ _TRIVIAL = frozenset(
     {"", "pass", "return", "else:", "else", "try:", "try", "finally:", "break", "continue", "end", "do", "then", "fi"}
     | {"break;", "continue;", "return;", "begin", "done", "default:", "return None", "return false;", "return true;"}
 )
-_RARE = 2
 
 
 class Ground:
@@ -57,10 +56,6 @@ class Ground:
     def find_stripped(self, keys: Sequence[str], most: int = 50) -> list[int]:
         """Return every index where these lines, stripped, stand one behind the other, up to so many."""
         return _find(keys, self.stripped, self.stripped_places, most)
-
-    def is_rare(self, key: str) -> bool:
-        """Return whether a line tells a place: it says something, and hardly ever."""
-        return not is_trivial(key) and 0 < len(self.places.get(key, ())) <= _RARE
 
 
 def key_of(body: str) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.fuzzy import MARGIN, is_typing_error, placings_at, search
+from agent_workbench.core.patch.fuzzy import MARGIN, placings_at, search
 from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
 from agent_workbench.core.patch.indent import reindented
 from agent_workbench.core.patch.nearest import already_there, nowhere
@@ -21,8 +21,6 @@ from agent_workbench.core.patch.pieces import (
 
 _MOST_DAMAGE = 2.0
 _ENOUGH_LINES = 3
-_MANY_LINES = 6
-_WITNESSES = 2
 _MOST_KEPT = 50
 
 
@@ -187,30 +185,20 @@ def certain_placing(piece: Piece, ground: Ground) -> Placing:
 
 
 def _check_anchored(placing: Placing, ground: Ground) -> None:
-    """Raise `Doubt` unless enough tells the place: lines that stand in it as they are, or a header true in all numbers.
+    """Raise `Doubt` unless the header's numbers speak for the place, and lines that tell it stand there as they are.
 
-    A line may read otherwise where the header is true or where it is mistyped and others stand in the file only once;
-    with another name in it, it may be about another thing.
+    Without a true header another thing that looks much like the one that is meant cannot be told from it.
     """
-    telling = rare = single = 0
-    mistyped = True
+    if not placing.is_confirmed:
+        raise Doubt("its lines do not fit to the letter, and the header's numbers do not say that they stand there")
+    telling = 0
     for line, key, at in zip(placing.piece.old, placing.piece.keys, placing.at, strict=True):
         there = ground.keys[at]
         if there == key or there in map(key_of, line.forms):
             telling += not is_trivial(key)
-            rare += ground.is_rare(there)
-            single += not is_trivial(there) and len(ground.places[there]) == 1
-            continue
-        if not is_trivial(key) and key in ground.places:
+        elif not is_trivial(key) and key in ground.places:
             raise Doubt("a context line that does not fit there stands elsewhere in the file")
-        mistyped = mistyped and is_typing_error(key.strip(), there.strip())
-    if placing.is_confirmed:
-        enough = telling >= (1 if placing.cost <= 1 else _ENOUGH_LINES)
-    else:
-        altered = placing.cost > _lost(placing)
-        enough = telling >= (_ENOUGH_LINES if placing.cost <= 1 else _MANY_LINES) and rare > 0
-        enough = enough and (not altered or (mistyped and single >= _WITNESSES))
-    if not enough:
+    if telling < (1 if placing.cost <= 1 else _ENOUGH_LINES):
         raise Doubt("too few of its lines tell the place")
 
 
