@@ -8,7 +8,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -35,7 +35,8 @@ _WIDTH = 450
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Tokens a second of the server's time, and milliseconds a token with the large vocabulary.
+    """Tokens a second of the server's time, what it costs to read the grammar, and milliseconds a token with the large
+    vocabulary.
 
     `forced`: of a random model, whose own choice hardly ever fits; `fitting`: of one whose choice nearly always does;
     `sentence`: with the simplest grammar there is, that of one sentence, which is what any grammar costs.
@@ -45,6 +46,7 @@ class Speeds:
     grammar_bytes: int
     free_tokens_per_second: float
     grammar_tokens_per_second: float
+    grammar_once_ms: float
     vocabulary: int = 0
     free_ms: float = 0.0
     forced_ms: float = 0.0
@@ -67,6 +69,7 @@ class Speeds:
         told = self.told()
         found = [
             Figure(f"a grammar of {self.lines} lines", self.grammar_bytes / 1000, "kB"),
+            Figure("reading it, once an answer", max(0.0, told["grammar_once_ms"]), "ms"),
             Figure("tokens a second with it, of free text", told["ratio"], "times", "0.8 or more"),
         ]
         if self.vocabulary:
@@ -87,27 +90,52 @@ async def measure_speeds(serving: Serving, lines: int, vocabulary: int, tokens: 
     """Return the costs at `lines` offered lines; the large vocabulary is left out where it is 0."""
     code = _code(lines)
     grammar = _grammar(code)
-    liked = _liked(lines)
     async with serving(0, _CONTEXT_TOKENS) as (endpoint, pid):
-        free, bound = await _in_turn(endpoint, pid, [_body(code, tokens), _body(code, tokens, grammar)])
-    small = Speeds(lines, len(grammar), 1000 / free, 1000 / bound)
+        free, held = await _costs(endpoint, pid, [_body(code), _body(code, grammar)], tokens)
+    small = Speeds(lines, len(grammar), 1000 / free.token_ms, 1000 / held.token_ms, held.once_ms - free.once_ms)
     if not vocabulary:
         return small
     # It likes to remove lines of one letter, and these are. Free it says nothing else, held it is seldom stopped.
     likings = [[make_vocabulary().tokens.index(spelled(text)), bias] for text, bias in (("a", 60.0), ("-", 50.0))]
-    biased = {"logit_bias": likings, "temperature": 0}
+    biased: Body = {"logit_bias": likings, "temperature": 0}
     async with serving(vocabulary, _CONTEXT_TOKENS) as (endpoint, pid):
-        fewer, more = max(20, tokens // 5), max(20, tokens // 5) + tokens
-        bodies = [_body(code, fewer), _body(code, fewer, grammar), _body(code, fewer, _sentence(code))]
-        # A header is forced whatever it likes; what a token costs behind it is what a longer answer costs more.
-        bodies += [_body([], size, held) | biased for held in ("", _grammar(liked)) for size in (fewer, more)]
-        plain, forced, sentence, *ends = await _in_turn(endpoint, pid, bodies)
-    longer = [(ends[at + 1] * more - ends[at] * fewer) / (more - fewer) for at in (0, 2)]
-    return Speeds(lines, len(grammar), 1000 / free, 1000 / bound, vocabulary, plain, forced, sentence, *longer)
+        bodies = [_body(code), _body(code, grammar), _body(code, _sentence(code))]
+        plain, forced, sentence = await _costs(endpoint, pid, bodies, max(20, tokens // 5))
+        bodies = [_body([]) | biased, _body([], _grammar(_liked(lines))) | biased]
+        liked_free, fitting = await _costs(endpoint, pid, bodies, tokens)
+    return replace(
+        small,
+        vocabulary=vocabulary,
+        free_ms=plain.token_ms,
+        forced_ms=forced.token_ms,
+        sentence_ms=sentence.token_ms,
+        liked_free_ms=liked_free.token_ms,
+        fitting_ms=fitting.token_ms,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """What an answer costs once (its grammar is read), and each of its tokens."""
+
+    once_ms: float
+    token_ms: float
+
+
+async def _costs(endpoint: Endpoint, pid: int, bodies: list[Body], tokens: int) -> list[_Cost]:
+    """Return what answers to these bodies cost, from what a longer one costs more than a shorter one."""
+    short = max(20, tokens // 4)
+    sized = [body | {"n_predict": size} for body in bodies for size in (short, short + tokens)]
+    found = await _in_turn(endpoint, pid, sized)
+    costs = []
+    for less, more in zip(found[::2], found[1::2], strict=True):
+        token_ms = max(1e-6, (more - less) / tokens)
+        costs.append(_Cost(less - short * token_ms, token_ms))
+    return costs
 
 
 async def _in_turn(endpoint: Endpoint, pid: int, bodies: list[Body]) -> list[float]:
-    """Return for each body the milliseconds a token once the prompt was read: the least of each seed, their median."""
+    """Return for each body its milliseconds once the prompt was read: the least of each seed, their median."""
     found = [[math.inf] * _SEEDS for _ in bodies]
     for number in range(_SEEDS * _REPEATS):
         seed = number % _SEEDS
@@ -122,7 +150,7 @@ async def _in_turn(endpoint: Endpoint, pid: int, bodies: list[Body]) -> list[flo
             if not reply.ok or not number_at(timings, "predicted_n"):
                 raise RuntimeError(f"the server gave no answer: {reply.body[:300]!r}")
             busy = max(1e-9, spent - real_at(timings, "prompt_ms") / 1000)
-            milliseconds[seed] = min(milliseconds[seed], busy * 1000 / number_at(timings, "predicted_n"))
+            milliseconds[seed] = min(milliseconds[seed], busy * 1000)
     return [median(each) for each in found]
 
 
@@ -134,9 +162,9 @@ def _busy_seconds(pid: int) -> float:
     return sum(psutil.Process(pid).cpu_times()[:2])
 
 
-def _body(lines: list[str], tokens: int, grammar: str = "") -> Body:
+def _body(lines: list[str], grammar: str = "") -> Body:
     text = "Code that may matter:\n\n" + "\n".join(lines) + "\n\nChange it.\n"
-    body: Body = {"prompt": text, "n_predict": tokens, "cache_prompt": True, "ignore_eos": True}
+    body: Body = {"prompt": text, "cache_prompt": True, "ignore_eos": True}
     return body | {"grammar": grammar} if grammar else body
 
 
