@@ -156,6 +156,16 @@ REFUSED = {
         "if x:\n one = 1\n two = 2\n three = 3\nelse:\n pass\n",
         "stand nowhere",
     ),
+    "a line that reads otherwise, and no true number": (
+        WHOLE.replace("def first", "def frist").replace("-5,5 +5,5", "-9,5 +9,5"),
+        BEFORE,
+        "do not say that they stand there",
+    ),
+    "other quotes, which the added line has, too": (
+        modify('@@ -1,3 +1,4 @@\n a = \'x\'\n b = "y"\n+c = "z"\n d = load(a)\n'),
+        "a = 'x'\nb = 'y'\nd = load(a)\n",
+        "stand nowhere",
+    ),
     "nothing": (f"no diff {BEFORE}", BEFORE, "there is no diff in it"),
 }
 

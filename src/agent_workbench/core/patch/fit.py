@@ -162,8 +162,9 @@ def _as_made(line: LooseLine, operation: FileOperation) -> HunkLine:
 
 
 def _fit(aimed: _Aimed, preimages: Mapping[str, FileContent | None], existing: Collection[str]) -> Fit:
+    unsigned = any(is_unsigned(hunk.lines) for target in aimed.targets for hunk in target.hunks)
     fitters = {
-        file.path: _Fitter(target, file, literal=aimed.translated)
+        file.path: _Fitter(target, file, literal=aimed.translated, unsigned=unsigned)
         for target, file in zip(aimed.targets, aimed.patch.files, strict=True)
     }
     changes = apply_patch(
@@ -178,7 +179,8 @@ def _fit(aimed: _Aimed, preimages: Mapping[str, FileContent | None], existing: C
 class _Fitter:
     """Fits the hunks of one file to its content; `repairs` and `moved` are known afterwards."""
 
-    def __init__(self, target: Target, file: FilePatch, *, literal: bool) -> None:
+    def __init__(self, target: Target, file: FilePatch, *, literal: bool, unsigned: bool) -> None:
+        self.unsigned = unsigned
         self.target = target
         self.file = file
         self.literal = literal or target.guessed
@@ -192,8 +194,7 @@ class _Fitter:
         ground = Ground(data)
         path = self.target.old_path
         consistent = are_consistent(self.target.hunks)
-        unsigned = any(is_unsigned(hunk.lines) for hunk in self.target.hunks)
-        locator = Locator(path, ground, literal=self.literal, unsigned=unsigned)
+        locator = Locator(path, ground, literal=self.literal, unsigned=self.unsigned)
         spots = [
             spot
             for number, hunk in enumerate(self.target.hunks)

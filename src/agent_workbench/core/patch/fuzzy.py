@@ -17,7 +17,6 @@ _SEEDS = 5
 _MOST_PLACES = 300
 _MOST_PATHS = 400
 _ALIKE = 0.6
-_LONG = 400
 _NEVER = 1e9
 _WORD = re.compile(r"\w*", re.ASCII)
 _DIGITS = re.compile(r"\d+")
@@ -93,6 +92,7 @@ class _Costs:
             for line, key in zip(self.old, self.keys, strict=True)
         ]
         self.rigid = [not line.is_context or not line.newline or is_dots(line) for line in self.old]
+        self.added = [line.text for line in piece.lines if line.sign == "+"]
         self.known: dict[tuple[int, str], float] = {}
 
     def are_promising(self, start: int, most: float) -> bool:
@@ -118,7 +118,9 @@ class _Costs:
         known = self.known.get((at, key))
         if known is None:
             one, other = self.keys[at].strip(), key.strip()
-            known = FOREIGN if not are_alike(one, other) else _NEVER if is_other_item(one, other) else ALTERED
+            known = (
+                FOREIGN if not are_alike(one, other, self.added) else _NEVER if is_other_item(one, other) else ALTERED
+            )
             self.known[at, key] = known
         return known
 
@@ -191,17 +193,24 @@ class _Window:
                     stack.append((*then, spent + cost, path if place is None else (*path, place)))
 
 
-def are_alike(one: str, other: str) -> bool:
+def are_alike(one: str, other: str, added: Sequence[str]) -> bool:
     """Return whether two lines, stripped, look like one line with a typing error, another name in it or another end.
 
-    What else may differ (quotes, escapes, blanks) is not told to have happened to this line alone: then the lines that
-    are added would have suffered, too.
+    Quotes, escapes and blanks may differ only if the `added` lines cannot have suffered in the same way: they hold
+    nothing of what this line has too much.
     """
-    short, long = sorted((len(one), len(other)))
-    if not short or long > _LONG or 2 * short < _ALIKE * (short + long) or is_trivial(one) != is_trivial(other):
-        return False
     a, b = _difference(one, other)
-    return bool(_WORD.fullmatch(a) and _WORD.fullmatch(b)) or (not (a and b) and _ends_with(one, other, a or b))
+    same = len(one) - len(a)
+    if not one or not other or 2 * same < _ALIKE * (len(one) + len(other)) or is_trivial(one) != is_trivial(other):
+        return False
+    if _WORD.fullmatch(a) and _WORD.fullmatch(b):
+        return True
+    if not (a and b) and _ends_with(one, other, a or b):
+        return True
+    if not a.strip() and not b.strip():
+        return len(a) > len(b) and not any("  " in line.strip() or "\t" in line.strip() for line in added)
+    more = set(a) - set(b) - {" ", "\t"}
+    return bool(more) and not any(more.intersection(line) for line in added)
 
 
 def is_other_item(one: str, other: str) -> bool:

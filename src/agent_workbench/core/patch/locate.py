@@ -36,7 +36,7 @@ class Spot:
 class Locator:
     """Looks for the pieces of one file's hunks; `literal` takes nothing but lines that stand as they are.
 
-    `unsigned` says that lines of some hunk of the file have no sign.
+    `unsigned` says that lines of some hunk of the diff have no sign.
     """
 
     def __init__(self, path: str, ground: Ground, *, literal: bool = False, unsigned: bool = False) -> None:
