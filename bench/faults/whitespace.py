@@ -107,8 +107,9 @@ def no_markers(draft: Draft, random: Random) -> Draft | None:
 
 
 def with_crlf(change: Change, random: Random) -> Change | None:
-    """Return the change in files whose lines end with CRLF."""
-    if any("\r" in (text or "") for file in change.files for text in (file.pre, file.post)):
+    """Return the change in files whose lines end with CRLF; not of one that has no line end to tell."""
+    texts = [text for file in change.files for text in (file.pre, file.post) if text is not None]
+    if any("\r" in text or "\n" not in text for text in texts):
         return None
     return change.mapped(lambda text: text.replace("\n", "\r\n"))
 

@@ -1,4 +1,4 @@
-"""Traps in which the place is far from where the header points, in a function that is almost the one meant."""
+"""Traps where a function far away is almost the one meant, and where one line tells how all are indented."""
 
 from tests.core.patch.traps import trap
 
@@ -38,6 +38,35 @@ int saveInBackground(info *rsi) {{
 
 """
 
+
+COLLECTION = """\
+Collection = Class({
+  at: function(index) {
+    return this[index]
+  }
+})
+"""
+TABBED = """\
+@@ -1,5 +1,8 @@
+ Collection = Class({
+   at: function(index) {
+ \treturn this[index]
++  },
++  each: function(fn) {
++\treturn fn(this)
+   }
+ })
+"""
+
+# One context line has other blanks before it: so do the new lines, and they are not meant so.
+INDENT_TRAPS = [
+    trap(
+        "one context line is indented by a tab, and the new lines are",
+        COLLECTION,
+        TABBED,
+        COLLECTION.replace("index]\n", "index]\n  },\n  each: function(fn) {\n    return fn(this)\n"),
+    ),
+]
 
 FAR_TRAPS = [
     trap("far, and two lines between, counts right", like("closeInfo();", "status = 1;") + FAR, HUNK),
