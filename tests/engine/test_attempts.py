@@ -4,12 +4,13 @@ from pathlib import Path
 
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.proposals import HunkFate
-from agent_workbench.core.settings import Approval, Approvals, GateKind
+from agent_workbench.core.intents import RejectProposal, SayToModel
+from agent_workbench.core.proposals import KEEP_CHANGES, HunkFate
+from agent_workbench.core.settings import Approval, Approvals, GateKind, Settings
 from agent_workbench.engine.attempts import Fate, attempts
 from agent_workbench.engine.reflecting import QUESTION, reflexion_request
 from tests.engine.front import in_front_of
-from tests.engine.stage import FINISH, OPEN, Stage, a_stage, change, reflexion, task
+from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change, reflexion, task
 from tests.engine.test_executor import run
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO, commit=Approval.AUTO)
@@ -80,6 +81,37 @@ async def test_a_reflexion_is_told_what_was_tried(tmp_path: Path) -> None:
         assert second == "- step 2, diff of answer.txt: grep -q right answer.txt failed"
         # And what the model said of it stands before its next step.
         assert any(message.text == reflexion("again") for message in stage.model.requests[-1].messages)
+
+
+async def test_a_diff_that_the_user_rejected_may_come_again_after_a_word(tmp_path: Path) -> None:
+    async with (
+        a_stage(tmp_path, [RIGHT, RIGHT, FINISH], approvals=CHECKS_OPEN) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        waits = await front.gate(GateKind.DIFF)
+        await front.submit(RejectProposal(waits.id, "no"))
+        await front.submit(SayToModel("on second thought, do it"))
+        await front.passed(waits)
+        await front.approve(GateKind.DIFF)
+        await front.over()
+        assert not rejections(stage)
+        assert fates(stage) == [Fate.REJECTED, Fate.CHECKED]
+
+
+async def test_a_diff_that_was_passed_over_is_not_blamed_for_what_came_after_it(tmp_path: Path) -> None:
+    command = call("run_command", '{"command": "echo worse > answer.txt"}')
+    says = [RIGHT, command, reflexion(), change("worse", "right"), FINISH]
+    approvals = Approvals(check=Approval.AUTO, command=Approval.AUTO, commit=Approval.AUTO)
+    settings = Settings(tools_allowed=("run_command", "write_diff", "finish"))
+    async with a_stage(tmp_path, says, approvals=approvals, settings=settings) as stage, in_front_of(stage) as front:
+        await front.start()
+        await front.skip(GateKind.DIFF)
+        kept = await front.approve(GateKind.DIFF)
+        assert kept.tool == KEEP_CHANGES
+        await front.approve(GateKind.DIFF)
+        await front.over()
+        assert fates(stage) == [Fate.OPEN, Fate.CHECKED]
 
 
 def test_without_any_attempt_there_is_only_the_question() -> None:

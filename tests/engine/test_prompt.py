@@ -1,7 +1,9 @@
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import FrameType
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,6 +131,32 @@ def test_prompts_only_grow_at_their_end(told: list[list[e.Event]], first: list[e
             assert well_formed(to_messages(parts))
             assert build_parts(state_of(story[:place]), event.purpose) == parts
             before, answer = parts, ""
+
+
+def test_a_prompt_after_many_reflexions_costs_no_more_for_each_of_them() -> None:
+    """Twice the steps take twice the calls, not four times as many: what was tried is not gathered anew each time."""
+    assert calls_for(200) < 3 * calls_for(100)
+
+
+def calls_for(rounds: int) -> int:
+    """Return how many functions are called to build the prompt after so many diffs that failed."""
+    failing = e.TestsFinished(CheckPurpose.AFTER_DIFF, (CheckResult("test", 1, "out", 1.0),))
+    story: list[e.Event] = [STARTED]
+    for _ in range(rounds):
+        story += [e.ActionProposed(DIFF), e.PatchApplied(P1, ("a",), "sha", "u"), failing]
+        story += [e.PromptBuilt(1, Purpose.REFLEXION, 1, 1, "sha"), e.ModelAnswered(1, "so", AnswerFigures(), "")]
+    state, called = state_of(story), 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal called
+        called += event == "call"
+
+    sys.setprofile(count)
+    try:
+        build_parts(state, Purpose.REFLEXION)
+    finally:
+        sys.setprofile(None)
+    return called
 
 
 def messages_grow(before: tuple[Message, ...], answer: str, after: tuple[Message, ...]) -> bool:

@@ -16,7 +16,9 @@ from agent_workbench.core.events import (
     Recorded,
     TaskStarted,
     TestsFinished,
+    UserSaid,
 )
+from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch import patch_hash
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
 from agent_workbench.core.settings import GateKind
@@ -35,18 +37,20 @@ class Fate(StrEnum):
 
 
 LOST = frozenset({Fate.FAILED, Fate.REJECTED, Fate.REFUSED})
-ENDS_THE_SAME = frozenset({Fate.FAILED, Fate.REJECTED})
-"""A refusal may have come from what the machine was like at that moment; these two came from the diff itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One diff: the step that proposed it, the tree it was made against, and why it was lost if it was."""
+    """One diff: the step that proposed it, the tree it was made against, and why it was lost if it was.
+
+    `settled`: the user has said nothing since, so that a diff they rejected they would reject again.
+    """
 
     proposal: Proposal
     tree: str
     fate: Fate = Fate.OPEN
     why: str = ""
+    settled: bool = True
 
     @property
     def told(self) -> str:
@@ -56,29 +60,49 @@ class Attempt:
         return f"step {self.proposal.step}, diff of {files}{edited}: {self.why or self.fate}"
 
 
-def attempts(history: Sequence[Recorded]) -> tuple[Attempt, ...]:
-    """Return the diffs proposed since the task started, in order."""
-    tree = ""
-    found: list[Attempt] = []
-    required, baseline = 0, None
-    for recorded in history:
-        event = recorded.event
+class Trying:
+    """Follows a task's events and keeps the diffs that were proposed in them, in order."""
+
+    def __init__(self) -> None:
+        self.found: list[Attempt] = []
+        self._tree = ""
+        self._applied: ProposalId | None = None
+        self._required = 0
+        self._baseline: tuple[CheckResult, ...] | None = None
+
+    def take(self, event: Event) -> None:
+        """Take the task's next event."""
         match event:
             case TaskStarted():
-                tree, required, baseline = event.workspace.tree, event.required, None
+                self._tree, self._required, self._baseline = event.workspace.tree, event.required, None
             case TestsFinished(purpose=CheckPurpose.BASELINE):
-                baseline = event.results
-            case TestsFinished(purpose=CheckPurpose.AFTER_DIFF) if found and found[-1].fate is Fate.OPEN:
-                found[-1] = _checked(found[-1], event.results, well=acceptable(event.results, baseline, required))
+                self._baseline = event.results
+            case TestsFinished(purpose=CheckPurpose.AFTER_DIFF | CheckPurpose.FINAL) if self._is_checked():
+                well = acceptable(event.results, self._baseline, self._required)
+                self.found[-1] = _checked(self.found[-1], event.results, well=well)
             case ActionProposed(proposal=proposal) if proposal.kind is GateKind.DIFF and proposal.tool != KEEP_CHANGES:
-                found.append(Attempt(proposal, tree))
-            case ProposalReplaced(proposal=proposal) if found and found[-1].proposal.id == proposal.id:
-                found[-1] = replace(found[-1], proposal=proposal)
-            case _ if found:
-                found[-1] = _with(found[-1], event)
-        if isinstance(event, PatchApplied):
-            tree = event.tree
-    return tuple(found)
+                self.found.append(Attempt(proposal, self._tree))
+            case ProposalReplaced(proposal=proposal) if self.found and self.found[-1].proposal.id == proposal.id:
+                self.found[-1] = replace(self.found[-1], proposal=proposal)
+            case PatchApplied():
+                self._tree, self._applied = event.tree, event.proposal_id
+            case UserSaid():
+                self.found = [replace(each, settled=False) for each in self.found]
+            case _ if self.found:
+                self.found[-1] = _with(self.found[-1], event)
+
+    def _is_checked(self) -> bool:
+        """Return whether what the checks saw is the newest diff: it may have been passed over, and others made."""
+        newest = self.found[-1] if self.found else None
+        return newest is not None and newest.fate is Fate.OPEN and newest.proposal.id == self._applied
+
+
+def attempts(history: Sequence[Recorded]) -> tuple[Attempt, ...]:
+    """Return the diffs proposed since the task started, in order."""
+    trying = Trying()
+    for recorded in history:
+        trying.take(recorded.event)
+    return tuple(trying.found)
 
 
 def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | None:
@@ -87,9 +111,14 @@ def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | 
     same = (
         each
         for each in reversed(attempts(history))
-        if each.fate in ENDS_THE_SAME and each.tree == tree and patch_hash(each.proposal.diff) == wanted
+        if _ends_the_same(each) and each.tree == tree and patch_hash(each.proposal.diff) == wanted
     )
     return next(same, None)
+
+
+def _ends_the_same(attempt: Attempt) -> bool:
+    """Return whether it is the diff itself that was lost: a refusal may have come from what the machine was like."""
+    return attempt.fate is Fate.FAILED or (attempt.fate is Fate.REJECTED and attempt.settled)
 
 
 def _with(attempt: Attempt, event: Event) -> Attempt:

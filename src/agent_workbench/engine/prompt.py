@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.engine.attempts import Trying
 from agent_workbench.engine.parts import Part, compacted_parts, parts_of
 from agent_workbench.engine.reflecting import reflexion_request
 from agent_workbench.engine.story import shown_by, steps_of
@@ -29,9 +30,12 @@ def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
     if state.run is None:
         return ()
     history, growth = state.run.history, _Growth(state.run)
+    # What was tried before a compaction is told to a reflexion all the same.
     anew = [number for number, recorded in enumerate(history) if isinstance(recorded.event, ContextCompacted)]
-    for number in range(anew[-1] if anew else 0, len(history)):
-        growth.take(number, history[number])
+    for number, recorded in enumerate(history):
+        if not anew or number >= anew[-1]:
+            growth.take(number, recorded)
+        growth.tried.take(recorded.event)
     return growth.asked(purpose)
 
 
@@ -59,6 +63,7 @@ class _Growth:
 
     def __init__(self, run: TaskRun) -> None:
         self._run = run
+        self.tried = Trying()
         self._rules = Part(Role.SYSTEM, "rules", rules(open_tools(run.tools)))
         self._parts: list[tuple[int, Part]] = [(-1, self._rules)]
         # Said after a prompt was sent and before its answer: the model reads it after its answer.
@@ -74,7 +79,7 @@ class _Growth:
                 pass
             case PromptBuilt():
                 self._parts += self._unseen
-                self._parts += ((seq, part) for part in self._question(event.purpose, self._run.history[:number]))
+                self._parts += ((seq, part) for part in self._question(event.purpose))
                 self._unseen, self._asked = [], True
             case ModelAnswered() | ModelInterrupted():
                 self._parts += ((seq, part) for part in parts_of(event, self._shown))
@@ -93,7 +98,7 @@ class _Growth:
     def asked(self, purpose: Purpose) -> tuple[Part, ...]:
         """Return the prompt with what `purpose` asks for at its end."""
         self._parts += self._unseen
-        return (*(part for _, part in self._parts), *self._question(purpose, self._run.history))
+        return (*(part for _, part in self._parts), *self._question(purpose))
 
     def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
         self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted_parts(history, event))]
@@ -101,10 +106,10 @@ class _Growth:
         newer = [each.event for each in steps_of(history) if each.seq > event.through_seq]
         self._shown = {chunk.place for each in (event, *newer) for chunk in shown_by(each)}
 
-    def _question(self, purpose: Purpose, history: Sequence[Recorded]) -> list[Part]:
+    def _question(self, purpose: Purpose) -> list[Part]:
         """Return what `purpose` asks for, nothing where it stands at the end already: it was asked in vain."""
         if purpose is Purpose.REFLEXION:
-            asking = Part(Role.USER, "reflexion", reflexion_request(history))
+            asking = Part(Role.USER, "reflexion", reflexion_request(self.tried.found))
         elif purpose is Purpose.SUMMARY:
             asking = Part(Role.USER, "summary", SUMMARY)
         else:

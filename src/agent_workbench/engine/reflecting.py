@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_workbench.core.events import Recorded
-from agent_workbench.engine.attempts import LOST, Attempt, Fate, attempts
+from agent_workbench.engine.attempts import LOST, Attempt, Fate
 from agent_workbench.engine.bounding import clip
 
 QUESTION = """\
@@ -14,9 +13,8 @@ MOST_TOLD = 8
 WHY_CHARS = 300
 
 
-def reflexion_request(history: Sequence[Recorded]) -> str:
-    """Return the words that ask for a reflexion after the events in `history`; the same events give the same words."""
-    tried = attempts(history)
+def reflexion_request(tried: Sequence[Attempt]) -> str:
+    """Return the words that ask for a reflexion after these attempts; the same ones give the same words."""
     lost = [each for each in tried if each.fate in LOST]
     parts = ["That did not work."]
     if tried and tried[-1].fate is Fate.FAILED and _differs(tried[-1]):
