@@ -24,24 +24,36 @@ def replay(diff: str, files: Mapping[str, bytes], *, ended: bool = True) -> dict
     after: dict[str, bytes | None] = {}
     at = 0
     while at < len(lines):
-        if not lines[at].startswith("--- ") or not lines[at + 1].startswith("+++ "):
+        if not _begins(lines, at):
             raise BrokenPromise(f"line {at + 1} is no header: {lines[at]!r}")
-        old, new = lines[at][4:], lines[at + 1][4:]
         end = at + 2
-        while end < len(lines) and not (lines[end].startswith("--- ") and lines[end + 1 : end + 2][0][:4] == "+++ "):
+        while end < len(lines) and not _begins(lines, end):
             end += 1
+        old, new = lines[at].split(" ", 1)[1], lines[at + 1].split(" ", 1)[1]
+        moved = lines[at].startswith("rename ")
+        if moved:
+            old, new = f"a/{old.removeprefix('from ')}", f"b/{new.removeprefix('to ')}"
         name = (new if old == "/dev/null" else old)[2:]
-        if name in after:
+        made = [new[2:]] if moved or old == "/dev/null" else []
+        if after.keys() & {name, *made}:
             raise BrokenPromise(f"{name} is named twice")
-        if old == "/dev/null" and name.lower() in {each.lower() for each in files}:
-            raise BrokenPromise(f"{name} is there already")
+        if {each.lower() for each in made} & {each.lower() for each in (*files, *after)}:
+            raise BrokenPromise(f"{made[0]} is there already")
         before = b"" if old == "/dev/null" else files[name]
         changed = _changed(before, _hunks(lines[at + 2 : end]), forgiving=not ended and end == len(lines))
         if new == "/dev/null" and changed:
             raise BrokenPromise(f"{name} is removed with lines left")
-        after[name] = None if new == "/dev/null" else changed
+        after[name] = None if new == "/dev/null" or moved else changed
+        if moved:
+            after[new[2:]] = changed
         at = end
     return after
+
+
+def _begins(lines: list[str], at: int) -> bool:
+    first, second = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
+    plain = first.startswith("--- ") and second.startswith("+++ ")
+    return plain or (first.startswith("rename from ") and second.startswith("rename to "))
 
 
 def _hunks(lines: list[str]) -> list[list[str]]:

@@ -58,6 +58,19 @@ def made(diff: str, files: dict[str, str]) -> dict[str, str]:
     return after
 
 
+def test_a_file_is_renamed_without_a_line_of_git() -> None:
+    files = {"x.py": BEFORE, "z.py": "z\n"}
+    moved = "rename from x.py\nrename to y.py\n"
+    assert made(moved, files) == {"y.py": BEFORE, "z.py": "z\n"}
+    assert made(f"{moved}{HUNK}rename from z.py\nrename to a.py\n", files) == {"y.py": AFTER, "a.py": "z\n"}
+    assert fitted(f"{moved}{HUNK}", files).repairs == (
+        "y.py (line 1 of the diff): the lines --- and +++ were completed",
+    )
+    for wrong in ("x.py", "z.py", "../y.py", ".git/y"):
+        with pytest.raises(PatchError):
+            made(moved.replace("y.py", wrong), files)
+
+
 def test_what_came_right_is_not_repaired() -> None:
     fit = fitted(WHOLE, {"x.py": BEFORE})
     assert fit.repairs == ()

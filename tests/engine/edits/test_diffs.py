@@ -189,6 +189,30 @@ async def test_an_empty_file_is_filled_at_its_only_place(tmp_path: Path) -> None
     await check(tmp_path, grammar(a_file(b"")), [f"{head}+a\n+b\n", f"{head}+a\n{MARKER}"], [head, f"{head} \n+a\n"])
 
 
+async def test_a_file_is_renamed_to_a_name_that_is_new(tmp_path: Path) -> None:
+    head = "rename from f.py\nrename to "
+    hunk = "@@ -1 +1 @@\n-x\n"
+    g = change("-x\n", path="g.py")
+    right = [f"{head}h.py\n", f"{head}h.py\n{hunk}", f"{head}sub/h.py\n{g}", f"{g}{head}h.py\n{hunk}"]
+    wrong = [
+        *(
+            f"{head}f.py\n",
+            f"{head}F.py\n",
+            f"{head}g.py\n",
+            f"{head}memory/x.py\n",
+            f"{head}\n",
+            f"{head}h.py\n{hunk}{hunk}",
+        ),
+        f"{head}h.py\n{change('-x' + chr(10))}",
+        f"{head}h.py\n--- /dev/null\n+++ b/h.py\n",
+        f"{head}h.py\nrename from g.py\nrename to h.py\n",
+        "rename from no.py\nrename to h.py\n",
+        change("-x\n").replace("+++ b/f.py", "+++ b/h.py"),
+    ]
+    files = (a_file(b"x\ny\n"), a_file(b"x\ny\n", path="g.py"))
+    await check(tmp_path, grammar(*files, existing=("sub/z.py",)), right, wrong)
+
+
 async def test_no_more_files_than_the_task_allows(tmp_path: Path) -> None:
     files = tuple(a_file(b"x\ny\n", path=name) for name in ("a.py", "b.py"))
     wanted = "\n".join(["root ::= diff", *diff_rules(Editing(files, ("a.py", "b.py"), BOUNDS, 1)), ""])

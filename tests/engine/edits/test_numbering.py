@@ -60,3 +60,18 @@ def test_a_held_diff_fits_to_the_letter_whatever_its_headers_say() -> None:
     assert old_paths(diff) == ("a.txt", "b.txt", "e.txt")
     with pytest.raises(PatchError, match="the limit is 2"):
         fit_held(diff, PatchBounds(max_files=2), contents, contents)
+
+
+def test_a_renamed_file_keeps_its_lines_but_for_what_its_hunks_change() -> None:
+    contents = {path: FileContent(data, executable=path == "a.txt") for path, data in FILES.items()}
+    diff = "rename from a.txt\nrename to new/c.txt\n@@ -77 +2 @@\n-one\n+1\nrename from e.txt\nrename to f.txt\n"
+    fit = fit_held(diff, PatchBounds(), contents, contents)
+    assert fit is not None
+    assert {change.path: change.after for change in fit.changes} == {
+        "a.txt": None,
+        "new/c.txt": FileContent(b"1\n\ntwo\nsame\nsame\n", executable=True),
+        "e.txt": None,
+        "f.txt": FileContent(b""),
+    }
+    assert old_paths(diff) == ("a.txt", "e.txt")
+    assert numbered("rename from a.txt\nrename to a.txt\n", TEXTS) is None

@@ -28,7 +28,11 @@ def test_the_judge_knows_right_from_wrong() -> None:
         assert replay(diff, FILES) == {"a.txt": after}
         assert judge(diff, FILES, ended=True) == ("exact", "changed")
     assert replay("--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n x\n+y\n", FILES) == {"b.txt": b"x\r\ny\r\n"}
+    moved = "rename from b.txt\nrename to c.txt\n"
+    assert replay(f"{moved}@@ -1 +1 @@\n-x\n", FILES) == {"b.txt": None, "c.txt": b""}
+    assert judge(moved, FILES, ended=True) == ("exact", "created, removed")
     for diff in (
+        moved.replace("c.txt", "A.txt"),
         f"{HEAD}-a\n",
         f"{HEAD}-z\n",
         f"{HEAD}-c\n",

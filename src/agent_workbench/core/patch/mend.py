@@ -90,7 +90,11 @@ class _Reader:
             return True
         if line.startswith("--- ") and following.startswith("+++ "):
             return True
-        return line.startswith(("--- ", "+++ ")) and bool(_HUNK.match(following))
+        return self._renames(at) or (line.startswith(("--- ", "+++ ")) and bool(_HUNK.match(following)))
+
+    def _renames(self, at: int) -> bool:
+        """Whether a file gets another name here, be there a line `diff --git` above or not."""
+        return self._line(at).startswith("rename from ") and self._line(at + 1).startswith("rename to ")
 
     def _skip(self, line: str, behind: bool) -> None:
         """Leave a line out as prose; raise where it may be a part of a diff that would get lost."""
@@ -119,6 +123,8 @@ class _Reader:
             git = self._line(self.at).removeprefix("diff --git ")
             self.at += 1
             extended = self._extended(git)
+        elif self._renames(self.at):
+            extended = self._extended(self._line(self.at))
         if self._line(self.at).startswith(BINARY):
             raise PatchError(
                 f"line {self.at + 1} of the diff: binary changes are not taken: {shown(git or self._line(self.at))}"
@@ -127,7 +133,8 @@ class _Reader:
         new = self._named("+++ ")
         section = Section(start + 1, git, extended, old, new, ())
         hunks: list[LooseHunk] = []
-        while self._begins_hunk(old is not None or new is not None or git is not None, first=not hunks):
+        named = old is not None or new is not None or git is not None or bool(extended)
+        while self._begins_hunk(named, first=not hunks):
             hunks.append(self._hunk(section.name))
         return LooseFile(section, tuple(hunks))
 
@@ -185,7 +192,7 @@ class _Reader:
         line = self.lines[at]
         if line[:1] in {" ", "+"} and not line.startswith("+++ "):
             return False
-        if _HUNK.match(line) or line.startswith("diff --git ") or _FENCE.fullmatch(line):
+        if _HUNK.match(line) or line.startswith("diff --git ") or _FENCE.fullmatch(line) or self._renames(at):
             return True
         if line in {"-- ", "--", "-- \r"}:
             return _SIGNATURE.fullmatch(self._line(at + 1)) is not None or at + 1 == len(self.lines)

@@ -46,7 +46,10 @@ class Section:
     @property
     def name(self) -> str:
         """The file as a message may call it before its name is known for good."""
-        given = next((each for each in (self.new, self.old) if each not in {None, "/dev/null"}), self.git)
+        given = next(
+            (each for each in (self.new, self.old, self.extended.get("rename to")) if each not in {None, "/dev/null"}),
+            self.git,
+        )
         return f"{shown(given or '')} (line {self.line} of the diff)"
 
 

@@ -10,6 +10,8 @@ from agent_workbench.engine.edits.files import FileText
 from agent_workbench.engine.edits.notation import NO_NEWLINE
 
 _MARKER = NO_NEWLINE.rstrip("\n")
+_FROM, _TO = "rename from ", "rename to "
+_HEADERS = {("--- ", "+++ "), (_FROM, _TO)}
 
 
 class _Misfit(Exception):
@@ -18,7 +20,9 @@ class _Misfit(Exception):
 
 def old_paths(diff: str) -> tuple[str, ...]:
     """Return the paths of the files that a diff changes or removes."""
-    named = (line.removeprefix("--- a/") for line in diff.split("\n") if line.startswith("--- a/"))
+    # No line of a hunk begins with these words, or reads `--- a/` with a header behind it.
+    beginnings = ("--- a/", _FROM)
+    named = (line.removeprefix(each) for line in diff.split("\n") for each in beginnings if line.startswith(each))
     return tuple(dict.fromkeys(named))
 
 
@@ -50,8 +54,10 @@ class _Numbering:
             raise _Misfit
         old, new = self._lines[self._at : self._at + 2]
         self._at += 2
-        yield from _header(old, new, empty=self._at == len(self._lines) or self._starts_file(self._at))
-        text = FileText((), True) if old == "--- /dev/null" else self._texts.get(old.removeprefix("--- a/"))
+        empty = self._at == len(self._lines) or self._starts_file(self._at)
+        yield from _renamed(old, new, empty=empty) if old.startswith(_FROM) else _header(old, new, empty=empty)
+        path = old.removeprefix(_FROM) if old.startswith(_FROM) else old.removeprefix("--- a/")
+        text = FileText((), True) if old == "--- /dev/null" else self._texts.get(path)
         if text is None:
             raise _Misfit
         done = shift = 0
@@ -78,7 +84,8 @@ class _Numbering:
 
     def _starts_file(self, at: int) -> bool:
         # No line that is added reads `+++ `, so this is never the end of a hunk.
-        return [line[:4] for line in self._lines[at : at + 2]] == ["--- ", "+++ "]
+        two = self._lines[at : at + 2]
+        return len(two) == 2 and any(two[0].startswith(old) and two[1].startswith(new) for old, new in _HEADERS)
 
 
 def _header(old: str, new: str, *, empty: bool) -> Iterator[str]:
@@ -92,6 +99,17 @@ def _header(old: str, new: str, *, empty: bool) -> Iterator[str]:
         yield "new file mode 100644"
     if not empty:
         yield from (old, new)
+
+
+def _renamed(old: str, new: str, *, empty: bool) -> Iterator[str]:
+    """Yield git's own header of a renamed file."""
+    before, after = old.removeprefix(_FROM), new.removeprefix(_TO)
+    if before == after:
+        raise _Misfit
+    yield f"diff --git a/{before} b/{after}"
+    yield from (old, new)
+    if not empty:
+        yield from (f"--- a/{before}", f"+++ b/{after}")
 
 
 def _place(text: FileText, before: Sequence[str], done: int) -> int:

@@ -1,4 +1,9 @@
-"""The grammar of a whole diff: which files it may name, each at most once, and what it may do to them."""
+"""The grammar of a whole diff: which files it may name, each at most once, and what it may do to them.
+
+A renamed file has a section of its own form, `rename from` and `rename to` with hunks or without: in git's form the new
+name stands twice, and a grammar cannot make two free names equal. Were it enough to name another file behind `+++`, a
+slip of the pen would be a rename.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -31,10 +36,16 @@ class Editing:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One section of a diff: how it begins (after `--- `) and the rule of what follows."""
+    """One section of a diff: how it begins (after `--- `) and the rule of what follows.
+
+    A file that is there has a `path`, and `hunks` where some fit it; new ones have the rule of their `name`.
+    """
 
     begins: str
     rule: str
+    path: str = ""
+    hunks: str = ""
+    name: str = ""
 
 
 def diff_rules(editing: Editing) -> tuple[str, ...]:
@@ -46,7 +57,7 @@ def diff_rules(editing: Editing) -> tuple[str, ...]:
     items = [item for file in editing.files if (item := _file_item(rules, file))]
     near = [file.path.rpartition("/")[0] for file in editing.files]
     new = new_name_rules(rules, editing.existing, editing.bounds, near)
-    items += [_Item("/dev/null\n+++ b/", rules.add(rf'{name} "\n" n?')) for name in new]
+    items += [_Item("/dev/null\n+++ b/", rules.add(rf'{name} "\n" n?'), name=name) for name in new]
     if not items:
         return ()
     limit = len(items) if editing.max_files is None else min(len(items), editing.max_files)
@@ -61,7 +72,7 @@ def _file_item(rules: Rules, file: EditableFile) -> _Item | None:
     removed = _removed(rules, file)
     ways = [f"{rules.literal(f'b/{file.path}' + chr(10))} {kept}"] if kept else []
     ways += [removed] if removed else []
-    return _Item(f"a/{file.path}\n+++ ", rules.add(" | ".join(ways))) if ways else None
+    return _Item(f"a/{file.path}\n+++ ", rules.add(" | ".join(ways)), file.path, kept) if ways else None
 
 
 def _kept(rules: Rules, file: EditableFile) -> str:
@@ -118,7 +129,30 @@ class _Order:
             return ""
         left = [(at, item) for at, item in enumerate(self._items) if at not in used]
         ways = list(self._ways(left, frozenset(used), count))
-        return f'"--- " ( {" | ".join(ways)} )' if ways else ""
+        if not ways:
+            return ""
+        renames = self._renames(left, frozenset(used), count)
+        return " | ".join([f'"--- " ( {" | ".join(ways)} )', *([f'"rename from " ( {renames} )'] if renames else [])])
+
+    def _renames(self, left: Sequence[tuple[int, _Item]], used: frozenset[int], count: int) -> str:
+        """Return the ways to give a file a new name: it takes up its own place and that of a new file."""
+        new = [(at, item.name) for at, item in left if item.name]
+        if not new or count + 2 > self._limit:
+            return ""
+        trie: Trie[tuple[int, _Item]] | None = None
+        for at, item in left:
+            if item.path:
+                trie = with_text(trie, f"{item.path}\nrename to ", (at, item))
+        if trie is None:
+            return ""
+
+        def named(each: tuple[int, _Item]) -> str:
+            at, item = each
+            hunks_too = f"( {item.hunks} )?" if item.hunks else ""
+            ways = [rf'{name} "\n" {hunks_too} {self._rest(used | {at, place}, count + 2)}' for place, name in new]
+            return f"( {' | '.join(ways)} )"
+
+        return TrieRules[tuple[int, _Item]](self._rules, named).body(trie)
 
     def _ways(self, left: Iterable[tuple[int, _Item]], used: frozenset[int], count: int) -> Iterable[str]:
         trie: Trie[tuple[int, _Item]] | None = None
