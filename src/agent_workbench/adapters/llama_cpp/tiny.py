@@ -65,7 +65,8 @@ def write_tiny_gguf(
 ) -> dict[str, int]:
     """Write the model to `path` (0.6 MB, the same bytes for the same arguments) and return the extra tokens' numbers.
 
-    With `vocabulary_tokens` it has at least so many (120,000 make 61 MB). An extra token is a whole text that the tokeniser never makes and the model never says unless it is biased to.
+    With `vocabulary_tokens` it has at least so many (120,000 make 61 MB). An extra token is a whole text that the
+    tokeniser never makes and the model never says unless it is biased to.
     Raises `StorageError` when the file cannot be written, `UsageError` for an extra token that is none.
     """
     from gguf import GGUFWriter
