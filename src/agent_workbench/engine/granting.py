@@ -3,6 +3,7 @@
 import asyncio
 
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.patch import FileContent
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.edits.offers import editing
 from agent_workbench.engine.edits.sections import diff_rules
@@ -28,6 +29,7 @@ def grammar_besides(purpose: Purpose) -> str:
 
 async def step_granted(scope: Scope, present: Files) -> str:
     """Return the grammar of the steps that may be taken in this scope, with these files."""
+    present = _ListedOnce(present)
     choices = {name: await tool.choices(scope, present) for name, tool in open_tools(scope.run.tools).items()}
     sensible = {name: found for name, found in choices.items() if found is not None}
     tools = open_tools(tuple(sensible or choices))
@@ -35,3 +37,19 @@ async def step_granted(scope: Scope, present: Files) -> str:
     if any(tool.raw for tool in tools.values()):
         diff = await asyncio.to_thread(diff_rules, await editing(scope, present))
     return await asyncio.to_thread(step_grammar, tools.values(), diff, sensible)
+
+
+class _ListedOnce:
+    """Files whose names are asked for once: in a large repository that takes longer than all the rest."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._paths: tuple[str, ...] | None = None
+
+    async def list_files(self) -> tuple[str, ...]:
+        if self._paths is None:
+            self._paths = await self._files.list_files()
+        return self._paths
+
+    async def read(self, path: str) -> FileContent | None:
+        return await self._files.read(path)

@@ -1,5 +1,7 @@
 """Which lines are offered: those that the prompt shows, as the files are now."""
 
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,11 +22,14 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.patch import FileContent
+from agent_workbench.core.patch.align import Block, Line, shared_blocks
 from agent_workbench.core.plan import Scope
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.edits import offers
 from agent_workbench.engine.edits.offers import MAX_OFFERED_LINES, editing, offered_lines, shown_chunks
-from agent_workbench.engine.granting import granted
+from agent_workbench.engine.granting import granted, step_granted
 from agent_workbench.engine.headless import run_headless
 from agent_workbench.engine.starting import start_task
 from agent_workbench.engine.tools import all_tools
@@ -63,6 +68,63 @@ def test_lines_that_moved_are_found_and_those_that_are_gone_are_not() -> None:
     assert offered(chunk("x", 40, "x\nc\ny\nd")) == [3, 5]
     assert offered(chunk("x", 1, "nothing\nof it")) == []
     assert offered(chunk("x", 1, ""), lines=()) == []
+
+
+def test_lines_that_moved_in_a_large_file_are_found_without_reading_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = tuple(line for number in range(10_000) for line in ("", f"line {number}"))
+    looked_at: list[int] = []
+
+    def counting(old: Sequence[Line], new: Sequence[Line]) -> list[Block]:
+        looked_at.append(len(new))
+        return shared_blocks(old, new)
+
+    monkeypatch.setattr(offers, "shared_blocks", counting)
+    assert offered(chunk("x", 1, "line 7000\ngone\n\nline 7001"), lines=lines) == [14_001, 14_002, 14_003]
+    assert offered(chunk("x", 1, "gone\n"), lines=lines) == []
+    assert looked_at == [11]
+
+
+async def test_a_large_file_is_looked_through_once_and_aside_from_the_loop(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(2_000))
+    moved = tuple(chunk("big.txt", 1, f"line {number}\nline {number + 1}") for number in range(1_000, 1_900))
+    threads: list[str] = []
+
+    async with a_stage(tmp_path, start={"big.txt": text}) as stage:
+        await start_task(stage.desk, T1)
+        await stage.desk.record(CodeRetrieved("q", moved))
+        bench = await stage.desk.bench()
+        within = offers._within
+
+        def watched(*arguments: object) -> dict[int, int]:
+            threads.append(threading.current_thread().name)
+            return within(*arguments)  # type: ignore[arg-type]  # passed on as they come
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(offers, "_within", watched)
+            found = await editing(bench.scope, bench.workspace)
+        assert [len(each.offered) for each in found.files] == [MAX_OFFERED_LINES]
+        assert len(threads) == 1
+        assert threads[0] != threading.main_thread().name
+
+
+async def test_the_files_are_listed_once_for_a_grammar(tmp_path: Path) -> None:
+    async with a_stage(tmp_path) as stage:
+        await start_task(stage.desk, T1)
+        bench = await stage.desk.bench()
+        listed = 0
+
+        class Counting:
+            async def list_files(self) -> tuple[str, ...]:
+                nonlocal listed
+                listed += 1
+                return await bench.workspace.list_files()
+
+            async def read(self, path: str) -> FileContent | None:
+                return await bench.workspace.read(path)
+
+        grammar = await step_granted(bench.scope, Counting())
+        assert listed == 1
+        assert grammar == await granted(stage.desk, Purpose.EXECUTOR)
 
 
 def test_every_event_that_shows_lines_counts_newest_first() -> None:

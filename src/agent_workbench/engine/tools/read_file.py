@@ -1,5 +1,7 @@
 """Tool `read_file`: lines of one file."""
 
+from itertools import islice
+
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
@@ -19,7 +21,8 @@ class ReadFile(ToolFace):
     async def choices(self, scope: Scope, present: Files) -> Choices:
         """Return the files that may be read; where they are too many to be listed, any path may be tried."""
         longest = self.arguments[0].max_length
-        paths = tuple(path for path in await present.list_files() if scope.may_read(path) and len(path) <= longest)
+        readable = (path for path in await present.list_files() if len(path) <= longest and scope.may_read(path))
+        paths = tuple(islice(readable, MAX_CHOICES + 1))
         return {"path": paths} if 0 < len(paths) <= MAX_CHOICES else {}
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
