@@ -11,6 +11,7 @@ from agent_workbench.core.place import Place
 if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.journal.opening import Opening, Sessions, Wanted
+    from agent_workbench.adapters.journal.redaction import Redactor
     from agent_workbench.adapters.llama_cpp.roles import Switchboard
     from agent_workbench.adapters.plans.setup import RepoSetup
     from agent_workbench.config.load import LoadedSettings
@@ -103,10 +104,14 @@ class Site:
     def open_journal(self, settings: "Settings") -> "Opening":
         """Open the journal that `place` asks for; blocks."""
         from agent_workbench.adapters.journal.ids import SystemIds
+
+        return self.sessions(settings).open(SystemIds(), self.redactor(settings), self.wanted)
+
+    def redactor(self, settings: "Settings") -> "Redactor":
+        """Return what keeps secrets of the environment out of journals and prompts."""
         from agent_workbench.adapters.journal.redaction import environment_redactor
 
-        keep_out = environment_redactor(self.place.environ, settings.key_variables)
-        return self.sessions(settings).open(SystemIds(), keep_out, self.wanted)
+        return environment_redactor(self.place.environ, settings.key_variables)
 
     def endpoints(self, settings: "Settings", say: Say) -> "Switchboard":
         """Return the endpoints that the settings name, none of them asked yet."""
@@ -147,4 +152,5 @@ class Site:
             model=self.model(settings, say),
             clock=SystemClock(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
+            redacted=self.redactor(settings).redact,
         )

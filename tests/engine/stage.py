@@ -136,6 +136,8 @@ async def a_stage(
     saying = SayingModel(sayings)
     shell, plan = PlainShell(holds=holds), HeldPlan(Plan(tasks or (task(),)))
 
+    redactor = Redactor(secrets or {})
+
     async def environment_for(_: str) -> Mapping[str, str]:
         # Bytecode is told apart by seconds and sizes: two changes within a second would be one to a test run.
         return {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -150,8 +152,8 @@ async def a_stage(
         model=model or saying,
         clock=TickingClock(),
         environment_for=environment_for,
+        redacted=redactor.redact,
     )
-    redactor = Redactor(secrets or {})
     writer = await asyncio.to_thread(JournalWriter.open_new, folder / "sessions" / SESSION, redactor)
     stage = await _opened(
         user, folder / "sessions", ports, saying, shell, plan, wanted, headless, writer, SessionState()

@@ -1,6 +1,7 @@
 """A full context: who sums up, what the user may do about it, what stays, and where it ends."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -297,6 +298,39 @@ async def test_what_stays_stays_as_it_is_now(tmp_path: Path) -> None:
         after = text_of(stage, purposes(stage).index(Purpose.SUMMARY) + 1)
         assert all(text in after for text in ("kept.py:3-4\ntwo\nthree", "+zero", "Checks failed.", "> of right"))
         assert "gone.py" not in after
+
+
+async def test_no_secret_is_sent_not_even_to_be_counted(tmp_path: Path) -> None:
+    secret = "a-value-nobody-may-know"
+    found = (Chunk("kept.py", 1, 2, f"one\n{secret}", 1.0),)
+    sayings = [*READS, f"Summary: the key in kept.py reads {secret}, and nothing else matters", RIGHT, FINISH]
+    approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.ASK)
+    async with a_stage(
+        tmp_path, sayings, approvals=approvals, retriever=GivenChunks(found), secrets={"MY_TOKEN": secret}
+    ) as stage:
+        add_long_files(stage)
+        stage.user.write("kept.py", f"one\n{secret}\nthree\n")
+        stage.user.commit("Add code")
+        count, counted = stage.model.count_tokens, []
+
+        async def counting(texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+            counted.extend(texts)
+            return await count(texts, purpose)
+
+        stage.model.count_tokens = counting  # type: ignore[method-assign]
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.gate(GateKind.SUMMARY)
+            assert "the model is told its name instead" in await front.notice(SayToModel(f"the key is {secret}"))
+            await front.submit(PinChunk("kept.py:1-2"))
+            await front.edit(GateKind.SUMMARY, f"there is a key {secret}")
+            await front.approve(GateKind.SUMMARY)
+            await front.gate(GateKind.DIFF)
+        assert [chunk.text for chunk in compacted(stage).pinned] == ["one\n«redacted:MY_TOKEN»"]
+        sent = [message.text for request in stage.model.requests for message in request.messages]
+        assert any("one\n«redacted:MY_TOKEN»" in text for text in counted)
+        assert "> the key is «redacted:MY_TOKEN»" in sent[-1]
+        assert not [text for text in (*sent, *counted) if secret in text]
 
 
 @pytest.mark.parametrize("skips", [True, False])

@@ -25,7 +25,11 @@ from agent_workbench.engine.scope import Scope
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world, as a session is given it. `environment_for` tells what a command in a worktree needs set."""
+    """The world, as a session is given it.
+
+    `environment_for` tells what a command in a worktree needs set, `redacted` a text as a journal would have it:
+    without the values of secret environment variables.
+    """
 
     workspaces: Workspaces
     shell: Shell
@@ -36,6 +40,7 @@ class Ports:
     model: Model
     clock: Clock
     environment_for: Callable[[str], Awaitable[Mapping[str, str]]]
+    redacted: Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ class Scale:
         return context - summary_tokens(context) - least_answer_tokens(context)
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
-        """Return the tokens of each text."""
+        """Return the tokens of each text; what is counted is sent, so it is what may be told."""
+        texts = [self.bench.ports.redacted(text) for text in texts]
         facts = self.bench.state.model_for(self.purpose)
         if facts is None or facts.counts_tokens:
             try:

@@ -35,6 +35,10 @@ async def _say(desk: Desk, text: str) -> None:
         desk.board.notify(f"that has {len(text)} characters, at most {MOST_CHARS} can be said at once; {advice}")
     else:
         await desk.record(UserSaid(text))
+        if desk.ports.redacted(text) != text:
+            desk.board.notify(
+                "that holds the value of a secret environment variable; the model is told its name instead"
+            )
 
 
 async def _pin(desk: Desk, run: TaskRun, intent: PinChunk) -> None:
