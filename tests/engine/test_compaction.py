@@ -311,7 +311,8 @@ async def test_no_secret_is_sent_not_even_to_be_counted(tmp_path: Path) -> None:
         add_long_files(stage)
         stage.user.write("kept.py", f"one\n{secret}\nthree\n")
         stage.user.commit("Add code")
-        count, counted = stage.model.count_tokens, []
+        count = stage.model.count_tokens
+        counted: list[str] = []
 
         async def counting(texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
             counted.extend(texts)
