@@ -144,6 +144,8 @@ async def test_an_edited_diff_is_shown_again_and_is_what_is_applied(tmp_path: Pa
         assert "+right, of course" in edited.diff
         await front.approve(GateKind.DIFF)
         assert "+right, of course" in (await front.gate(GateKind.COMMIT)).diff
+        told = stage.model.requests[-1].messages[-1].text
+        assert told.startswith("The user edited your diff before it was applied.\nApplied to answer.txt.")
 
 
 async def test_an_edit_that_fits_nowhere_leaves_what_waits(tmp_path: Path) -> None:
@@ -167,6 +169,8 @@ async def test_an_edited_command_and_an_edited_message(tmp_path: Path) -> None:
         await front.approve(GateKind.DIFF)
         assert "echo two" in stage.shell.lines
         assert "echo one" not in stage.shell.lines
+        told = [message.text for message in stage.model.requests[1].messages][-1]
+        assert told.startswith("The user edited that before it was carried out; it reads now: echo two\nexit code 0")
         await front.edit(GateKind.COMMIT, "Say it right")
         await front.approve(GateKind.COMMIT)
         await front.skip(GateKind.MERGE)

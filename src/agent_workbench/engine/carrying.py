@@ -21,6 +21,7 @@ from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.merge import merged_into
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Outcome
 from agent_workbench.engine.tools.write_diff import check_unmoved
+from agent_workbench.engine.wording import edited_told
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
@@ -46,7 +47,7 @@ async def carry(desk: Desk, proposal: Proposal) -> None:
     if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
         await take_checkpoint(desk)
     seconds = desk.ports.clock.monotonic_seconds() - started
-    observation = outcome.observation + told
+    observation = edited_told(proposal) + outcome.observation + told
     await desk.record(
         ActionFinished(
             proposal.id,

@@ -20,6 +20,7 @@ from agent_workbench.engine.checking import describe_checks
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.write_diff import describe_applied
+from agent_workbench.engine.wording import edited_told
 
 
 async def settle(desk: Desk, proposal: Proposal) -> None:
@@ -30,14 +31,14 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
     if proposal.tool == COMPACT:
         await _settle_compaction(desk, proposal)
         return
-    known = [told for effect in _effects_on_record(desk) if (told := _told_of(effect, desk.run.baseline))]
+    known = [told for effect in _effects_on_record(desk) if (told := _told_of(effect, proposal, desk.run.baseline))]
     if not known:
         stopped = "the workbench was stopped while this ran"
         await desk.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, stopped))
         return
     if any(isinstance(effect, PatchApplied) for effect in _effects_on_record(desk)):
         await take_checkpoint(desk)
-    await desk.record(ActionFinished(proposal.id, ActionResult.OK, "\n".join(known)))
+    await desk.record(ActionFinished(proposal.id, ActionResult.OK, edited_told(proposal) + "\n".join(known)))
 
 
 async def _settle_compaction(desk: Desk, proposal: Proposal) -> None:
@@ -57,10 +58,10 @@ def _effects_on_record(desk: Desk) -> tuple[Event, ...]:
     return tuple(events[started + 1 :])
 
 
-def _told_of(effect: Event, baseline: tuple[CheckResult, ...] | None) -> str:
+def _told_of(effect: Event, proposal: Proposal, baseline: tuple[CheckResult, ...] | None) -> str:
     match effect:
         case PatchApplied():
-            return describe_applied(effect)
+            return describe_applied(effect, proposal.repaired)
         case TestsFinished():
             return describe_checks(effect, None if effect.purpose is CheckPurpose.BASELINE else baseline)
         case TaskCommitted():

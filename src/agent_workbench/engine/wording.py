@@ -15,7 +15,8 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
-from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.proposals import OURS, Proposal, Verdict
+from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import example
 from agent_workbench.engine.tools.tool import Tool
 
@@ -90,6 +91,15 @@ def told(event: Event) -> str:
             return _finished(event)
         case _:
             return ""
+
+
+def edited_told(proposal: Proposal) -> str:
+    """Return what the model is told first of an action that the user edited; nothing of one that is its own."""
+    if not proposal.edited or proposal.tool in OURS:
+        return ""
+    if proposal.kind is GateKind.DIFF:
+        return "The user edited your diff before it was applied.\n"
+    return f"The user edited that before it was carried out; it reads now: {proposal.text}\n"
 
 
 def label(event: Event) -> str:
