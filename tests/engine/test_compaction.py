@@ -38,6 +38,7 @@ def reading(name: str) -> str:
     return call("read_file", json.dumps({"path": name}))
 
 
+FEW_TOOLS = Settings(tools_allowed=("read_file", "write_diff", "finish"))
 READS = [reading("long1.txt"), reading("long2.txt")]
 
 
@@ -353,6 +354,47 @@ async def test_the_user_may_want_a_summary_and_do_without_it(tmp_path: Path, *, 
         assert len(of(stage, e.ContextCompacted)) == int(not skips)
         last, before = stage.model.requests[-1].messages, stage.model.requests[-2].messages
         assert (last[: len(before)] == before) is skips
+
+
+async def test_a_summary_that_is_wanted_of_a_server_of_unknown_size_leaves_what_has_room(tmp_path: Path) -> None:
+    lines = "\n".join(f"line {number} of the code that has to stay as it is" for number in range(60))
+    retriever = GivenChunks((Chunk("code.py", 1, 60, lines, 1.0),))
+    sayings = [*READS, RIGHT, SUMMARY, FINISH]
+    approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
+    async with a_stage(tmp_path, sayings, approvals=approvals, retriever=retriever) as stage:
+        add_long_files(stage)
+        stage.user.write("code.py", lines + "\n")
+        stage.user.commit("Add code")
+        stage.model.facts = replace(FACTS, context_tokens=0, counts_tokens=False)
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.gate(GateKind.DIFF)
+            await front.submit(PinChunk("code.py:1-60"))
+            await front.submit(CompactContext())
+            await front.approve(GateKind.DIFF)
+            await front.gate(GateKind.MERGE)
+        assert [chunk.text for chunk in compacted(stage).pinned] == [lines]
+
+
+async def test_what_is_pinned_is_whole_as_long_as_there_is_room(tmp_path: Path) -> None:
+    lines = "\n".join(f"line {number} of the code that has to stay" for number in range(50))
+    retriever = GivenChunks((Chunk("code.py", 1, 50, lines, 1.0),))
+    sayings = [*READS, SUMMARY, RIGHT, FINISH]
+    async with a_stage(
+        tmp_path, sayings, approvals=replace(OPEN, summary=Approval.ASK), retriever=retriever, settings=FEW_TOOLS
+    ) as stage:
+        add_long_files(stage, 40)
+        stage.user.write("code.py", lines + "\n")
+        stage.user.commit("Add code")
+        stage.model.facts = replace(FACTS, context_tokens=1_600)
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.gate(GateKind.SUMMARY)
+            await front.submit(PinChunk("code.py:1-50"))
+            await front.approve(GateKind.SUMMARY)
+            await front.gate(GateKind.MERGE)
+        assert [chunk.text for chunk in compacted(stage).pinned] == [lines]
+        assert all(request.prompt_tokens + request.answer_tokens <= 1_600 for request in stage.model.requests)
 
 
 async def test_there_is_nothing_to_sum_up_before_the_first_step(tmp_path: Path) -> None:

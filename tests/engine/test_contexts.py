@@ -17,7 +17,7 @@ from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, a_stage, call, kinds, task
 from tests.engine.test_compaction import READS, RIGHT, SUMMARY, add_long_files, compacted, of, text_of
 from tests.engine.test_executor import run
-from tests.fakes.ports import GivenChunks, Hang
+from tests.fakes.ports import FACTS, GivenChunks, Hang
 from tests.llama_fixtures import SMALL_CONTEXT_TOKENS, LlamaServer
 
 FEW_TOOLS = Settings(tools_allowed=("read_file", "write_diff", "finish"))
@@ -57,6 +57,16 @@ async def test_an_answer_is_no_longer_than_the_budget_lets_it(tmp_path: Path) ->
         run_ = stage.state.run
         assert run_ is not None
         assert run_.tokens <= 600
+
+
+async def test_a_budget_is_kept_where_nobody_counts_a_prompt(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [call("list_files")], approvals=OPEN, headless=True) as stage:
+        stage.model.facts = replace(FACTS, context_tokens=0, counts_tokens=False)
+        stage.plan.plan = replace(stage.plan.plan, tasks=(replace(task(), budget=Budget(tokens=1_000)),))
+        ending = await run(stage, "T-1")
+        (request,) = stage.model.requests
+        assert request.answer_tokens < 1_000 - sum(len(message.text) for message in request.messages) // 4
+        assert "of the 1000 in the task's budget, and the next prompt has about" in ending.reason
 
 
 async def test_a_word_that_comes_while_the_prompt_is_made_is_in_it(tmp_path: Path) -> None:

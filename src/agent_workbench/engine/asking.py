@@ -131,10 +131,10 @@ async def _ask(desk: Desk, drawn: Drawn) -> None:
         size, context = drawn.size or drawn.tokens, drawn.facts.context_tokens
         await fill(desk, drawn.purpose, size, context, drawn.reserve, Author.USER)
         return
-    left = tokens_left(run, drawn.size)
+    left = tokens_left(run, drawn.likely_size)
     if left is not None and left < LEAST_ANSWER_TOKENS:
         budget = run.definition.budget.tokens
-        needs = f"the next prompt has {drawn.size} tokens"
+        needs = f"the next prompt has {'' if drawn.size else 'about '}{drawn.likely_size} tokens"
         await roll_back(desk, f"{run.tokens} tokens were used of the {budget} in the task's budget, and {needs}")
         return
     wanted = REFLEXION_TOKENS if drawn.purpose is Purpose.REFLEXION else desk.settings.model.answer_tokens

@@ -16,10 +16,10 @@ from agent_workbench.core.settings import Approval
 from agent_workbench.core.state import TaskRun
 from agent_workbench.engine.asking import observe_model, record_failure, send
 from agent_workbench.engine.budget import tokens_left
-from agent_workbench.engine.condensing import CHARS_PER_TOKEN, condense
+from agent_workbench.engine.condensing import condense
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.gating import propose_draft
-from agent_workbench.engine.measuring import Drawn, draw_up, summary_tokens
+from agent_workbench.engine.measuring import CHARS_PER_TOKEN, Drawn, draw_up, summary_tokens
 from agent_workbench.engine.protocol import ACTION_LINE
 from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.recounting import recount
@@ -73,7 +73,7 @@ async def _ask(desk: Desk) -> bool:
         while True:
             drawn = await draw_up(desk, await observe_model(desk, Purpose.SUMMARY), Purpose.SUMMARY)
             wanted = summary_tokens(drawn.facts.context_tokens)
-            bounds = (wanted, drawn.room, tokens_left(desk.run, drawn.size))
+            bounds = (wanted, drawn.room, tokens_left(desk.run, drawn.likely_size))
             most = min(bound for bound in bounds if bound is not None)
             if most < wanted // 2:
                 return False

@@ -15,14 +15,12 @@ from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.bounding import clip
 from agent_workbench.engine.changes_told import tell_changes
 from agent_workbench.engine.checking import describe_checks
-from agent_workbench.engine.measuring import least_answer_tokens, mark_tokens, summary_tokens
+from agent_workbench.engine.measuring import CHARS_PER_TOKEN, least_answer_tokens, mark_tokens, summary_tokens
 from agent_workbench.engine.prompt import build_parts, to_messages
 from agent_workbench.engine.relocating import as_it_is_now
 from agent_workbench.engine.story import answers_of, last_compaction, shown_by, steps_of
 from agent_workbench.engine.wording import SUMMARY
 
-CHARS_PER_TOKEN = 3
-"""A low estimate, for servers that cannot count."""
 PIECE_CHARS = (0, 6_000, 2_000, 700, 250)
 """To how much each piece of the newest steps is cut, one after the other, until all fits; 0 cuts nothing."""
 LEAST_CONTEXT = 2_048
@@ -35,11 +33,12 @@ async def condense(bench: Bench, summary: str, by: Author) -> ContextCompacted:
     """Return the compaction that puts `summary` in place of the older steps, with the rest as it stands now."""
     scale = Scale(bench)
     bare = ContextCompacted(bench.run.step, summary, by, bench.state.seq, piece_chars=PIECE_CHARS[-1])
-    fixed = await scale.size_after(bare)
+    # What was pinned is not to be cut as long as there is room at all: what fills up comes after it.
+    room = max(0, scale.free - await scale.size_after(bare))
+    pinned = await _pinned(bench, scale, room * 3 // 4)
+    fixed = await scale.size_after(replace(bare, pinned=pinned))
     most = scale.most(fixed)
     left = max(0, most - fixed)
-    pinned = await _pinned(bench, scale, left // 2)
-    left = max(0, most - await scale.size_after(replace(bare, pinned=pinned)))
     failing = await scale.cut(_failing(bench.run.history, bench.run.baseline), left // 3)
     diff = await tell_changes(bench, scale.cut, left // 3)
     kept = replace(bare, pinned=pinned, failing=failing, diff=diff)
@@ -64,8 +63,12 @@ class Scale:
         """The context as it was found to be when it was full."""
         filled = [each.event for each in self.bench.run.history if isinstance(each.event, ContextFilled)]
         facts = self.bench.state.model_for(self.purpose)
-        known = filled[-1].context_tokens if filled else 0
-        return known or (facts.context_tokens if facts else 0) or LEAST_CONTEXT
+        known = (filled[-1].context_tokens if filled else 0) or (facts.context_tokens if facts else 0)
+        if known or not self.bench.run.compaction_asked:
+            return known or LEAST_CONTEXT
+        # The user wants a summary of a server that does not tell: what has been read by then has its room.
+        parts = build_parts(self.bench.state, self.purpose)
+        return max(LEAST_CONTEXT, sum(len(part.text) for part in parts) // CHARS_PER_TOKEN)
 
     def most(self, fixed: int) -> int:
         """Return how large the next prompt may be: half the context, or half of what is free beside what must stay.

@@ -11,6 +11,8 @@ from agent_workbench.engine.parts import Part
 from agent_workbench.engine.prompt import build_parts, to_messages
 from agent_workbench.engine.wording import SUMMARY
 
+CHARS_PER_TOKEN = 3
+"""A low estimate, for servers that cannot count."""
 MARK_TOKENS = 12
 """What a chat template puts around a message, as long as the server has not shown what it is."""
 
@@ -46,6 +48,11 @@ class Drawn:
     def tokens(self) -> int:
         """The tokens of its parts."""
         return sum(self.counts)
+
+    @property
+    def likely_size(self) -> int:
+        """All that the server will find, guessed from the letters where nobody counts."""
+        return self.size or sum(len(part.text) for part in self.parts) // CHARS_PER_TOKEN
 
     @property
     def context_tokens(self) -> int:
