@@ -13,6 +13,7 @@ if __name__ == "__main__":
     parser.add_argument("-np")
     parser.add_argument("-c")
     parser.add_argument("-t")
+    parser.add_argument("--alias", default="")
     given = parser.parse_args()
     assert (given.host, given.port, given.np, given.t) == ("127.0.0.1", 0, "1", "1")
-    sys.exit(main([given.m, "--context-tokens", given.c, "--alias", "lookalike"]))
+    sys.exit(main([given.m, "--context-tokens", given.c, "--alias", f"{given.alias} by a lookalike"]))

@@ -97,7 +97,7 @@ async def test_the_users_own_server_is_started_instead(tiny_model_path: Path, tm
         model = EmbeddedModel(server)
         facts = await model.observe()
         await model.close()
-        assert facts.model == "lookalike"
+        assert facts.model == f"{tiny_model_path.name} by a lookalike"
         assert facts.context_tokens == 768
 
 

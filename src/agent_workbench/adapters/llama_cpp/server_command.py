@@ -55,6 +55,8 @@ def server_command(
     if server:
         binary = _binary(server, environ)
         argv = [binary, "-m", str(model), "--host", "127.0.0.1", "--port", "0", "-np", "1", "-c", str(context_tokens)]
+        # Else its name would be the whole path, which goes into journals.
+        argv += ["--alias", model.name]
         # Its own choice is a good one, but for a model that is so small that threads only wait for each other.
         argv += ["-t", "1"] if threads == 1 else []
     else:
