@@ -79,7 +79,7 @@ class Endpoint:
         if api_key and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
             raise ConfigError(
                 "the API key holds characters that no key has (spaces, line ends or letters beyond ASCII)",
-                advice="look at the environment variable that model.api_key_env names",
+                advice="look at the environment variable that the server's api_key_env in .agent.yml names",
             )
         self.address = str(parsed.copy_with(username=None, password=None, query=None, fragment=None)).rstrip("/")
         self._url = str(parsed).rstrip("/")

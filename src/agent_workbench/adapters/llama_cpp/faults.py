@@ -130,7 +130,7 @@ def error_of(fault: Fault, address: str, *, partial: str = "") -> ModelError:
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
             return ModelRefused(
                 f"the server at {address} refuses the API key ({fault.status}){said}",
-                advice="put the key into the environment variable that model.api_key_env names",
+                advice="put the key into the environment variable that the server's api_key_env in .agent.yml names",
             )
         case HTTPStatus.NOT_FOUND | HTTPStatus.METHOD_NOT_ALLOWED:
             return ModelRefused(
