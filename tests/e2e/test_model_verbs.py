@@ -79,4 +79,19 @@ def test_a_test_of_what_is_not_there(machine: Machine) -> None:
     unknown = machine.agent("model", "test", "nowhere", cwd=machine.home)
     assert unknown.code == 2
     assert "'nowhere' is no endpoint, no address and no file" in unknown.err
-    assert machine.agent("model", "test", "--seconds", "0", cwd=machine.home).code == 2
+    for seconds in ("0", "nan", "soon"):
+        refused = machine.agent("model", "test", "--seconds", seconds, cwd=machine.home)
+        assert (refused.code, f"{seconds!r} is no number of seconds above 0" in refused.err) == (2, True), refused.err
+
+
+def test_who_has_not_trusted_the_settings_is_told_why_no_model_is_configured(machine: Machine) -> None:
+    files = {"README.md": "# Hello\n", ".agent.yml": CHAINS.replace("URL", "http://127.0.0.1:9")}
+    repo = machine.new_repo("work", files)
+    machine.agent("init", cwd=repo)
+    for verb in (("list",), ("status",), ("test",), ("test", "near")):
+        told = machine.agent("model", *verb, cwd=repo)
+        assert "is not trusted and does not count; `agent trust` shows it" in told.err, told.said
+    planned = machine.agent("plan", "new", "a goal", cwd=repo)
+    assert "is not trusted and does not count; `agent trust` shows it" in planned.err, planned.said
+    assert machine.agent("trust", "--yes", cwd=repo).code == 0
+    assert machine.agent("model", "list", cwd=repo).err == ""

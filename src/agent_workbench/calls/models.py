@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap import Say, Site
-from agent_workbench.calls.sites import say_nothing, site_or_folder
+from agent_workbench.calls.sites import say_nothing, site_or_folder, told_site
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
 
 async def configured_model(place: Place, say: Say) -> "Model":
     """Return the model that the settings ask for; it says what it waits for; close it when done."""
-    site, settings = await site_or_folder(place)
+    site, settings = await told_site(place, say)
     return await asyncio.to_thread(site.model, settings, say)
 
 
@@ -42,11 +42,11 @@ async def answering(place: Place, say: Say) -> "tuple[tuple[str, ModelFacts | Mo
     return tuple(answers)
 
 
-async def listed_endpoints(place: Place) -> "tuple[EndpointLine, ...]":
+async def listed_endpoints(place: Place, say: Say) -> "tuple[EndpointLine, ...]":
     """Return every endpoint of every role in the order in which they are asked; nobody is asked."""
     from agent_workbench.core.endpoints import endpoint_lines
 
-    _, settings = await site_or_folder(place)
+    _, settings = await told_site(place, say)
     return endpoint_lines(settings, place.environ)
 
 
@@ -58,7 +58,7 @@ async def model_named(place: Place, named: str, say: Say = say_nothing) -> "Mode
     """
     from agent_workbench.core.endpoints import settings_for
 
-    site, settings = await site_or_folder(place)
+    site, settings = await told_site(place, say)
     name, meant = await asyncio.to_thread(settings_for, settings, named, _is_file)
     return site.endpoints(meant, say).for_one(name)
 

@@ -3,7 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from agent_workbench.calls.sites import find_site, say_nothing, trusted_site
+from agent_workbench.bootstrap import Say
+from agent_workbench.calls.sites import find_site, told_site, trusted_site
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
@@ -23,12 +24,12 @@ async def repo_plans(place: Place) -> "Plans":
     return site.plans(settings)
 
 
-async def planned_tasks(place: Place, goal: str, existing: "Plan") -> "tuple[Task, ...]":
-    """Ask the model for tasks that reach `goal`; raise `ModelError`, `PlanError`."""
+async def planned_tasks(place: Place, goal: str, existing: "Plan", say: Say) -> "tuple[Task, ...]":
+    """Ask the model for tasks that reach `goal`, and say what is waited for; raise `ModelError`, `PlanError`."""
     from agent_workbench.engine.planner import make_plan
 
-    site, settings = await trusted_site(place)
-    ports = await asyncio.to_thread(site.ports, settings, say_nothing)
+    site, settings = await told_site(place, say)
+    ports = await asyncio.to_thread(site.ports, settings, say)
     try:
         files = await site.repository.list_tracked()
         seconds, chosen = settings.model.answer_seconds, settings.sampling.planner

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.engine.recorder import OnRecorded, Recorder
     from agent_workbench.engine.session import LiveSession
 
+UNTRUSTED = "what the settings of this repo would run or ask is not trusted and does not count; `agent trust` shows it"
 UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
 
 
@@ -113,6 +114,14 @@ async def site_or_folder(place: Place) -> "tuple[Site, Settings]":
     except RepoError:
         site = Site(place, await asyncio.to_thread(_repository, place), place.folder)
         return site, await asyncio.to_thread(lambda: site.settings(trusted=False))
+
+
+async def told_site(place: Place, say: Say) -> "tuple[Site, Settings]":
+    """Return what `site_or_folder` does; say where not all that stands in the settings counts."""
+    site, settings = await site_or_folder(place)
+    if isinstance(site, TerminalSite) and await (await site.trust()).question():
+        say(UNTRUSTED)
+    return site, settings
 
 
 def say_nothing(_: str) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,17 +45,18 @@ def add(verbs: "Verbs") -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise ValueError(text)
-    return seconds
+    with suppress(ValueError):
+        seconds = float(text)
+        if 0 < seconds < float("inf"):
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
 
 
 def show_list(options: argparse.Namespace) -> int:
     """Print a line for each endpoint of each role; nobody is asked."""
     from agent_workbench.calls.models import listed_endpoints
 
-    lines = asyncio.run(listed_endpoints(Place(Path.cwd(), os.environ, overrides(options))))
+    lines = asyncio.run(listed_endpoints(Place(Path.cwd(), os.environ, overrides(options)), say_aside))
     widths = [max(len(text) for text in column) for column in zip(*map(_cells, lines), strict=True)]
     for line in lines:
         say("  ".join(text.ljust(width) for text, width in zip(_cells(line), widths, strict=True)).rstrip())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
-from agent_workbench.cli.saying import say
+from agent_workbench.cli.saying import say, say_aside
 from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.place import Place
@@ -78,7 +78,7 @@ def new_tasks(options: argparse.Namespace) -> int:
 
     plan = _read()
     place = Place(Path.cwd(), os.environ, overrides(options))
-    tasks = asyncio.run(planned_tasks(place, options.goal, plan))
+    tasks = asyncio.run(planned_tasks(place, options.goal, plan, say_aside))
     for task in tasks:
         _print(task, plan)
     if not options.yes and not _agreed("append these to the plan? [y/N] "):
