@@ -284,6 +284,7 @@ async def test_the_context_is_full(tmp_path: Path) -> None:
         ending = await run(stage)
         assert ending.exit_code is ExitCode.MODEL
         assert "the context of 100 tokens is too small for T-1" in ending.reason
+        assert "without the code that was found its first prompt still has" in ending.reason
         assert not stage.model.requests
         assert not [event for event in stage.events if isinstance(event, PromptBuilt)], "it was never sent"
 

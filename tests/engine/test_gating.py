@@ -15,6 +15,7 @@ from agent_workbench.core.events import (
     ApprovalChanged,
     Author,
     Event,
+    ModelAnswered,
     PatchApplied,
     ProposalReplaced,
     Recorded,
@@ -33,8 +34,10 @@ from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits,
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.engine.gating import Ruling, ruling
+from agent_workbench.engine.headless import run_headless
 from tests.engine.front import in_front_of
-from tests.engine.stage import FINISH, a_stage, call, change, diff, reflexion, task
+from tests.engine.killing import run_until_killed
+from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, diff, reflexion, reopened, task
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 COMMANDS = Settings(tools_allowed=("run_command", "write_diff", "finish"))
@@ -192,6 +195,37 @@ async def test_a_secret_in_an_answer_refuses_it(tmp_path: Path) -> None:
         assert (await front.gate(GateKind.DIFF)).step == 2
         assert "the value of a secret" in stage.model.requests[-1].messages[-1].text
         assert all(SECRET not in str(event) for event in stage.events)
+
+
+async def test_what_stands_for_a_secret_is_never_written_in_its_place(tmp_path: Path) -> None:
+    shown = "«redacted:API_TOKEN»"
+    sayings = [change("wrong", f"key = {shown}"), change("wrong", "right")]
+    async with a_stage(tmp_path, sayings, approvals=CHECKS_OPEN, start={"answer.txt": "wrong\n"}) as stage:
+        async with in_front_of(stage) as front:
+            await front.start()
+            assert (await front.gate(GateKind.DIFF)).step == 2
+        (rejected,) = [event for event in stage.events if isinstance(event, ActionRejected)]
+        assert f"{shown} would be written into answer.txt" in rejected.reason
+
+
+async def test_a_stop_after_an_answer_with_a_secret_leads_to_no_other_diff(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [change("wrong", SECRET)], approvals=OPEN, headless=True, secrets=SECRETS) as stage:
+        await run_until_killed(stage, ModelAnswered)
+        async with reopened(stage, [change("wrong", "right"), FINISH]) as again:
+            await run_headless(again.desk, again.recorder, (T1,))
+            (applied,) = [event for event in again.events if isinstance(event, PatchApplied)]
+            assert [chunk.text for chunk in applied.shown] == ["right\n"]
+
+
+async def test_text_that_speaks_of_what_stands_for_a_secret_can_be_changed(tmp_path: Path) -> None:
+    text = "«redacted:NAME» is what one reads"
+    sayings = [change(text, f"{text} instead")]
+    async with (
+        a_stage(tmp_path, sayings, approvals=CHECKS_OPEN, start={"answer.txt": f"{text}\n"}) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        assert (await front.gate(GateKind.DIFF)).step == 1
 
 
 async def test_a_secret_beside_a_change_refuses_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state import TaskRun
 from agent_workbench.engine.desk import Desk
-from agent_workbench.engine.story import answers_since_compaction, is_answer, steps_since_compaction
+from agent_workbench.engine.story import answers_of, answers_since_compaction, is_answer, steps_since_compaction
 
 NEWS = (UserSaid, ChunkPinned, ScratchpadChanged)
 
@@ -46,10 +46,12 @@ def is_stuck(run: TaskRun, context_tokens: int) -> bool:
 
 
 def _too_small(run: TaskRun, size: int, context_tokens: int) -> TroubleMet:
+    begun = bool(answers_of(run.history))
+    least = "with all older steps in a summary its next" if begun else "without the code that was found its first"
     return TroubleMet(
         "model",
         f"the context of {context_tokens or 'unknown'} tokens is too small for {run.task}: "
-        f"with all older steps in a summary its next prompt still has {size or 'too many'}",
+        f"{least} prompt still has {size or 'too many'}",
         "serve the model with a larger context (model.context_tokens), unpin code, allow fewer tools or skills, "
         "or abort and split the task",
     )

@@ -1,5 +1,6 @@
 """Tool `write_diff`: a change to files, as a unified diff."""
 
+import re
 from dataclasses import replace
 
 from agent_workbench.core.errors import PatchError, WorkspaceError
@@ -25,6 +26,7 @@ from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.edits.holding import fit_as_held
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
+STAND_IN = re.compile("«redacted:[^«»\\s]+»".encode())
 SHOWN_CONTEXT = 3
 SHOWN_LINES = 60
 WIDE = PatchBounds(max_bytes=50_000_000, max_files=10_000)
@@ -42,6 +44,7 @@ class WriteDiff(ToolFace):
             loose = read_diff(text, bench.patch_bounds(), existing)
             fit = fit_diff(loose, await _contents(bench, loose.paths), existing)
         paths = fit.patch.paths
+        _check_no_stand_in(fit.changes)
         await bench.check_file_count(paths)
         return Draft(
             text=text,
@@ -59,6 +62,7 @@ class WriteDiff(ToolFace):
         # What was shown is ours: it fits to the letter, or it is not carried out.
         patch = parse_patch(proposal.diff, WIDE)
         changes = apply_patch(patch, await _contents(bench, patch.paths), await bench.workspace.list_files())
+        _check_no_stand_in(changes)
         tree = await bench.workspace.write(changes, bench.run.tree)
         shown = tuple(chunk for change in changes for chunk in _now(change))
         applied = PatchApplied(proposal.id, proposal.paths, patch_hash(proposal.diff), tree, shown)
@@ -70,6 +74,18 @@ def describe_applied(applied: PatchApplied, repaired: tuple[str, ...] = ()) -> s
     mended = [f"Repaired in your diff: {'; '.join(repaired)}."] if repaired else []
     pieces = [f"{chunk.place} now reads:\n{chunk.text}" for chunk in applied.shown]
     return "\n\n".join(["\n".join([f"Applied to {', '.join(applied.paths)}.", *mended]), *pieces])
+
+
+def _check_no_stand_in(changes: tuple[FileChange, ...]) -> None:
+    """Raise `PatchError` where more is written than there was of what stands for a secret in all that was shown."""
+    for change in changes:
+        before, after = (content.data if content else b"" for content in (change.before, change.after))
+        for found in dict.fromkeys(STAND_IN.findall(after)):
+            if after.count(found) > before.count(found):
+                raise PatchError(
+                    f"{found.decode()} would be written into {change.path}",
+                    advice="it stands for the value of a secret, which nobody is shown; leave such lines as they are",
+                )
 
 
 async def _contents(bench: Bench, paths: tuple[str, ...]) -> dict[str, FileContent | None]:
