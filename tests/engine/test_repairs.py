@@ -1,13 +1,22 @@
 """A damaged diff is shown as it would be made, with what was mended; the model is told of it when it is done."""
 
+import threading
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from agent_workbench.core.events import ActionFinished, ActionRejected
 from agent_workbench.core.intents import EditProposal
 from agent_workbench.core.patch import parse_patch
+from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, GateKind
+from agent_workbench.engine.edits import holding
+from agent_workbench.engine.tools import commit, write_diff
 from tests.engine.front import in_front_of
-from tests.engine.stage import ANSWER, Stage, a_stage, call, change, diff
+from tests.engine.stage import ANSWER, FINISH, OPEN, Stage, a_stage, call, change, diff, reflexion
+from tests.engine.test_executor import run
+from tests.fakes.ports import GivenChunks
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 AROUND = "what stood around the diff was left out"
@@ -33,6 +42,33 @@ async def test_a_repair_is_shown_at_the_gate_and_told_to_the_model(tmp_path: Pat
         assert mended.endswith("the lines --- and +++ were completed")
         assert parse_patch(shown.diff).paths == (ANSWER,)
         await front.until(lambda it: f"Repaired in your diff: {mended}." in "\n".join(told_by(stage)))
+
+
+async def test_what_large_files_take_time_for_is_done_aside_from_the_screens_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: dict[str, set[int]] = {}
+
+    def watched(module: ModuleType, name: str) -> None:
+        work = getattr(module, name)
+
+        def watching(*arguments: object) -> object:
+            done.setdefault(name, set()).add(threading.get_ident())
+            return work(*arguments)
+
+        monkeypatch.setattr(module, name, watching)
+
+    for name in ("read_diff", "fit_diff", "apply_patch", "render_changes"):
+        watched(write_diff, name)
+    watched(holding, "fit_held")
+    watched(commit, "render_changes")
+    repaired = call("write_diff", diff("wrong", "rigth").replace(f"+++ b/{ANSWER}\n", ""))
+    chunks = GivenChunks((Chunk(ANSWER, 1, 1, "wrong", 1.0),))
+    sayings = [repaired, reflexion(), change("rigth", "right"), FINISH]
+    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True, retriever=chunks) as stage:
+        assert (await run(stage)).reason == "T-1 done: committed"
+    assert set(done) == {"read_diff", "fit_diff", "apply_patch", "render_changes", "fit_held"}
+    assert threading.get_ident() not in set().union(*done.values())
 
 
 async def test_an_edit_at_the_gate_is_fitted_in_the_same_way(tmp_path: Path) -> None:

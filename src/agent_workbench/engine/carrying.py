@@ -1,5 +1,7 @@
 """Carrying out what was approved: the start on disk before the effect, the outcome after it."""
 
+from asyncio import to_thread
+
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import (
     ActionFinished,
@@ -102,7 +104,8 @@ async def _take_changes(desk: Desk, bench: Bench) -> tuple[Draft | None, str]:
     if not keepable:
         return None, told
     try:
-        return await all_tools()[KEEP_CHANGES].draft(bench, Arguments({}), render_changes(keepable)), told
+        diff = await to_thread(render_changes, keepable)
+        return await all_tools()[KEEP_CHANGES].draft(bench, Arguments({}), diff), told
     except REFUSALS as refusal:
         return None, f"{told}\nWhat it changed was put back: {spoken(refusal)}"
 

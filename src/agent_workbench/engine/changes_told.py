@@ -1,5 +1,6 @@
 """The change so far, as the model is told it after a compaction."""
 
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 
 from agent_workbench.core.events import ActionProposed, PatchApplied, ProposalReplaced
@@ -15,10 +16,10 @@ async def tell_changes(bench: Bench, cut: Cut, tokens: int) -> str:
     `cut(text, tokens)` returns a text in so many tokens.
     """
     changes = await bench.workspace.changes(bench.run.tree)
-    diff = render_changes(changes)
+    diff = await to_thread(render_changes, changes)
     if await cut(diff, tokens) == diff:
         return diff
-    files = "\n".join(_counted(change) for change in changes)
+    files = await to_thread(lambda: "\n".join(map(_counted, changes)))
     listed = await cut(files, tokens // 3)
     newest = await cut(_newest(bench), tokens // 2)
     rest = f"The newest part of it:\n{newest}" if newest else "It is too long to be shown."

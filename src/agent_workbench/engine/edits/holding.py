@@ -1,5 +1,6 @@
 """Fitting a diff that an answer was held to: it stands where its lines stand, and nothing about it is in doubt."""
 
+import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ async def fit_as_held(bench: Bench, diff: str, existing: Collection[str]) -> Fit
     if not _was_held(bench, diff):
         return None
     contents = {path: await bench.workspace.read(path) for path in old_paths(diff)}
-    return fit_held(diff, bench.patch_bounds(), contents, existing)
+    return await asyncio.to_thread(fit_held, diff, bench.patch_bounds(), contents, existing)
 
 
 def fit_held(

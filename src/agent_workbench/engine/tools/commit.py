@@ -1,5 +1,7 @@
 """The task's commit: approved changes only, on the task's branch, naming the journal's hash of its approval."""
 
+from asyncio import to_thread
+
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import ActionDecided, ActionProposed, TaskCommitted
 from agent_workbench.core.patch import render_changes
@@ -24,7 +26,7 @@ class Commit(ToolFace):
         changes = await bench.workspace.changes(bench.run.tree)
         return Draft(
             text=text or _message(bench),
-            diff=render_changes(changes),
+            diff=await to_thread(render_changes, changes),
             paths=tuple(change.path for change in changes),
         )
 

@@ -1,6 +1,7 @@
 """Tool `write_diff`: a change to files, as a unified diff."""
 
 import re
+from asyncio import to_thread
 from dataclasses import replace
 
 from agent_workbench.core.errors import PatchError, WorkspaceError
@@ -41,14 +42,15 @@ class WriteDiff(ToolFace):
         existing = await bench.workspace.list_files()
         fit = await fit_as_held(bench, text, existing)
         if fit is None:
-            loose = read_diff(text, bench.patch_bounds(), existing)
-            fit = fit_diff(loose, await _contents(bench, loose.paths), existing)
+            # Threads, as large files take their time, and the screen goes on.
+            loose = await to_thread(read_diff, text, bench.patch_bounds(), existing)
+            fit = await to_thread(fit_diff, loose, await _contents(bench, loose.paths), existing)
         paths = fit.patch.paths
         _check_no_stand_in(fit.changes)
         await bench.check_file_count(paths)
         return Draft(
             text=text,
-            diff=render_changes(await _against_approved(bench, fit.changes)),
+            diff=await to_thread(render_changes, await _against_approved(bench, fit.changes)),
             paths=paths,
             special=special_paths(fit.patch),
             preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in fit.changes),
@@ -61,7 +63,8 @@ class WriteDiff(ToolFace):
         await bench.workspace.put_back(bench.run.tree, strays.intersection(proposal.paths))
         # What was shown is ours: it fits to the letter, or it is not carried out.
         patch = parse_patch(proposal.diff, WIDE)
-        changes = apply_patch(patch, await _contents(bench, patch.paths), await bench.workspace.list_files())
+        contents, existing = await _contents(bench, patch.paths), await bench.workspace.list_files()
+        changes = await to_thread(apply_patch, patch, contents, existing)
         _check_no_stand_in(changes)
         tree = await bench.workspace.write(changes, bench.run.tree)
         shown = tuple(chunk for change in changes for chunk in _now(change))
