@@ -219,6 +219,18 @@ def test_a_compaction_begins_anew_and_prompts_grow_from_there(
         before = parts
 
 
+def test_a_summary_says_whether_the_newest_step_is_shown_all_the_same() -> None:
+    built = e.PromptBuilt(1, Purpose.EXECUTOR, 1, 1, "sha")
+    answer = e.ModelAnswered(1, "Thought: hm", AnswerFigures(), "")
+    story: list[e.Event] = [STARTED, built, answer, e.ActionRejected(1, "no")]
+    for through, words in ((1, "only the newest of these steps is shown below"), (3, "are not shown any more")):
+        compacted = e.ContextCompacted(1, "in short", e.Author.MODEL, through)
+        parts = build_parts(state_of([*story, compacted]), Purpose.EXECUTOR)
+        (summary,) = [part.text for part in parts if part.label == "summary"]
+        assert words in summary
+        assert ("Thought: hm" in [part.text for part in parts]) == (through == 1)
+
+
 def test_what_the_user_writes_during_an_answer_comes_after_it() -> None:
     edit = e.ScratchpadChanged(T1, "mind the gap", e.Author.USER)
     built = e.PromptBuilt(1, Purpose.EXECUTOR, 1, 1, "sha")

@@ -81,11 +81,12 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
     if words := _words(history, event.through_seq):
         said = "\n".join(quoted(_bounded(word, bound)) for word in words)
         yield Part(Role.USER, "user", f"What the user said meanwhile:\n{said}")
-    yield Part(Role.USER, "summary", summary_told(event.summary))
+    newest = tuple(_tail(history, event))
+    yield Part(Role.USER, "summary", summary_told(event.summary, shown=bool(newest)))
     yield Part(Role.USER, "change", f"The change so far:\n{event.diff}" if event.diff else "Nothing is changed so far.")
     if event.failing:
         yield Part(Role.USER, "failing", f"How the checks ended last:\n{event.failing}")
-    for part in _tail(history, event):
+    for part in newest:
         yield part if part.role is Role.ASSISTANT else Part(part.role, part.label, _bounded(part.text, bound))
 
 

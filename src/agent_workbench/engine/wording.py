@@ -132,9 +132,10 @@ def notes_told(text: str) -> str:
     return f"The task's scratchpad:\n{text}"
 
 
-def summary_told(summary: str) -> str:
-    """Return the summary that stands for the steps that were taken away."""
-    return f"What was done before, in short; these steps are not shown any more:\n{summary or 'Nothing yet.'}"
+def summary_told(summary: str, *, shown: bool) -> str:
+    """Return the summary that stands for the steps that were taken away; the newest may be `shown` all the same."""
+    rest = "only the newest of these steps is shown below" if shown else "these steps are not shown any more"
+    return f"What was done before, in short; {rest}:\n{summary or 'Nothing yet.'}"
 
 
 def _finished(event: ActionFinished) -> str:

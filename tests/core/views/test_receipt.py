@@ -175,6 +175,20 @@ def test_compacting_now_frees_the_steps_and_reads_the_code_that_stays() -> None:
     assert receipt(state_after(*TWO), 1).compacting is None
 
 
+def test_nothing_is_freed_where_nothing_was_answered_that_could_be_summed_up() -> None:
+    compacted = ContextCompacted(2, "so far so good", Author.MODEL, 30, code=(CART,))
+    parts = (PromptPart("rules", 200), PromptPart("summary", 30), PromptPart("answer", 40))
+    begun = (*TWO, compacted, built(3, parts, 270))
+    stopped = ModelInterrupted(3, "Thought: I", InterruptCause.STOPPED, "stopped by the user")
+    for story in (begun, (*begun, stopped)):
+        compacting = receipt(state_after(*story)).compacting
+        assert compacting is not None
+        assert compacting.frees == 0
+    again = receipt(state_after(*begun, stopped, built(3, (), 270), answered(3, 280, 0))).compacting
+    assert again is not None
+    assert again.frees > 0
+
+
 def test_what_is_dropped_is_freed_and_what_is_pinned_stays() -> None:
     view = receipt(state_after(*TWO, ChunkDropped(TEST.place)))
     saved = rows(view, inside=True)[TEST.place].saves

@@ -87,6 +87,7 @@ def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     )
     about = f"In the prompt this takes the place of {steps_summed_up(run)}.{by}"
     stays = "Rules, task, notes, your words, pinned code, the change so far and the failing output stay as they are."
+    stays += " So does the newest step, or two, where there is room."
     said = Block(inert(proposal.text.strip()), space_before=True)
     return (Block(about, Tone.STRONG), Block(stays, Tone.DIM), said, *_remarks(proposal))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from agent_workbench.core.events import (
     ContextCompacted,
     ContextFilled,
+    InterruptCause,
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
@@ -339,7 +340,15 @@ def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[_Sent, ...]) -> Compac
             steps += row.tokens
     read = sum(each.figures.prompt_tokens - each.figures.cached_tokens for each in sent)
     seconds = sum(each.figures.prompt_seconds for each in sent)
-    return Compacting(max(0, steps), stays, stays * seconds / read if read else 0.0)
+    return Compacting(max(0, steps) if _has_steps(sent) else 0, stays, stays * seconds / read if read else 0.0)
+
+
+def _has_steps(sent: tuple[_Sent, ...]) -> bool:
+    """Return whether anything was answered that a summary could be about."""
+    ends = (each.end for each in sent if each.built.purpose is not Purpose.SUMMARY)
+    return any(
+        isinstance(end, ModelAnswered) or (end is not None and end.cause is InterruptCause.LENGTH) for end in ends
+    )
 
 
 def _kind(row: ReceiptRow) -> str:
