@@ -6,7 +6,7 @@ import pytest
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.workspace import GitWorkspace
-from agent_workbench.core.errors import ModelUnavailable, RepoError, StorageError
+from agent_workbench.core.errors import ModelUnavailable, PlanError, RepoError, StorageError
 from agent_workbench.core.events import (
     AbortAsked,
     ActionDecided,
@@ -37,7 +37,7 @@ from agent_workbench.core.intents import (
     StepReplay,
 )
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Settings
 from agent_workbench.core.state import Phase
@@ -493,6 +493,21 @@ async def test_nothing_is_said_to_be_done_while_the_gate_waits_or_all_is_over(tm
             await front.approve(kind)
         await front.over()
         await front.until(idle, "quiet at the end")
+
+
+async def test_a_plan_that_cannot_be_read_is_said_until_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_stage(tmp_path, []) as stage:
+
+        async def missing() -> Plan:
+            raise PlanError("there is no plan", advice="write one")
+
+        monkeypatch.setattr(stage.plan, "read", missing)
+        async with in_front_of(stage) as front:
+            update = await front.until(lambda it: it.live.notice_number > 0 and it.live.no_plan)
+            assert update.live.no_plan == "there is no plan (write one)"
+            assert update.live.no_plan in await front.notice(StartTask(T1)), "it is read again, and is not there yet"
 
 
 async def test_a_merge_that_cannot_even_be_offered_ends_nothing(

@@ -55,6 +55,7 @@ class ReplayPosition:
 class Live:
     """The moment. `activity` is one line on what is being done now (empty: nothing); `notice` is for the user once.
 
+    `no_plan` says why the plan could not be read.
     `ui` is how the user wants the screen, from when the settings were read.
     """
 
@@ -68,6 +69,7 @@ class Live:
     notice_number: int = 0
     now: str = ""
     decidable: bool = True
+    no_plan: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import replace
 
 from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.events import SessionLeft
@@ -59,6 +60,8 @@ class LiveSession:
             await read_again(self._desk)
         except WorkbenchError as error:
             self._desk.board.notify(spoken(error))
+            if not self._desk.state.plan_path:
+                self._desk.board.show_live(replace(self._desk.board.live, no_plan=spoken(error)))
 
     async def _warm_up(self) -> None:
         """Make the model ready behind the first screen, so that the first step need not wait for it."""

@@ -108,7 +108,7 @@ class WorkbenchScreen(PaneScreen):
         self.update_shown = update
         steps = view_steps(update, self._transcript)
         self._transcript = steps.transcript
-        self.query_one(PlanPane).show(view_plan(update.state))
+        self.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan))
         self.query_one(StepsPane).show(steps)
         diff = view_diff(update)
         self.query_one(DiffPane).show(diff)

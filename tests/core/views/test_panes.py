@@ -67,6 +67,14 @@ def test_the_gate_is_starting_until_there_is_a_plan() -> None:
     assert view_gate(SessionUpdate(SessionState())).mode is GateMode.STARTING
 
 
+def test_a_plan_that_cannot_be_read_is_said_where_it_would_stand() -> None:
+    update = SessionUpdate(SessionState(), Live(no_plan="there is no plan at P (`agent init` writes one)"))
+    gate = view_gate(update)
+    assert (gate.mode, gate.word, gate.acts) == (GateMode.IDLE, "no plan", ())
+    assert "`agent init`" in gate.text
+    assert "`agent init`" in view_plan(update.state, update.live.no_plan).empty
+
+
 def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
     assert view_gate(update_after(*runs.up_to_first_diff(), live=Live(decidable=False))).acts == ()
 

@@ -78,7 +78,7 @@ def view_gate(update: SessionUpdate) -> GateView:
     if live.activity or state.unfinished:
         acts = (GateAct.ABORT,) if state.unfinished and live.decidable else ()
         return GateView(GateMode.BUSY, inert_line(live.activity) or "working", _progress(live), "", acts)
-    return _idle(state)
+    return _idle(state, live.no_plan)
 
 
 def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateView:
@@ -141,7 +141,9 @@ def _progress(live: Live) -> str:
     return f"{streaming.tokens:,} tokens, {streaming.seconds:.0f} s" if streaming.text else ""
 
 
-def _idle(state: SessionState) -> GateView:
+def _idle(state: SessionState, no_plan: str) -> GateView:
+    if not state.plan_path and no_plan:
+        return GateView(GateMode.IDLE, "no plan", inert_line(no_plan, 300), "q leaves")
     if not state.plan_path:
         return GateView(GateMode.STARTING, "starting", "the plan is read, the model is made ready")
     next_task = state.plan.next_task()

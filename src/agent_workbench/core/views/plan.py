@@ -40,21 +40,21 @@ class PlanView:
     busy: bool
 
 
-def view_plan(state: SessionState) -> PlanView:
-    """Return what the plan pane shows."""
+def view_plan(state: SessionState, no_plan: str = "") -> PlanView:
+    """Return what the plan pane shows; `no_plan` says why there is none."""
     done = sum(task.status is TaskStatus.DONE for task in state.plan.tasks)
     count = f" · {done} of {len(state.plan.tasks)} done" if state.plan.tasks else ""
     return PlanView(
         title=f"Plan{count}",
         rows=tuple(_row(state, task) for task in state.plan.tasks),
-        empty=_empty(state),
+        empty=_empty(state, no_plan),
         busy=state.unfinished,
     )
 
 
-def _empty(state: SessionState) -> str:
+def _empty(state: SessionState, no_plan: str) -> str:
     if not state.plan_path:
-        return "reading the plan …"
+        return inert(no_plan, limit_chars=1000) or "reading the plan …"
     return f'{inert_line(state.plan_path)} has no task yet. `agent plan new "goal"` writes one with you.'
 
 
