@@ -6,7 +6,7 @@ from hypothesis import given
 from agent_workbench.core import events as e
 from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
-from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.narration import LINE_CHARS, describe, narrate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict
@@ -46,6 +46,10 @@ def test_every_event_has_one_harmless_line(event: e.Event) -> None:
             "committed 0123456789 on agent/T-1",
         ),
         (e.TaskFinished(TaskId("T-1"), TaskStatus.DONE, "so"), "T-1 done: so"),
+        (e.ModelInterrupted(2, "", e.InterruptCause.DIED, "busy"), "step 2: no answer came: busy"),
+        (e.ModelInterrupted(2, "Tho", e.InterruptCause.DIED, "gone"), "step 2: the answer broke off (died) gone"),
+        (e.ContextFilled(3, Purpose.EXECUTOR, 90, 100), "the context is full: 90 tokens of 100"),
+        (e.ContextFilled(3, Purpose.EXECUTOR, 9, 100, by=e.Author.USER), "room is made, as the user asked"),
         (e.SessionLeft("\x1b]52;c;aGk=\x07\u202etxt"), "session left: �]52;c;aGk=��txt"),
     ],
 )

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from agent_workbench.cli.model_facts import fact_lines
+from agent_workbench.core.inert import inert_line
 from agent_workbench.core.trials import Fitness, ModelReport
 
+WHY_CHARS = 200
 _WORDS = {True: "yes", False: "no", None: "could not be tried"}
 
 
@@ -14,7 +16,7 @@ def report_lines(report: ModelReport, verdicts: Sequence[Fitness]) -> Iterator[s
     yield ""
     for number, each in enumerate(report.asked, 1):
         mark = "✓" if each.right else "~" if each.valid else "✗"
-        why = f"  {each.why}" if each.why else ""
+        why = f"  {inert_line(each.why, WHY_CHARS)}" if each.why else ""
         yield f"{number:>4} {mark} {each.name:<20} {each.seconds:6.1f} s{why}"
     yield f"  {'✓ as asked   ~ the form alone   ✗ not even that':>52}"
     yield ""
@@ -31,7 +33,8 @@ def report_lines(report: ModelReport, verdicts: Sequence[Fitness]) -> Iterator[s
         yield f"stopped   {report.stopped}"
     yield ""
     for verdict in verdicts:
-        yield f"{'fit' if verdict.fit else 'not fit'} as {verdict.role.value}: {verdict.because}"
+        because = inert_line(verdict.because, WHY_CHARS)
+        yield f"{'fit' if verdict.fit else 'not fit'} as {verdict.role.value}: {because}"
     for remark in dict.fromkeys(remark for verdict in verdicts for remark in verdict.but):
         yield f"  but {remark}"
 

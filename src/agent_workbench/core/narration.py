@@ -8,6 +8,7 @@ from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
     ActionResult,
+    Author,
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
@@ -17,6 +18,7 @@ from agent_workbench.core.events import (
     EndpointPassed,
     Event,
     GrammarIgnored,
+    InterruptCause,
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
@@ -76,6 +78,8 @@ def _said(event: Event) -> str:
             return f"{len(event.chunks)} pieces of code found"
         case ModelAnswered():
             return f"step {event.step}: {event.text.removeprefix('Thought:')}"
+        case ModelInterrupted(partial="", reasoning="", cause=InterruptCause.DIED):
+            return f"step {event.step}: no answer came: {event.what}"
         case ModelInterrupted():
             return f"step {event.step}: the answer broke off ({event.cause}) {event.what}"
         case ActionRejected():
@@ -90,6 +94,8 @@ def _said(event: Event) -> str:
             return f"dropped {event.place}"
         case CompactionAsked():
             return "the user asked for a summary of the older steps"
+        case ContextFilled(by=Author.USER):
+            return "room is made, as the user asked"
         case ContextFilled():
             return f"the context is full: {event.prompt_tokens} tokens of {event.context_tokens}"
         case ContextCompacted(summary=""):
