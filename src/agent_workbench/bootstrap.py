@@ -11,7 +11,6 @@ from agent_workbench.core.place import Place
 if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.journal.opening import Opening, Sessions, Wanted
-    from agent_workbench.adapters.journal.redaction import Redactor
     from agent_workbench.adapters.llama_cpp.roles import Switchboard
     from agent_workbench.adapters.plans.setup import RepoSetup
     from agent_workbench.config.load import LoadedSettings
@@ -42,15 +41,13 @@ class Site:
     def load(self) -> "LoadedSettings":
         """Read the settings, once: what was trusted is what counts, whatever the file becomes. Blocks."""
         if self._loaded is None:
-            self._loaded = self._read()
+            from agent_workbench.config.load import load_settings
+            from agent_workbench.config.policy import with_policy
+
+            place = self.place
+            loaded = load_settings(self.root, place.environ, place.flags)
+            self._loaded = with_policy(loaded, place.policy, place.environ) if place.policy else loaded
         return self._loaded
-
-    def _read(self) -> "LoadedSettings":
-        from agent_workbench.config.load import load_settings
-        from agent_workbench.config.policy import with_policy
-
-        loaded = load_settings(self.root, self.place.environ, self.place.flags)
-        return with_policy(loaded, self.place.policy, self.place.environ) if self.place.policy else loaded
 
     async def trust(self) -> "RepoTrust":
         """Read what the repo would run, and whether it is trusted."""
@@ -104,14 +101,10 @@ class Site:
     def open_journal(self, settings: "Settings") -> "Opening":
         """Open the journal that `place` asks for; blocks."""
         from agent_workbench.adapters.journal.ids import SystemIds
-
-        return self.sessions(settings).open(SystemIds(), self.redactor(settings), self.wanted)
-
-    def redactor(self, settings: "Settings") -> "Redactor":
-        """Return what keeps secrets of the environment out of journals and prompts."""
         from agent_workbench.adapters.journal.redaction import environment_redactor
 
-        return environment_redactor(self.place.environ, settings.key_variables)
+        redactor = environment_redactor(self.place.environ, settings.key_variables)
+        return self.sessions(settings).open(SystemIds(), redactor, self.wanted)
 
     def endpoints(self, settings: "Settings", say: Say) -> "Switchboard":
         """Return the endpoints that the settings name, none of them asked yet."""
@@ -123,16 +116,17 @@ class Site:
     def model(self, settings: "Settings", say: Say) -> "Model":
         """Return the model of all roles; the demo's speaks from its script."""
         model = self.endpoints(settings, say).for_roles()
-        if self.place.demo:
-            from agent_workbench.adapters.demo.script import SCRIPTS
-            from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
+        if not self.place.demo:
+            return model
+        from agent_workbench.adapters.demo.script import SCRIPTS
+        from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
 
-            model = ScriptedModel(model, SCRIPTS, tokens_per_second=self.place.demo_tokens_per_second)
-        return model
+        return ScriptedModel(model, SCRIPTS, tokens_per_second=self.place.demo_tokens_per_second)
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Choose an adapter for every port; blocks while they are loaded."""
         from agent_workbench.adapters.journal.ids import SystemClock
+        from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.retrieval.retriever import CodeRetriever
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
@@ -152,5 +146,5 @@ class Site:
             model=self.model(settings, say),
             clock=SystemClock(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
-            redacted=self.redactor(settings).redact,
+            redacted=environment_redactor(self.place.environ, settings.key_variables).redact,
         )

@@ -43,4 +43,5 @@ def test_every_field_is_known() -> None:
         "purpose",
         "edited",
         "repaired",
+        "fallback",
     }

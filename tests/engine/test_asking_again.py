@@ -13,6 +13,7 @@ from agent_workbench.core.ports import Model
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Limits, ModelSettings, Settings
 from agent_workbench.engine.asking_again import ask_again
+from agent_workbench.engine.headless import run_headless
 from agent_workbench.engine.rerun import rerun
 from tests.adapters.git.user import User
 from tests.engine.front import in_front_of
@@ -30,10 +31,11 @@ def embedded(model: Path, log: Path) -> EmbeddedModel:
 
 async def recorded_with(folder: Path, model: Model) -> tuple[Repository, tuple[Recorded, ...]]:
     """Have a model do what it will for a few steps; return the repo and the journal."""
-    async with a_stage(folder, settings=SETTINGS, approvals=OPEN, model=model, retriever=CHUNKS) as stage:
-        async with in_front_of(stage) as front:
-            await front.start()
-            await front.until(lambda it: it.state.run and it.state.run.status)
+    # Unattended: what would have to wait for a person (a file renamed or removed) is refused.
+    async with a_stage(
+        folder, settings=SETTINGS, approvals=OPEN, model=model, retriever=CHUNKS, headless=True
+    ) as stage:
+        await run_headless(stage.desk, stage.recorder, None)
         return Repository(stage.user.root, folder / "elsewhere"), stage.journal()
 
 
