@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core import events as e
+from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.proposals import Proposal, Verdict
@@ -59,6 +60,16 @@ COMPACTION: tuple[e.Event, ...] = (
 
 def recorded(*events: e.Event) -> tuple[e.Recorded, ...]:
     return tuple(e.Recorded(seq, "", event) for seq, event in enumerate(events))
+
+
+def test_checks_are_told_with_how_they_ended() -> None:
+    checks = Proposal(P1, GateKind.CHECK, "checks", "", 1, commands=("make test", "make lint"))
+    results = (CheckResult("make test", 1, "F", 1.0), CheckResult("make lint", 0, "", 1.0))
+    done = e.ActionFinished(P1, e.ActionResult.OK, "The final checks:\nChecks failed.")
+    ran = (e.ActionProposed(checks), e.ActionStarted(P1), e.TestsFinished(CheckPurpose.FINAL, results), done)
+    assert recount(recorded(*ran), 2_000) == "- final checks FAILED: make test"
+    lost = (*ran[:2], e.ActionFinished(P1, e.ActionResult.UNKNOWN, "nobody knows"))
+    assert recount(recorded(*ran, *lost), 2_000).splitlines()[1:] == ["- checks: unknown: nobody knows"]
 
 
 def test_each_step_has_its_line() -> None:

@@ -11,8 +11,10 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     Recorded,
     ReflexionNoted,
+    TestsFinished,
 )
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.narration import narrate
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.bounding import clip
@@ -43,6 +45,7 @@ def recount(history: Sequence[Recorded], limit_chars: int) -> str:
 def _lines(steps: Sequence[Recorded]) -> Iterator[str]:
     """Yield a line for each thing that was asked for, with what came of it."""
     asked: dict[ProposalId, Proposal] = {}
+    told = False
     for recorded in steps:
         match recorded.event:
             case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
@@ -51,6 +54,11 @@ def _lines(steps: Sequence[Recorded]) -> Iterator[str]:
                 why = f": {decided.reason}" if decided.reason else ""
                 refused = "skipped" if decided.verdict is Verdict.SKIP else "rejected"
                 yield f"- {_asked(asked.get(decided.proposal_id))}: {refused} by {decided.by}{why}"
+            case TestsFinished() as ran:
+                told = True
+                yield f"- {narrate(ran)}"
+            case ActionFinished() if told:
+                told = False  # that it ran is told with how it ended
             case ActionFinished() as finished:
                 came = _first_line(finished.observation)
                 yield f"- {_asked(asked.get(finished.proposal_id))}: {finished.result}: {came}"
