@@ -10,8 +10,9 @@ from hypothesis import settings
 # A skip may stand in CI only if the machine cannot do better; it says so with this beginning.
 MACHINE_LACKS = "machine lacks:"
 
-# No deadline for a single example: the machine may be busy, and every test has its timeout.
-settings.register_profile("workbench", deadline=None, print_blob=True)
+# No deadline for a single example: the machine may be busy, and every test has its timeout. Few examples: there are
+# many properties, and each run tries others.
+settings.register_profile("workbench", deadline=None, print_blob=True, max_examples=30)
 settings.load_profile("workbench")
 
 

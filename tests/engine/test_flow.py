@@ -158,7 +158,7 @@ def test_waiting_at_a_gate_costs_no_minutes() -> None:
     assert run.working_seconds == 0.0
 
 
-@settings(max_examples=300)
+@settings(max_examples=50)
 @given(recorded(25))
 def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None:
     state = SessionState()

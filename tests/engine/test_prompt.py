@@ -113,7 +113,7 @@ def steps(draw: st.DrawFn) -> list[e.Event]:
     return [*story, e.ModelAnswered(1, "Reflexion: so", AnswerFigures(), ""), *draw(NOISE), e.ReflexionNoted(1, "so")]
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(st.lists(steps(), min_size=1, max_size=5), NOISE)
 def test_prompts_only_grow_at_their_end(told: list[list[e.Event]], first: list[e.Event]) -> None:
     story = [STARTED, *first, e.CodeRetrieved("q", CHUNKS), *(event for step in told for event in step)]
@@ -189,7 +189,7 @@ def compactions(draw: st.DrawFn) -> list[e.Event]:
 STORIES = st.lists(steps(), min_size=1, max_size=3).map(lambda told: [event for step in told for event in step])
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(STORIES, compactions(), STORIES, st.floats(0, 1), NOISE)
 def test_a_compaction_begins_anew_and_prompts_grow_from_there(
     first: list[e.Event], filled: list[e.Event], then: list[e.Event], share: float, meanwhile: list[e.Event]

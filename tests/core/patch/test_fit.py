@@ -236,7 +236,7 @@ def wordy(text: str) -> str:
     return "\n".join(lines)
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(edits(), st.data())
 def test_damage_to_headers_and_around_them_is_undone(edit: tuple[str, str], data: st.DataObject) -> None:
     before, after = (wordy(text.replace("\r", "")) for text in edit)
@@ -249,7 +249,7 @@ def test_damage_to_headers_and_around_them_is_undone(edit: tuple[str, str], data
     assert found in {None, after}
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(edits(60), st.data())
 def test_a_lost_or_mistyped_line_never_misplaces_a_hunk(edit: tuple[str, str], data: st.DataObject) -> None:
     before, after = (text.replace("\r", "") for text in edit)
