@@ -23,8 +23,8 @@ from agent_workbench.core.model import (
     TextDelta,
 )
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.ports import Command, OnOutput, Workspace
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.ports import Command, OnOutput, Sources
+from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
 
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
@@ -168,11 +168,16 @@ class GivenChunks:
     queries: list[str] = field(default_factory=list)
     closed: bool = False
 
-    def prepare(self, workspace: Workspace) -> object:
-        return workspace
+    def prepare(self, sources: Sources) -> object:
+        return sources
 
-    async def search(self, workspace: Workspace, query: str, limit: int) -> tuple[Chunk, ...]:
-        self.queries.append(query)
+    def status(self, sources: Sources) -> IndexStatus:
+        return IndexStatus(files=len({chunk.path for chunk in self.chunks}), chunks=len(self.chunks))
+
+    async def search(
+        self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
+    ) -> tuple[Chunk, ...]:
+        self.queries.append("\n".join(filter(None, (query.text, query.failing))))
         return self.chunks[:limit]
 
     async def close(self) -> None:

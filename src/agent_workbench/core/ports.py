@@ -11,7 +11,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus, PastCommit
 from agent_workbench.core.workspace import (
     Checkpoint,
     CommandOutcome,
@@ -79,15 +79,29 @@ class Model(Protocol):
         """Let go of the server; one that we started ends."""
 
 
-class Workspace(Protocol):
+class Sources(Protocol):
+    """The files of one folder under git and its past, as the code search reads them. A `Workspace` is one."""
+
+    @property
+    def root(self) -> str:
+        """The folder's absolute path."""
+
+    async def list_files(self) -> tuple[str, ...]:
+        """Return tracked and untracked-not-ignored files, sorted."""
+
+    async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        """Return what is in these files; one that is gone, a link, or cannot be read is left out."""
+
+    async def past_commits(self, limit: int, until: str = "") -> tuple[PastCommit, ...]:
+        """Return the newest commits before now, newest first, at most `limit` and none from commit `until` on."""
+
+
+class Workspace(Sources, Protocol):
     """A git worktree outside the user's checkout. Paths are repo-relative POSIX; refusals are `WorkspaceError`."""
 
     @property
     def facts(self) -> WorkspaceFacts:
         """Where it is and what it started from."""
-
-    async def list_files(self) -> tuple[str, ...]:
-        """Return tracked and untracked-not-ignored files, sorted."""
 
     async def read(self, path: str) -> FileContent | None:
         """Return a regular file's content, None where there is none; raise for symlinks and paths that leave."""
@@ -171,16 +185,21 @@ class Shell(Protocol):
 
 
 class Retriever(Protocol):
-    """Finds code. What it searches is the workspace's files as they are at the time of the search."""
+    """Finds code. What it searches is the folder's files as they are at the time of the search."""
 
-    def prepare(self, workspace: Workspace) -> object:
+    def prepare(self, sources: Sources) -> object:
         """Begin to index in the background, so that the first search need not."""
+
+    def status(self, sources: Sources) -> IndexStatus:
+        """Return how far the index of this folder is. Does not block."""
 
     async def close(self) -> None:
         """Stop what runs in the background."""
 
-    async def search(self, workspace: Workspace, query: str, limit: int) -> tuple[Chunk, ...]:
-        """Return the best chunks, best first."""
+    async def search(
+        self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
+    ) -> tuple[Chunk, ...]:
+        """Return the best chunks, best first; unless `complete`, of what is indexed so far, without waiting."""
 
 
 class Plans(Protocol):

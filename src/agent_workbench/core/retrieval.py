@@ -1,13 +1,47 @@
-"""Pieces of code that a search brings, and why they came."""
+"""What is asked of the code search, what it finds and why, and how far its index is."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+from agent_workbench.core.ids import CommitId
+
+
+@dataclass(frozen=True, slots=True)
+class CodeQuery:
+    """What code is looked for: words that describe it, and the output of what `failing` last (empty: nothing did)."""
+
+    text: str
+    failing: str = ""
+
+
+class SignalKind(StrEnum):
+    """What may speak for a piece of code."""
+
+    NAMED = "named"  # the query names the file, a line of it, or a definition in it
+    WORDS = "words"
+    SYMBOL = "symbol"
+    PATH = "path"
+    COMMENTS = "comments"
+    HISTORY = "history"
+    CALLS = "calls"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One reason why a piece came: its share of the score (all of a piece sum to 1), and the words it hit on."""
+
+    kind: SignalKind
+    share: float
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Lines `first_line` to `last_line` (from 1, inclusive) of a file, as they were when they were found.
 
-    `why` holds the words of the query that hit, best first; `tokens` is an estimate until the server counts.
+    `why` holds the words of the query that hit, best first; `tokens` is an estimate until the server counts. `signals`
+    tell what the score is made of, largest first.
     """
 
     path: str
@@ -18,8 +52,39 @@ class Chunk:
     symbol: str = ""
     why: tuple[str, ...] = ()
     tokens: int = 0
+    signals: tuple[Signal, ...] = ()
 
     @property
     def place(self) -> str:
         """`path:first-last`."""
         return f"{self.path}:{self.first_line}-{self.last_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """How far the index of a folder is: files read of those that had to be, and what it holds now.
+
+    `left_out` are files that are not searched because there are too many. `vectors` says in a few words how the vectors
+    stand (`ready`, `learning`, or why there are none).
+    """
+
+    done: int = 0
+    total: int = 0
+    files: int = 0
+    chunks: int = 0
+    left_out: int = 0
+    vectors: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that had to be read was read."""
+        return self.done >= self.total
+
+
+@dataclass(frozen=True, slots=True)
+class PastCommit:
+    """A commit of the past: its message and the paths that it touched."""
+
+    id: CommitId
+    message: str
+    paths: tuple[str, ...]

@@ -12,6 +12,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.failure_report import report_failure
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
+from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.checking import check_list
 from agent_workbench.engine.desk import Desk
@@ -72,15 +73,17 @@ async def retrieve(desk: Desk) -> None:
     query = _query(desk)
     chunks = await desk.ports.retriever.search(await desk.workspace(), query, desk.settings.retrieval.top_n)
     bench = await desk.bench()
-    await desk.record(CodeRetrieved(query, tuple(chunk for chunk in chunks if bench.may_read(chunk.path))))
+    told = "\n".join(filter(None, (query.text, query.failing)))
+    await desk.record(CodeRetrieved(told, tuple(chunk for chunk in chunks if bench.may_read(chunk.path))))
     desk.board.show_activity("")
 
 
-def _query(desk: Desk) -> str:
+def _query(desk: Desk) -> CodeQuery:
     task = desk.run.definition
     failing = [result for result in desk.run.baseline or () if not result.passed]
     outputs = [report_failure(result.output, QUERY_OUTPUT_CHARS) for result in failing]
-    return "\n".join(part for part in (task.description, task.goal, task.suggested_approach, *outputs) if part)
+    said = "\n".join(part for part in (task.description, task.goal, task.suggested_approach) if part)
+    return CodeQuery(said, "\n".join(outputs))
 
 
 def _choose(plan: Plan, wanted: TaskId | None) -> Task:

@@ -23,7 +23,7 @@ class Checkout:
 
     def __init__(self, place: Place, plumbing: Plumbing, trees: Trees, refs: Refs) -> None:
         self.place = place
-        self._plumbing, self._trees, self._refs = plumbing, trees, refs
+        self.plumbing, self._trees, self._refs = plumbing, trees, refs
 
     def head(self) -> CommitId:
         """Return the commit HEAD is at; raise `RepoError` when there is none yet."""
@@ -39,7 +39,7 @@ class Checkout:
 
     def branch(self) -> str:
         """Return the short name of the checked-out branch, empty when HEAD is detached."""
-        outcome = self._plumbing.attempt("symbolic-ref", "--quiet", "HEAD")
+        outcome = self.plumbing.attempt("symbolic-ref", "--quiet", "HEAD")
         return os.fsdecode(outcome.out).strip().removeprefix(_HEADS)
 
     def facts(self) -> RepoFacts:
@@ -55,7 +55,7 @@ class Checkout:
             branch=self.branch(),
             dirty_paths=tuple(sorted(self.dirty())),
             untracked_paths=tuple(sorted(self.untracked())),
-            shallow=self._plumbing.line("rev-parse", "--is-shallow-repository") == "true",
+            shallow=self.plumbing.line("rev-parse", "--is-shallow-repository") == "true",
             submodules=tuple(sorted(path.partition("\t")[2] for path in modules)),
         )
 
@@ -67,6 +67,12 @@ class Checkout:
     def untracked(self) -> list[str]:
         """Return files that are neither tracked nor ignored; a repository inside is one name that ends in a slash."""
         return paths_in(self._files("ls-files", "-z", "--others", "--exclude-standard"))
+
+    def files(self) -> tuple[str, ...]:
+        """Return the tracked files and those that are neither tracked nor ignored, sorted; none of submodules."""
+        tracked = (entry.partition("\t") for entry in paths_in(self._files("ls-files", "-z", "--stage")))
+        names = {path for entry, _, path in tracked if not entry.startswith(GITLINK)}
+        return tuple(sorted(names.union(path for path in self.untracked() if not path.endswith("/"))))
 
     def unmerged(self) -> bool:
         """Return whether the index holds conflicts."""
@@ -93,7 +99,7 @@ class Checkout:
         names = list(paths)
         if not names:
             return {}
-        outcome = self._plumbing.attempt(
+        outcome = self.plumbing.attempt(
             *("hash-object", *(["-w"] if store else []), "--stdin-paths"),
             stdin=b"".join(_quoted(name) for name in names),
             work_tree=self.place.root,
@@ -101,7 +107,7 @@ class Checkout:
         return {} if outcome.status else dict(zip(names, outcome.out.decode().split(), strict=True))
 
     def _files(self, *arguments: str) -> bytes:
-        return self._plumbing.run(*arguments, work_tree=self.place.root)
+        return self.plumbing.run(*arguments, work_tree=self.place.root)
 
     def snapshot(self, session: SessionId, scratch: Path) -> CommitId:
         """Return a commit on HEAD that holds all uncommitted and untracked files as they are; HEAD if there are none.
@@ -139,7 +145,7 @@ class Checkout:
 
     def _store_link(self, path: str) -> str:
         target = link_target(self.place.root, path)
-        return self._plumbing.run("hash-object", "-w", "--no-filters", "--stdin", stdin=target).decode().strip()
+        return self.plumbing.run("hash-object", "-w", "--no-filters", "--stdin", stdin=target).decode().strip()
 
 
 _RAW = ("--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-abbrev")

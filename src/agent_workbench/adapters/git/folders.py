@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import StorageError, WorkspaceError
 from agent_workbench.core.patch.paths import is_git_folder, shown
 from agent_workbench.core.patch.values import FileContent
 from agent_workbench.host.atomic import storage_error
@@ -120,6 +120,17 @@ def read_file(root: str, path: str) -> FileContent | None:
         if error.errno in _NOT_OURS:
             raise WorkspaceError(f"{shown(path)} cannot be read: {error.strerror}") from error
         raise storage_error(f"{shown(path)} cannot be read", error) from error
+
+
+def read_files(root: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """Return what is in these files; what is no regular file, or cannot be read, is left out."""
+    found = {}
+    for path in paths:
+        with suppress(WorkspaceError, StorageError):
+            content = read_file(root, path)
+            if content is not None:
+                found[path] = content.data
+    return found
 
 
 def read_at(at: Reach, path: str) -> FileContent | None:

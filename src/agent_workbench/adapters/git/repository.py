@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar
 from agent_workbench.adapters.git.checkout import Checkout
 from agent_workbench.adapters.git.discovery import Place, discover
 from agent_workbench.adapters.git.merging import Merging
+from agent_workbench.adapters.git.own_files import CheckoutFiles
 from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
 from agent_workbench.adapters.git.recorded import RecordedFiles
 from agent_workbench.adapters.git.sites import BRANCH_PREFIX, lock_path, site_of
@@ -42,6 +43,10 @@ class Repository:
     async def list_tracked(self) -> tuple[str, ...]:
         """Return the paths of HEAD's regular files, sorted."""
         return await asyncio.to_thread(self._list_tracked)
+
+    async def own_files(self) -> CheckoutFiles:
+        """Return the files of the user's checkout, to be read and searched."""
+        return await asyncio.to_thread(lambda: CheckoutFiles(lambda: self._now().checkout))
 
     async def recorded_files(self, tree: str) -> RecordedFiles:
         """Return the files of a tree that a session recorded; raise `WorkspaceError` where it is gone."""

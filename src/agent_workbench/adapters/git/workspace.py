@@ -2,19 +2,22 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
 from agent_workbench.adapters.git.content import Content
 from agent_workbench.adapters.git.deposit import Deposit
 from agent_workbench.adapters.git.files import WorktreeFiles
+from agent_workbench.adapters.git.folders import read_files
 from agent_workbench.adapters.git.history import History
+from agent_workbench.adapters.git.past import past_commits
 from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.adapters.git.refs import standing_ref
 from agent_workbench.adapters.git.sites import Site
 from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.patch.values import FileChange, FileContent
+from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.host.locks import FileLock
 
@@ -40,6 +43,7 @@ class GitWorkspace:
     ) -> None:
         """Take over a prepared worktree and its lock. Blocks."""
         self._worktrees, self._site, self._facts, self._lock = worktrees, site, facts, lock
+        self._plumbing = plumbing
         content = Content(worktrees.trees, facts.path, facts.linked)
         deposit = Deposit(worktrees.trees, facts.path, site.scratch)
         self._files = WorktreeFiles(worktrees.trees, content, deposit, site)
@@ -58,8 +62,18 @@ class GitWorkspace:
     def facts(self) -> WorkspaceFacts:
         return self._facts
 
+    @property
+    def root(self) -> str:
+        return self._facts.path
+
     async def list_files(self) -> tuple[str, ...]:
         return await self._do(self._files.names)
+
+    async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        return await asyncio.to_thread(read_files, self._facts.path, paths)
+
+    async def past_commits(self, limit: int, until: str = "") -> tuple[PastCommit, ...]:
+        return await asyncio.to_thread(past_commits, self._plumbing, self._facts.base, limit, until)
 
     async def read(self, path: str) -> FileContent | None:
         return await self._do(self._files.read, path)

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,8 +15,8 @@ from agent_workbench.adapters.retrieval.index import Found
 from agent_workbench.adapters.retrieval.indexing import Changes, Indexing, Parser
 from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.ports import Workspace
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.ports import Sources
+from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
 # So much is read before a thread takes it over: little enough to be stopped soon.
@@ -31,18 +31,6 @@ _LONGEST_PIECE = 4
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True)
-class IndexProgress:
-    """How far the newest indexing is, in files that had to be read; equal when it is done.
-
-    `left_out` are files that are not searched because the workspace is too large.
-    """
-
-    done: int = 0
-    total: int = 0
-    left_out: int = 0
-
-
 class CodeRetriever:
     """`core.ports.Retriever`; pieces are cached under `cache_dir`, for all workspaces together.
 
@@ -55,11 +43,9 @@ class CodeRetriever:
         self._indexings: OrderedDict[str, Indexing] = OrderedDict()
         self._one_at_a_time = asyncio.Lock()
         self._preparing: set[asyncio.Task[None]] = set()
-        self._progress = IndexProgress()
+        self._progress = IndexStatus()
 
-    @property
-    def progress(self) -> IndexProgress:
-        """How far the newest indexing is."""
+    def status(self, sources: Sources) -> IndexStatus:
         return self._progress
 
     @property
@@ -67,9 +53,9 @@ class CodeRetriever:
         """How many files were cut into pieces so far because no cache knew their content."""
         return self._parser.parsed
 
-    def prepare(self, workspace: Workspace) -> "asyncio.Task[None]":
+    def prepare(self, sources: Sources) -> "asyncio.Task[None]":
         """Begin to index in the background; what fails there fails again, and is told, at the next search."""
-        task = asyncio.create_task(self._prepare(workspace))
+        task = asyncio.create_task(self._prepare(sources))
         self._preparing.add(task)
         task.add_done_callback(self._preparing.discard)
         return task
@@ -80,42 +66,44 @@ class CodeRetriever:
             task.cancel()
         await asyncio.gather(*self._preparing, return_exceptions=True)
 
-    async def search(self, workspace: Workspace, query: str, limit: int) -> tuple[Chunk, ...]:
+    async def search(
+        self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
+    ) -> tuple[Chunk, ...]:
+        text = "\n".join(filter(None, (query.text, query.failing)))
         chunks: list[Chunk | None] = []
         async with self._one_at_a_time:
             for _ in range(_TRIES):
-                indexing = await self._up_to_date(workspace)
-                found = await _in_thread(partial(indexing.search, query, limit))
-                contents = {
-                    path: await _content(workspace, path) for path in dict.fromkeys(each.path for each in found)
-                }
-                chunks = [_chunk(each, contents[each.path], self._settings.max_chunk_tokens) for each in found]
+                indexing = await self._up_to_date(sources)
+                found = await _in_thread(partial(indexing.search, text, limit))
+                contents = await sources.read_files(tuple(dict.fromkeys(each.path for each in found)))
+                chunks = [_chunk(each, contents.get(each.path), self._settings.max_chunk_tokens) for each in found]
                 if None not in chunks:
                     break
         return tuple(chunk for chunk in chunks if chunk is not None)
 
-    async def _prepare(self, workspace: Workspace) -> None:
+    async def _prepare(self, sources: Sources) -> None:
         try:
             async with self._one_at_a_time:
-                indexing = await self._up_to_date(workspace)
+                indexing = await self._up_to_date(sources)
                 # What only a search loads is loaded now.
                 await _in_thread(partial(indexing.search, "", 1))
         except WorkbenchError:
-            self._progress = IndexProgress()
+            self._progress = IndexStatus()
 
-    async def _up_to_date(self, workspace: Workspace) -> Indexing:
+    async def _up_to_date(self, sources: Sources) -> Indexing:
         """Return the workspace's index after reading what changed since it was last asked."""
-        root = workspace.facts.path
+        root = sources.root
         indexing = self._indexings.setdefault(root, Indexing(root))
         self._indexings.move_to_end(root)
         while len(self._indexings) > _MOST_WORKSPACES:
             self._indexings.popitem(last=False)
-        paths = await workspace.list_files()
+        paths = await sources.list_files()
         changes = await _in_thread(partial(indexing.changes, paths, self._settings.exclude))
         parsed_before = self._parser.parsed
-        self._progress = IndexProgress(0, len(changes.paths), changes.left_out)
+        self._progress = IndexStatus(0, len(changes.paths), changes.left_out)
         for batch in _batches(changes):
-            files = {path: await _content(workspace, path) for path in batch}
+            read = await sources.read_files(batch)
+            files = {path: read.get(path) for path in batch}
             stop = threading.Event()
             await _in_thread(partial(indexing.take, files, changes.stamps, self._parser, stop), stop)
             self._progress = replace(self._progress, done=self._progress.done + len(batch))
@@ -150,15 +138,6 @@ def _batches(changes: Changes) -> Iterator[Sequence[str]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-async def _content(workspace: Workspace, path: str) -> bytes | None:
-    """Return what is in a file, None when it is gone, a link, or may not be read."""
-    try:
-        content = await workspace.read(path)
-    except WorkbenchError:
-        return None
-    return None if content is None else content.data
 
 
 def _chunk(found: Found, data: bytes | None, max_tokens: int) -> Chunk | None:
