@@ -12,6 +12,7 @@ from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.ports import Workspace
+from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.core.settings import RetrievalSettings
 from agent_workbench.core.workspace import WorkspaceRequest
 from bench.figures import Figure, milliseconds
@@ -60,7 +61,7 @@ async def _measure(package: str, folder: Path, queries: tuple[str, ...]) -> list
 
 async def _search(retriever: CodeRetriever, workspace: Workspace, query: str) -> float:
     started = time.perf_counter()
-    await retriever.search(workspace, query, 8)
+    await retriever.search(workspace, CodeQuery(query), 8)
     return time.perf_counter() - started
 
 

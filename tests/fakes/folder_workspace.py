@@ -1,12 +1,14 @@
 """A workspace over a plain folder, for what only lists and reads."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.patch.values import FileChange, FileContent
+from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts
 
 _READS_ONLY = "a folder workspace lists and reads, and does nothing else"
@@ -23,8 +25,19 @@ class FolderWorkspace:
     def facts(self) -> WorkspaceFacts:
         return WorkspaceFacts(str(self._root), "agent/T-1", CommitId("0" * 40), "0" * 40)
 
+    @property
+    def root(self) -> str:
+        return str(self._root)
+
     async def list_files(self) -> tuple[str, ...]:
         return await asyncio.to_thread(self._list)
+
+    async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        self.reads += paths
+        return await asyncio.to_thread(self._read_files, paths)
+
+    async def past_commits(self, limit: int, until: str = "") -> tuple[PastCommit, ...]:
+        return ()
 
     async def read(self, path: str) -> FileContent | None:
         self.reads.append(path)
@@ -61,6 +74,14 @@ class FolderWorkspace:
         found = (path for path in self._root.rglob("*") if path.is_symlink() or path.is_file())
         paths = (path.relative_to(self._root) for path in found)
         return tuple(sorted(path.as_posix() for path in paths if ".git" not in path.parts))
+
+    def _read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for path in paths:
+            with suppress(WorkspaceError, OSError):
+                if (content := self._read(path)) is not None:
+                    found[path] = content.data
+        return found
 
     def _read(self, path: str) -> FileContent | None:
         file = self._root / path

@@ -3,14 +3,14 @@
 import asyncio
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.core.patch.values import FileContent
 from agent_workbench.core.ports import Retriever
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import RetrievalSettings
 from tests.adapters.retrieval.snippets import SNIPPETS
 from tests.fakes.folder_workspace import FolderWorkspace
@@ -48,10 +48,10 @@ class TellingWorkspace(FolderWorkspace):
         self.reached = asyncio.Event()
         self._after = after
 
-    async def read(self, path: str) -> FileContent | None:
-        if len(self.reads) == self._after:
+    async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        if len(self.reads) >= self._after:
             self.reached.set()
-        return await super().read(path)
+        return await super().read_files(paths)
 
 
 def settle(root: Path) -> None:
@@ -72,7 +72,7 @@ def places(chunks: tuple[Chunk, ...]) -> list[str]:
 
 async def test_chunks_are_lines_of_the_file_with_symbol_reasons_and_cost(root: Path, retriever: CodeRetriever) -> None:
     port: Retriever = retriever
-    chunk = (await port.search(FolderWorkspace(root), "where is an item added to the cart", 3))[0]
+    chunk = (await port.search(FolderWorkspace(root), CodeQuery("where is an item added to the cart"), 3))[0]
     assert (chunk.path, chunk.symbol) == ("src/cart.js", "addItem")
     lines = (root / chunk.path).read_text().split("\n")
     assert chunk.text == "\n".join(lines[chunk.first_line - 1 : chunk.last_line])
@@ -96,42 +96,44 @@ async def test_chunks_are_lines_of_the_file_with_symbol_reasons_and_cost(root: P
 async def test_words_find_code_however_they_are_spelled(
     root: Path, retriever: CodeRetriever, query: str, path: str
 ) -> None:
-    assert places(await retriever.search(FolderWorkspace(root), query, 3))[0] == path
+    assert places(await retriever.search(FolderWorkspace(root), CodeQuery(query), 3))[0] == path
 
 
 async def test_tests_and_documents_stand_behind_unless_they_are_asked_for(root: Path, retriever: CodeRetriever) -> None:
     workspace = FolderWorkspace(root)
-    assert places(await retriever.search(workspace, "top of the stack", 3))[0] == "src/stack.py"
-    assert places(await retriever.search(workspace, "test the top of the stack", 3))[0] == "tests/test_stack.py"
+    assert places(await retriever.search(workspace, CodeQuery("top of the stack"), 3))[0] == "src/stack.py"
+    assert (
+        places(await retriever.search(workspace, CodeQuery("test the top of the stack"), 3))[0] == "tests/test_stack.py"
+    )
 
 
 async def test_the_place_of_a_stack_trace_comes_first(root: Path, retriever: CodeRetriever) -> None:
     trace = 'File "/somewhere/else/src/stack.py", line 7, in top\n    server queue cart draw distance listen push item'
-    chunk = (await retriever.search(FolderWorkspace(root), trace, 5))[0]
+    chunk = (await retriever.search(FolderWorkspace(root), CodeQuery(trace), 5))[0]
     assert (chunk.path, chunk.symbol) == ("src/stack.py", "Stack")
     assert chunk.first_line <= 7 <= chunk.last_line
     assert chunk.why[0] == "stack.py:7"
-    named = (await retriever.search(FolderWorkspace(root), "cart stack queue in server.go", 5))[0]
+    named = (await retriever.search(FolderWorkspace(root), CodeQuery("cart stack queue in server.go"), 5))[0]
     assert named.path == "src/server.go"
 
 
 async def test_only_what_changed_is_read_and_parsed_again(root: Path, retriever: CodeRetriever) -> None:
     workspace = FolderWorkspace(root)
     await wait_until_old(root)
-    await retriever.search(workspace, "stack", 0)
+    await retriever.search(workspace, CodeQuery("stack"), 0)
     assert sorted(workspace.reads) == list(await workspace.list_files())
     parsed = retriever.parsed_files
     workspace.reads.clear()
 
     write(root / "src" / "stack.py", "def brand_new_thing(shelf):\n    return shelf\n")
-    assert places(await retriever.search(workspace, "brand new shelf", 1)) == ["src/stack.py"]
+    assert places(await retriever.search(workspace, CodeQuery("brand new shelf"), 1)) == ["src/stack.py"]
     assert set(workspace.reads) == {"src/stack.py"}
     assert retriever.parsed_files == parsed + 1
 
     (root / "src" / "stack.py").unlink()
-    assert "src/stack.py" not in places(await retriever.search(workspace, "brand new shelf", 9))
+    assert "src/stack.py" not in places(await retriever.search(workspace, CodeQuery("brand new shelf"), 9))
     write(root / "src" / "moved.py", "def brand_new_thing(shelf):\n    return shelf\n")
-    assert places(await retriever.search(workspace, "brand new shelf", 1)) == ["src/moved.py"]
+    assert places(await retriever.search(workspace, CodeQuery("brand new shelf"), 1)) == ["src/moved.py"]
     assert retriever.parsed_files == parsed + 1
 
 
@@ -140,10 +142,10 @@ async def test_a_change_that_keeps_size_and_time_is_seen(root: Path, retriever: 
     file = root / "src" / "same.py"
     write(file, "def first_word():\n    pass\n")
     settle(root)
-    assert places(await retriever.search(workspace, "first_word", 1)) == ["src/same.py"]
+    assert places(await retriever.search(workspace, CodeQuery("first_word"), 1)) == ["src/same.py"]
     write(file, "def other_word():\n    pass\n")
     settle(root)
-    found = await retriever.search(workspace, "other_word", 1)
+    found = await retriever.search(workspace, CodeQuery("other_word"), 1)
     assert found[0].symbol == "other_word"
 
 
@@ -151,41 +153,41 @@ async def test_many_changes_in_quick_succession_are_all_seen(root: Path, retriev
     workspace = FolderWorkspace(root)
     for number in range(30):
         write(root / "src" / "busy.py", f"def name{number:02}():\n    pass\n")
-        assert (await retriever.search(workspace, "busy.py", 1))[0].symbol == f"name{number:02}"
+        assert (await retriever.search(workspace, CodeQuery("busy.py"), 1))[0].symbol == f"name{number:02}"
 
 
 async def test_worktrees_and_later_runs_share_the_cache(root: Path, tmp_path: Path, retriever: CodeRetriever) -> None:
-    await retriever.search(FolderWorkspace(root), "stack", 1)
+    await retriever.search(FolderWorkspace(root), CodeQuery("stack"), 1)
     assert retriever.parsed_files == len(SNIPPETS) + 2
     other = tmp_path / "worktree"
     for name, (text, _) in SNIPPETS.items():
         write(other / "lib" / name, text)
-    found = await retriever.search(FolderWorkspace(other), "brand stack", 1)
+    found = await retriever.search(FolderWorkspace(other), CodeQuery("brand stack"), 1)
     assert retriever.parsed_files == len(SNIPPETS) + 2
     later = make(tmp_path)
-    assert await later.search(FolderWorkspace(other), "brand stack", 1) == found
+    assert await later.search(FolderWorkspace(other), CodeQuery("brand stack"), 1) == found
     assert later.parsed_files == 0
     smaller = make(tmp_path, max_chunk_tokens=20)
-    await smaller.search(FolderWorkspace(other), "stack", 1)
+    await smaller.search(FolderWorkspace(other), CodeQuery("stack"), 1)
     assert smaller.parsed_files == len(SNIPPETS)
 
 
 async def test_a_corrupt_cache_is_made_anew(root: Path, tmp_path: Path, retriever: CodeRetriever) -> None:
     workspace = FolderWorkspace(root)
-    before = await retriever.search(workspace, "stack", 3)
+    before = await retriever.search(workspace, CodeQuery("stack"), 3)
     (file,) = (tmp_path / "cache").iterdir()
     file.write_bytes(b"garbage" * 1_000)
     again = make(tmp_path)
-    assert await again.search(workspace, "stack", 3) == before
+    assert await again.search(workspace, CodeQuery("stack"), 3) == before
     assert again.parsed_files > 0
     last = make(tmp_path)
-    assert await last.search(workspace, "stack", 3) == before
+    assert await last.search(workspace, CodeQuery("stack"), 3) == before
     assert last.parsed_files == 0
 
 
 async def test_a_cache_that_cannot_be_made_is_done_without(root: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file in the way")
-    assert await make(tmp_path).search(FolderWorkspace(root), "stack", 3)
+    assert await make(tmp_path).search(FolderWorkspace(root), CodeQuery("stack"), 3)
 
 
 async def test_weird_files_are_indexed_or_left_out_and_never_fatal(tmp_path: Path, retriever: CodeRetriever) -> None:
@@ -210,7 +212,7 @@ async def test_weird_files_are_indexed_or_left_out_and_never_fatal(tmp_path: Pat
     (root / "secret.py").chmod(0)
     os.mkfifo(root / "pipe.py")
     workspace = FolderWorkspace(root)
-    chunks = {chunk.path: chunk for chunk in await retriever.search(workspace, "needle", 50)}
+    chunks = {chunk.path: chunk for chunk in await retriever.search(workspace, CodeQuery("needle"), 50)}
     wanted = {"good.py", "crlf.py", "long.js", "strange name\n.py", "bom.py", "noending", "invalid.py"}
     assert wanted <= set(chunks)
     assert set(chunks) <= wanted | {"secret.py"}  # root may read it
@@ -223,7 +225,7 @@ async def test_weird_files_are_indexed_or_left_out_and_never_fatal(tmp_path: Pat
 
 async def test_excluded_files_are_not_even_read(root: Path, tmp_path: Path) -> None:
     workspace = FolderWorkspace(root)
-    found = await make(tmp_path, exclude=("src/*.py", "**/*.md")).search(workspace, "stack top", 9)
+    found = await make(tmp_path, exclude=("src/*.py", "**/*.md")).search(workspace, CodeQuery("stack top"), 9)
     assert places(found) == ["tests/test_stack.py"]
     assert not {"src/stack.py", "README.md"} & set(workspace.reads)
 
@@ -231,26 +233,28 @@ async def test_excluded_files_are_not_even_read(root: Path, tmp_path: Path) -> N
 async def test_a_repo_of_nothing_or_of_one_file_is_searched(tmp_path: Path, retriever: CodeRetriever) -> None:
     root = tmp_path / "small"
     root.mkdir()
-    assert await retriever.search(FolderWorkspace(root), "anything", 5) == ()
+    assert await retriever.search(FolderWorkspace(root), CodeQuery("anything"), 5) == ()
     write(root / "only.py", "def only_one():\n    return 1\n")
-    assert places(await retriever.search(FolderWorkspace(root), "the only one", 5)) == ["only.py"]
-    assert await retriever.search(FolderWorkspace(root), "nothing of it", 5) == ()
-    assert await retriever.search(FolderWorkspace(root), "", 5) == ()
-    assert await retriever.search(FolderWorkspace(root), "only", 0) == ()
+    assert places(await retriever.search(FolderWorkspace(root), CodeQuery("the only one"), 5)) == ["only.py"]
+    assert await retriever.search(FolderWorkspace(root), CodeQuery("nothing of it"), 5) == ()
+    assert await retriever.search(FolderWorkspace(root), CodeQuery(""), 5) == ()
+    assert await retriever.search(FolderWorkspace(root), CodeQuery("only"), 0) == ()
 
 
 async def test_at_most_three_chunks_of_a_file(tmp_path: Path, retriever: CodeRetriever) -> None:
     root = tmp_path / "one"
     write(root / "many.py", "\n\n".join(f"def needle_{number}():\n    return needle\n" for number in range(20)))
     write(root / "other.py", "def haystack():\n    return 'needle'\n")
-    found = places(await retriever.search(FolderWorkspace(root), "needle", 10))
+    found = places(await retriever.search(FolderWorkspace(root), CodeQuery("needle"), 10))
     assert sorted(found) == ["many.py"] * 3 + ["other.py"]
 
 
 async def test_equal_searches_give_equal_answers(root: Path, tmp_path: Path) -> None:
-    first = await make(tmp_path).search(FolderWorkspace(root), "draw the push of an item", 10)
+    first = await make(tmp_path).search(FolderWorkspace(root), CodeQuery("draw the push of an item"), 10)
     (tmp_path / "again").mkdir()
-    assert await make(tmp_path / "again").search(FolderWorkspace(root), "draw the push of an item", 10) == first
+    assert (
+        await make(tmp_path / "again").search(FolderWorkspace(root), CodeQuery("draw the push of an item"), 10) == first
+    )
 
 
 async def test_preparing_builds_in_the_background_and_tells_how_far_it_is(root: Path, retriever: CodeRetriever) -> None:
@@ -258,17 +262,18 @@ async def test_preparing_builds_in_the_background_and_tells_how_far_it_is(root: 
     await wait_until_old(root)
     await retriever.prepare(workspace)
     total = len(await workspace.list_files())
-    assert (retriever.progress.done, retriever.progress.total) == (total, total)
+    assert (retriever.status(workspace).done, retriever.status(workspace).total) == (total, total)
     workspace.reads.clear()
-    found = await retriever.search(workspace, "stack", 1)
+    found = await retriever.search(workspace, CodeQuery("stack"), 1)
     assert set(workspace.reads) == set(places(found))
 
 
 async def test_preparing_what_is_not_there_is_told_by_the_search_alone(
     tmp_path: Path, retriever: CodeRetriever
 ) -> None:
-    await retriever.prepare(FolderWorkspace(tmp_path / "absent"))
-    assert retriever.progress.total == 0
+    absent = FolderWorkspace(tmp_path / "absent")
+    await retriever.prepare(absent)
+    assert retriever.status(absent).total == 0
     await retriever.close()
 
 
@@ -286,13 +291,13 @@ async def test_a_search_that_is_cancelled_stops_soon_and_the_next_one_is_whole(t
     assert task.cancelled()
     assert time.perf_counter() - start < 2.0
     assert 0 < retriever.parsed_files < 400
-    assert 0 < retriever.progress.done < retriever.progress.total == 400
-    assert places(await retriever.search(workspace, "procedure_399", 1)) == ["module_399.py"]
+    assert 0 < retriever.status(workspace).done < retriever.status(workspace).total == 400
+    assert places(await retriever.search(workspace, CodeQuery("procedure_399"), 1)) == ["module_399.py"]
     assert retriever.parsed_files == 400
 
 
 async def test_searches_at_once_wait_for_each_other(root: Path, retriever: CodeRetriever) -> None:
     workspace = FolderWorkspace(root)
-    answers = await asyncio.gather(*(retriever.search(workspace, "stack top", 3) for _ in range(5)))
+    answers = await asyncio.gather(*(retriever.search(workspace, CodeQuery("stack top"), 3) for _ in range(5)))
     assert len(set(answers)) == 1
     assert retriever.parsed_files == len(SNIPPETS) + 2

@@ -8,6 +8,7 @@ import pytest
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.patch.values import FileChange, FileContent
+from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.core.settings import RetrievalSettings
 from tests.adapters.git.user import User, make_home, make_repo
 
@@ -30,21 +31,21 @@ async def test_what_is_tracked_written_and_restored_is_found_and_what_is_ignored
     retriever = CodeRetriever(RetrievalSettings(), tmp_path / "cache")
     try:
         await retriever.prepare(workspace)
-        assert (await retriever.search(workspace, "book shelf", 1))[0].symbol == "put_on_shelf"
+        assert (await retriever.search(workspace, CodeQuery("book shelf"), 1))[0].symbol == "put_on_shelf"
 
         root = Path(workspace.facts.path)
         (root / "build").mkdir()
         (root / "build" / "shelf.py").write_text("def built_shelf(book):\n    return book\n")
         (root / "untracked.py").write_text("def lend_shelf_book(book):\n    return book\n")
-        found = await retriever.search(workspace, "book shelf", 9)
+        found = await retriever.search(workspace, CodeQuery("book shelf"), 9)
         assert {chunk.path for chunk in found} == {"src/shelf.py", "untracked.py"}
 
         before = await workspace.read("src/shelf.py")
         after = FileContent(b"def take_from_rack(book):\n    return book\n")
         tree = await workspace.write([FileChange("src/shelf.py", before, after)], workspace.facts.tree)
-        assert (await retriever.search(workspace, "rack", 1))[0].symbol == "take_from_rack"
+        assert (await retriever.search(workspace, CodeQuery("rack"), 1))[0].symbol == "take_from_rack"
         await workspace.put_back(workspace.facts.tree, ["src/shelf.py"])
-        assert (await retriever.search(workspace, "rack take", 9)) == ()
+        assert (await retriever.search(workspace, CodeQuery("rack take"), 9)) == ()
         assert tree != workspace.facts.tree
     finally:
         await retriever.close()

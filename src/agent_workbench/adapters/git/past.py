@@ -1,11 +1,16 @@
 """The commits before now: what they said and which files they touched."""
 
+import os
+import secrets
+
 from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.retrieval import PastCommit
 
-# Bytes that git never puts into a path it is asked to end with NUL, and that messages do not hold.
-_RECORD, _PART = "\x01", "\x02"
+# Whatever the repo or its user configured, these are what is asked for. A first commit, as the last one of a shallow
+# clone seems to be, touches every file there is and says nothing of any.
+_PLAIN = ("-c", "log.showRoot=false", "log", "-z", "--no-color", "--no-show-signature", "--encoding=UTF-8")
+_PATHS = ("--name-only", "--no-merges", "--no-renames", "--no-ext-diff", "--no-textconv")
 
 
 def past_commits(plumbing: Plumbing, head: str, limit: int, until: str) -> tuple[PastCommit, ...]:
@@ -14,18 +19,21 @@ def past_commits(plumbing: Plumbing, head: str, limit: int, until: str) -> tuple
     Empty where `until` is unknown, as after the history was rewritten, or git fails.
     """
     wanted = (head, f"^{until}") if until else (head,)
-    form = f"--format={_RECORD}%H{_PART}%B{_PART}"
-    outcome = plumbing.attempt(
-        *("log", "-z", "--no-merges", "--no-renames", "--name-only", form, f"--max-count={limit}", *wanted, "--")
-    )
+    # No message and no path holds what is made up only now.
+    mark = secrets.token_hex(8)
+    form = f"--format={mark}%H{mark}%B{mark}"
+    outcome = plumbing.attempt(*_PLAIN, *_PATHS, form, f"--max-count={limit}", *wanted, "--")
     if outcome.status:
         return ()
-    records = outcome.out.decode("utf-8", "replace").split(_RECORD)[1:]
-    return tuple(_commit(record) for record in records)
+    parts = outcome.out.split(mark.encode())[1:]
+    return tuple(map(_commit, parts[::3], parts[1::3], parts[2::3]))
 
 
-def _commit(record: str) -> PastCommit:
-    name, message, paths = [*record.split(_PART, 2), "", ""][:3]
+def _commit(name: bytes, message: bytes, paths: bytes) -> PastCommit:
+    """Return the commit; git puts a NUL and a line's end before the paths, and a NUL behind each."""
+    touched = paths.removeprefix(b"\0").removeprefix(b"\n").split(b"\0")
     return PastCommit(
-        CommitId(name), message.strip(), tuple(path.strip("\n") for path in paths.split("\0") if path.strip("\n"))
+        CommitId(name.decode()),
+        message.decode("utf-8", "replace").strip(),
+        tuple(os.fsdecode(path) for path in touched if path),
     )
