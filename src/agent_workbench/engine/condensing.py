@@ -10,6 +10,7 @@ from agent_workbench.core.events import Author, CodeRetrieved, ContextCompacted,
 from agent_workbench.core.fold import fold
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.shown import shown_by
 from agent_workbench.core.state import Phase
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.bounding import clip
@@ -18,7 +19,7 @@ from agent_workbench.engine.checking import describe_checks
 from agent_workbench.engine.measuring import CHARS_PER_TOKEN, least_answer_tokens, mark_tokens, summary_tokens
 from agent_workbench.engine.prompt import build_parts, to_messages
 from agent_workbench.engine.relocating import as_it_is_now
-from agent_workbench.engine.story import answers_of, last_compaction, shown_by, steps_of
+from agent_workbench.engine.story import answers_of, last_compaction, steps_of
 from agent_workbench.engine.wording import SUMMARY
 
 PIECE_CHARS = (0, 6_000, 2_000, 700, 250)

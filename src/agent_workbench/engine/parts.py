@@ -19,8 +19,9 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Role
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.shown import shown_by
 from agent_workbench.engine.bounding import clip
-from agent_workbench.engine.story import shown_by, steps_of
+from agent_workbench.engine.story import steps_of
 from agent_workbench.engine.wording import (
     FOUND,
     FOUND_NOTHING,

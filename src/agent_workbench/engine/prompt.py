@@ -13,11 +13,12 @@ from agent_workbench.core.events import (
     ScratchpadChanged,
 )
 from agent_workbench.core.model import Message, Purpose, Role
+from agent_workbench.core.shown import shown_by
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.engine.attempts import Trying
 from agent_workbench.engine.parts import Part, compacted_parts, parts_of
 from agent_workbench.engine.reflecting import reflexion_request
-from agent_workbench.engine.story import shown_by, steps_of
+from agent_workbench.engine.story import steps_of
 from agent_workbench.engine.tools import open_tools
 from agent_workbench.engine.wording import SUMMARY, rules
 

@@ -8,7 +8,6 @@ from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
     ActionStarted,
-    CodeRetrieved,
     CompactionAsked,
     ContextCompacted,
     ContextFilled,
@@ -16,7 +15,6 @@ from agent_workbench.core.events import (
     InterruptCause,
     ModelAnswered,
     ModelInterrupted,
-    PatchApplied,
     PromptBuilt,
     ProposalReplaced,
     Recorded,
@@ -25,6 +23,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, Verdict
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.shown import shown_by
 
 
 def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
@@ -91,19 +90,6 @@ def steps_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
     """Return the events of the steps after the newest compaction, all where there was none."""
     compacted = max((each.seq for each in history if isinstance(each.event, ContextCompacted)), default=-1)
     return [recorded for recorded in steps_of(history) if recorded.seq > compacted]
-
-
-def shown_by(event: Event) -> tuple[Chunk, ...]:
-    """Return the pieces of code that the model sees with this event."""
-    match event:
-        case CodeRetrieved():
-            return event.chunks
-        case ActionFinished() | PatchApplied():
-            return event.shown
-        case ContextCompacted():
-            return (*event.pinned, *event.code)
-        case _:
-            return ()
 
 
 def shown_at(history: Sequence[Recorded], place: str) -> Chunk | None:

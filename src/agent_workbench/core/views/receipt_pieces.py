@@ -10,7 +10,6 @@ from agent_workbench.core.events import (
     ContextCompacted,
     Event,
     ModelAnswered,
-    PatchApplied,
     PromptBuilt,
     Recorded,
     ScratchpadChanged,
@@ -18,6 +17,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.shown import shown_by
 
 CODE = "code"
 PINNED = "pinned"
@@ -53,7 +53,7 @@ class CountedPart:
 def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[CountedPart]:
     """Yield the parts that are new in a prompt; `since` are the events after the prompt before."""
     events = [recorded.event for recorded in since]
-    waiting = [(event, chunks) for event in events if (chunks := _chunks_of(event))]
+    waiting = [(event, chunks) for event in events if (chunks := shown_by(event))]
     pins = [event.chunk.place for event in events if isinstance(event, ChunkPinned) and event.pinned]
     counted = any(part.tokens for part in built.parts)
     for part in built.parts:
@@ -77,18 +77,6 @@ def _taken(kind: str, built: PromptBuilt, waiting: list[tuple[Event, tuple[Chunk
             del waiting[position]
             return chunks
     return ()
-
-
-def _chunks_of(event: Event) -> tuple[Chunk, ...]:
-    match event:
-        case CodeRetrieved():
-            return event.chunks
-        case ActionFinished() | PatchApplied():
-            return event.shown
-        case ContextCompacted():
-            return (*event.pinned, *event.code)
-        case _:
-            return ()
 
 
 def _pieces(chunks: tuple[Chunk, ...], tokens: int) -> Iterator[Piece]:

@@ -5,18 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.events import (
-    ActionFinished,
-    ChunkPinned,
-    CodeRetrieved,
-    ContextCompacted,
-    PatchApplied,
-    Recorded,
-)
+from agent_workbench.core.events import ChunkPinned, ContextCompacted, Event, Recorded
 from agent_workbench.core.patch import PatchBounds, matches_glob
 from agent_workbench.core.patch.align import shared_blocks
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.shown import shown_by
 from agent_workbench.engine.edits.files import EditableFile, FileText, editable, text_of
 from agent_workbench.engine.edits.sections import Editing
 from agent_workbench.engine.scope import Files, Scope
@@ -36,22 +30,12 @@ def shown_chunks(history: Sequence[Recorded]) -> tuple[Chunk, ...]:
     found: list[Chunk] = []
     for recorded in reversed(history):
         if recorded.seq > through:
-            found += _chunks_of(recorded)
+            found += _offered_by(recorded.event)
     return tuple(found)
 
 
-def _chunks_of(recorded: Recorded) -> tuple[Chunk, ...]:
-    match recorded.event:
-        case CodeRetrieved() as found:
-            return found.chunks
-        case PatchApplied() | ActionFinished() as told:
-            return told.shown
-        case ChunkPinned(chunk=chunk, pinned=True):
-            return (chunk,)
-        case ContextCompacted() as kept:
-            return (*kept.pinned, *kept.code)
-        case _:
-            return ()
+def _offered_by(event: Event) -> tuple[Chunk, ...]:
+    return (event.chunk,) if isinstance(event, ChunkPinned) and event.pinned else shown_by(event)
 
 
 def offered_lines(lines: Sequence[str], chunks: Iterable[Chunk]) -> Iterator[int]:
