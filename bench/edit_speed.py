@@ -17,9 +17,9 @@ import psutil
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.json_values import number_at, object_at, real_at
 from agent_workbench.adapters.llama_cpp.vocabulary import make_vocabulary, spelled
+from agent_workbench.core.gbnf import literal
 from agent_workbench.core.patch import FileContent, PatchBounds
 from agent_workbench.engine.edits.files import editable, text_of
-from agent_workbench.engine.edits.notation import literal
 from agent_workbench.engine.edits.sections import Editing, diff_rules
 from bench.figures import Figure
 

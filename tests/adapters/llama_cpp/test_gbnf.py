@@ -1,11 +1,6 @@
 from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from agent_workbench.adapters.llama_cpp.gbnf import Thinking, literal, sentence_grammar, with_prefix, with_thought
-from agent_workbench.core.errors import UsageError
+from agent_workbench.adapters.llama_cpp.gbnf import Thinking, sentence_grammar, with_prefix, with_thought
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 from tests.llama_fixtures import LlamaServer
@@ -14,36 +9,6 @@ THOUGHTS = ["", "so", "a < b", "<<", "see </td> and </thead>", "é\n\n", "x<", "
 NOT_THOUGHTS = ["a</think>b", "</think>"]
 
 EVERY_KIND = "".join(chr(code) for code in range(1, 0x100)) + '\u2028\ufeff\u200b\u0301\U000e0001😀\\"[]{}\\x41\\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "quoted"),
-    [
-        ("a", '"a"'),
-        ('say "so"', '"say \\"so\\""'),
-        ("a\\nb", '"a\\\\nb"'),
-        ("a\nb", '"a\\x0Ab"'),
-        ("\x7f\x85", '"\\x7F\\x85"'),
-        ("é😀", '"é😀"'),
-        ("\u2028\U000e0001", '"\\u2028\\U000E0001"'),
-        ("", '""'),
-    ],
-)
-def test_quotes(text: str, quoted: str) -> None:
-    assert literal(text) == quoted
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
-def test_a_literal_is_one_printable_line(text: str) -> None:
-    quoted = literal(text)
-    assert quoted.isprintable()
-    assert quoted.replace("\\\\", "").replace('\\"', "").count('"') == 2
-
-
-@pytest.mark.parametrize("text", ["a\0b", "\ud83d"])
-def test_refuses_what_no_grammar_can_hold(text: str) -> None:
-    with pytest.raises(UsageError, match="NUL or half"):
-        literal(text)
 
 
 async def test_a_server_says_every_kind_of_character(llama_server: LlamaServer) -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from agent_workbench.adapters.llama_cpp.token_counts import Token
 from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_START
 from agent_workbench.core.errors import UsageError
+from agent_workbench.core.gbnf import literal
 
 # Text in quotes, a set of characters, a comment: what may hold the name of a rule without meaning it. Then names.
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[A-Za-z0-9-]+', re.DOTALL)
@@ -46,24 +47,6 @@ def tokens_grammar(tokens: Iterable[Token]) -> str:
     if part:
         raise UsageError(f"the tokens end within a character, with {part!r}")
     return f"root ::= {' '.join(said)}\n"
-
-
-def literal(text: str) -> str:
-    """Return `text` as a GBNF literal; raise `UsageError` for NUL and lone surrogates."""
-    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise UsageError(f"{text[:60]!r} holds a character that no grammar can: NUL or half of a surrogate pair")
-    return '"' + "".join(_escaped(letter) for letter in text) + '"'
-
-
-def _escaped(letter: str) -> str:
-    if letter in '"\\':
-        return "\\" + letter
-    if letter.isprintable():
-        return letter
-    code = ord(letter)
-    if code <= 0xFF:
-        return f"\\x{code:02X}"
-    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
 def with_prefix(grammar: str, prefix: str) -> str:

@@ -10,8 +10,9 @@ they are numbered by the first place that the hunks before leave open.
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from agent_workbench.core.gbnf import literal
 from agent_workbench.engine.edits.files import EditableFile
-from agent_workbench.engine.edits.notation import NO_NEWLINE, Rules, literal
+from agent_workbench.engine.edits.notation import NO_NEWLINE, Rules
 from agent_workbench.engine.edits.runs import Shared, Way, unique_runs
 from agent_workbench.engine.edits.tries import Trie, TrieRules, with_text
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.gbnf import literal
 from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.patch.paths import check_path, fold_path
-from agent_workbench.engine.edits.notation import Rules, literal
+from agent_workbench.engine.edits.notation import Rules
 from agent_workbench.engine.edits.tries import Trie, TrieRules, with_text
 
 MAX_FOLDERS = 60

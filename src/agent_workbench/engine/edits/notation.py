@@ -1,26 +1,12 @@
-"""GBNF as it is written down: literals, and rules that get short names."""
+"""The rules of a GBNF grammar, which get short names."""
 
 import string
+
+from agent_workbench.core.gbnf import literal
 
 _DIGITS = string.digits + string.ascii_lowercase
 _INLINE_CHARS = 6
 NO_NEWLINE = "\\ No newline at end of file\n"
-
-
-def literal(text: str) -> str:
-    """Return `text` as a GBNF literal; it must hold no NUL and no lone surrogate."""
-    return '"' + "".join(_escaped(letter) for letter in text) + '"'
-
-
-def _escaped(letter: str) -> str:
-    if letter in '"\\':
-        return "\\" + letter
-    if letter.isprintable():
-        return letter
-    code = ord(letter)
-    if code <= 0xFF:
-        return f"\\x{code:02X}"
-    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
 class Rules:
