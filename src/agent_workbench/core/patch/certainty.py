@@ -5,9 +5,9 @@ from itertools import pairwise
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.ground import Ground, is_trivial
-from agent_workbench.core.patch.locate import Spot, contradicts, piece_name
+from agent_workbench.core.patch.locate import Spot, contradicts
 from agent_workbench.core.patch.loose import LooseHunk
-from agent_workbench.core.patch.nearest import nowhere
+from agent_workbench.core.patch.nearest import nowhere, piece_name
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.pieces import EDGE_LINES, Piece, Placing
 

@@ -11,9 +11,10 @@ from agent_workbench.core.patch.apply import apply_patch
 from agent_workbench.core.patch.certainty import are_consistent, choose
 from agent_workbench.core.patch.ground import Ground
 from agent_workbench.core.patch.identify import hunk_id
-from agent_workbench.core.patch.locate import Locator, Spot, piece_name
+from agent_workbench.core.patch.locate import Locator, Spot
 from agent_workbench.core.patch.loose import LooseHunk, LooseLine, Reading, as_loose
 from agent_workbench.core.patch.mend import read_loosely
+from agent_workbench.core.patch.nearest import piece_name
 from agent_workbench.core.patch.parse import check_hunks, check_patch, check_text
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.pieces import Doubt, Edit, Placing, edits_of, is_unsigned, piece_of

@@ -28,7 +28,7 @@ class Ground:
     @cached_property
     def places(self) -> dict[str, list[int]]:
         """Where each line stands, compared without what is blank at its end."""
-        return _places(self.keys)
+        return places_of(self.keys)
 
     @cached_property
     def stripped(self) -> list[str]:
@@ -38,7 +38,7 @@ class Ground:
     @cached_property
     def stripped_places(self) -> dict[str, list[int]]:
         """Where each line stands, compared without what is blank at either end."""
-        return _places(self.stripped)
+        return places_of(self.stripped)
 
     @cached_property
     def ends(self) -> frozenset[bytes]:
@@ -69,7 +69,8 @@ def is_trivial(key: str) -> bool:
     return bare in _TRIVIAL or not any(char.isalnum() for char in bare)
 
 
-def _places(keys: Sequence[str]) -> dict[str, list[int]]:
+def places_of(keys: Sequence[str]) -> dict[str, list[int]]:
+    """Return where each of these lines stands."""
     found: dict[str, list[int]] = {}
     for at, key in enumerate(keys):
         found.setdefault(key, []).append(at)

@@ -6,7 +6,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.fuzzy import MARGIN, placings_at, search
 from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
 from agent_workbench.core.patch.indent import reindented
-from agent_workbench.core.patch.nearest import already_there, nowhere
+from agent_workbench.core.patch.nearest import already_there, nowhere, piece_name
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.pieces import (
     Doubt,
@@ -221,12 +221,6 @@ def _told(placing: Placing, ground: Ground) -> tuple[str, ...]:
 
 def _lines(count: int) -> str:
     return "one line" if count == 1 else f"{count} lines"
-
-
-def piece_name(piece: Piece) -> str:
-    """Return what a message calls the hunk of a piece."""
-    numbers = piece.hunk.numbers
-    return f"the hunk at line {numbers.old_start}" if numbers is not None else f"hunk {piece.number + 1}"
 
 
 def contradicts(placing: Placing, ground: Ground) -> bool:

@@ -5,7 +5,7 @@ import re
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.loose import UNSIGNED, LooseFile, LooseHunk, LooseLine, Numbers, Reading, read_lines
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.sections import BINARY, EXTENDED_HEADER, Section
+from agent_workbench.core.patch.sections import BINARY, EXTENDED_HEADER, Section, read_extended
 
 AROUND = "what stood around the diff was left out"
 INDENTED = "the whole diff was indented"
@@ -122,9 +122,10 @@ class _Reader:
         if self._line(self.at).startswith("diff --git "):
             git = self._line(self.at).removeprefix("diff --git ")
             self.at += 1
-            extended = self._extended(git)
+            extended = read_extended(self.lines, self.at, git)
         elif self._renames(self.at):
-            extended = self._extended(self._line(self.at))
+            extended = read_extended(self.lines, self.at, self._line(self.at))
+        self.at += len(extended)
         if self._line(self.at).startswith(BINARY):
             raise PatchError(
                 f"line {self.at + 1} of the diff: binary changes are not taken: {shown(git or self._line(self.at))}"
@@ -137,16 +138,6 @@ class _Reader:
         while self._begins_hunk(named, first=not hunks):
             hunks.append(self._hunk(section.name))
         return LooseFile(section, tuple(hunks))
-
-    def _extended(self, git: str) -> dict[str, str]:
-        extended: dict[str, str] = {}
-        while match := EXTENDED_HEADER.fullmatch(self._line(self.at)):
-            key, value = match.groups()
-            if key in extended:
-                raise PatchError(f"{shown(git)}: the header {key} stands twice")
-            extended[key] = value
-            self.at += 1
-        return extended
 
     def _named(self, sign: str) -> str | None:
         if not self._line(self.at).startswith(sign):

@@ -1,18 +1,17 @@
 """Where the hunks of a diff stand in a file: in the one right place, or nowhere."""
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.ground import places_of
+from agent_workbench.core.patch.misfit import misfit, nearest_place
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FilePatch, Hunk
 
 _PLACES_NAMED = 5
-_OFTEN = 50
-_ADVICE = "Give the old lines exactly as they stand in the file, with enough context to be found in one place only."
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,36 +156,11 @@ def _nowhere(path: str, old: _Old, view: _View, start: int) -> PatchError:
     before = next(view.places(old, 0), None)
     if before is not None:
         return PatchError(f"{what}; they stand at line {before + 1}", advice="Give the hunks in the file's order.")
-    at = _nearest(old, view, start)
-    for offset, expected in enumerate(old.bodies):
-        found = view.bodies[at + offset] if at + offset < len(view.bodies) else None
-        if found != expected:
-            there = "the end of the file" if found is None else _quoted(found)
-            return PatchError(
-                f"{what}; nearest is line {at + 1}, where line {at + offset + 1} differs: "
-                f"expected {_quoted(expected)}, found {there}",
-                advice=_ADVICE,
-            )
-    return PatchError(
-        f"{what}; nearest is line {at + 1}, where line {at + len(old.bodies)} differs: "
-        "expected the end of the file without a line feed, found a line feed",
-        advice=_ADVICE,
-    )
+    wanted = [_text(body) for body in old.bodies]
+    lines = [_text(body) for body in view.bodies]
+    header = min(max(old.hunk.old_start - 1, start), max(len(lines) - 1, 0))
+    return misfit(what, wanted, lines, nearest_place(wanted, places_of(lines), header, start))
 
 
-def _nearest(old: _Old, view: _View, start: int) -> int:
-    """Return the index where most of the old lines stand; the header's own where none that is rare in the file does."""
-    header = min(max(old.hunk.old_start - 1, start), max(len(view.bodies) - 1, 0))
-    wanted: dict[bytes, list[int]] = {}
-    for offset, body in enumerate(old.bodies):
-        wanted.setdefault(body, []).append(offset)
-    counts = Counter(body for body in view.bodies if body in wanted)
-    votes: Counter[int] = Counter()
-    for index, body in enumerate(view.bodies):
-        if 0 < counts[body] <= _OFTEN and len(wanted[body]) <= _OFTEN and body.strip():
-            votes.update(index - offset for offset in wanted[body] if index - offset >= start)
-    return min(votes, key=lambda at: (-votes[at], abs(at - header)), default=header)
-
-
-def _quoted(body: bytes) -> str:
-    return repr(shown(body.decode(errors="replace"), 120))
+def _text(body: bytes) -> str:
+    return body.decode(errors="surrogateescape")

@@ -1,6 +1,7 @@
 """The first reading of a diff: which line is a header, which belongs to a hunk, and where each file begins."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_workbench.core.errors import PatchError
@@ -66,6 +67,18 @@ def read_sections(text: str) -> tuple[Section, ...]:
     return tuple(sections)
 
 
+def read_extended(lines: Sequence[str], at: int, name: str) -> dict[str, str]:
+    """Return git's further headers that stand from line `at` on, each on one line; raise `PatchError` for one twice."""
+    extended: dict[str, str] = {}
+    while at < len(lines) and (match := EXTENDED_HEADER.fullmatch(lines[at])):
+        key, value = match.groups()
+        if key in extended:
+            raise PatchError(f"{shown(name)}: the header {key} stands twice")
+        extended[key] = value
+        at += 1
+    return extended
+
+
 def _split(text: str) -> list[str]:
     lines = text.split("\n")
     if not lines[-1]:
@@ -97,7 +110,8 @@ class _Reader:
         if self.lines[start].startswith("diff --git "):
             git = self.lines[start].removeprefix("diff --git ")
             self.at += 1
-            extended = self._extended(git)
+            extended = read_extended(self.lines, self.at, git)
+            self.at += len(extended)
         old = new = None
         if self.peek().startswith(BINARY):
             raise PatchError(
@@ -118,16 +132,6 @@ class _Reader:
                 )
             hunks.append(self._hunk(empty.name))
         return Section(start + 1, git, extended, old, new, tuple(hunks))
-
-    def _extended(self, git: str) -> dict[str, str]:
-        extended: dict[str, str] = {}
-        while match := EXTENDED_HEADER.fullmatch(self.peek()):
-            key, value = match.groups()
-            if key in extended:
-                raise PatchError(f"{shown(git)}: the header {key} stands twice")
-            extended[key] = value
-            self.at += 1
-        return extended
 
     def _hunk(self, name: str) -> RawHunk:
         header = self.lines[self.at]
