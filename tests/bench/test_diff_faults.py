@@ -199,7 +199,7 @@ def test_peers_apply_what_is_sound() -> None:
 def test_a_peer_that_leaves_files_half_changed_is_found() -> None:
     patch = next((program for program in programs() if program.words[0] == "patch"), None)
     if patch is None:
-        pytest.skip("patch is not installed")
+        pytest.skip("machine lacks: patch")
     pre = {**INDENTED.pre, "two.py": "other\n"}
     asked = Case("id", "kind", Group.UNFIT, diff_of(INDENTED), pre, pre, unclear=False)
     ((found),) = run([asked], [patch])
