@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 HEAVY = {
-    *("chromadb", "git", "gguf", "httpx", "numpy", "pydantic", "pydantic_settings", "rank_bm25", "rich", "ruamel"),
-    *("textual", "tree_sitter", "xllamacpp"),
+    *("chromadb", "git", "gguf", "httpx", "numpy", "onnxruntime", "pydantic", "pydantic_settings", "rank_bm25"),
+    *("rich", "ruamel", "textual", "tokenizers", "tree_sitter", "xllamacpp"),
 }
 
 PROBE = """
