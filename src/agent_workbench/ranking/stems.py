@@ -2,13 +2,12 @@
 
 from functools import lru_cache
 
-from agent_workbench.ranking.tokens import count_identifiers
+from agent_workbench.ranking.tokens import count_words, split_word
 
 _MEMORY = 1 << 16
 _SHORTEST = 4
 
 
-@lru_cache(_MEMORY)
 def stem(word: str) -> str:
     """Return a lower-case word without its plural, `-ed` or `-ing`; equal stems are the same word more often than not.
 
@@ -22,10 +21,16 @@ def stem(word: str) -> str:
 def count_stems(text: str) -> dict[str, int]:
     """Return how often each stem of the text's identifiers, whole and in parts, is in it."""
     counts: dict[str, int] = {}
-    for word, times in count_identifiers(text).items():
-        root = stem(word)
-        counts[root] = counts.get(root, 0) + times
+    for word, times in count_words(text).items():
+        for root in _roots(word):
+            counts[root] = counts.get(root, 0) + times
     return counts
+
+
+@lru_cache(_MEMORY)
+def _roots(word: str) -> tuple[str, ...]:
+    """Return the stems of a word as it is written, and of its parts."""
+    return tuple(map(stem, split_word(word)))
 
 
 def _singular(word: str) -> str:

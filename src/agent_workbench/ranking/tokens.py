@@ -5,6 +5,7 @@ from collections import Counter
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
+_BLANKS = {code: " " for code in range(128) if not _WORD.match(chr(code))}
 # Within one word: a run of capitals (`HTTP` of `HTTPServer`), a capitalised or plain word, a number.
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 # Longer ones are encoded data and not names; their beginning is enough to find them by.
@@ -26,20 +27,34 @@ def split_identifiers(text: str) -> list[str]:
     digits do, and count for nothing at either end. Words that are in every text (`STOP_WORDS`, single Latin letters
     among them) are left out. Never raises; no word is empty.
     """
-    return [part for word in _WORD.findall(text) for part in _split(word[:_LONGEST_WORD])]
+    return [part for word in _words(text) for part in split_word(word)]
 
 
 def count_identifiers(text: str) -> dict[str, int]:
     """Return how often each word of `split_identifiers(text)` is in it, without making the list."""
     counts: dict[str, int] = {}
-    for word, times in Counter(_WORD.findall(text)).items():
-        for part in _split(word[:_LONGEST_WORD]):
+    for word, times in count_words(text).items():
+        for part in split_word(word):
             counts[part] = counts.get(part, 0) + times
     return counts
 
 
+def count_words(text: str) -> Counter[str]:
+    """Return how often each word of `text` is in it, as it is written there."""
+    return Counter(_words(text))
+
+
+def _words(text: str) -> list[str]:
+    # What the expression does, three times as fast.
+    return text.translate(_BLANKS).split() if text.isascii() else _WORD.findall(text)
+
+
 @lru_cache(_MEMORY)
-def _split(word: str) -> tuple[str, ...]:
+def split_word(word: str) -> tuple[str, ...]:
+    """Return what `split_identifiers` makes of one word."""
+    word = word[:_LONGEST_WORD]
+    if word.islower() and word.isascii() and word.isalpha():
+        return () if word in STOP_WORDS else (word,)
     whole = word.strip("_").lower()
     parts = [part.lower() for part in _PART.findall(word)]
     words = parts if len(parts) < 2 or not whole else [whole, *parts]

@@ -14,6 +14,7 @@ _WORTH_A_PIECE = 2
 _SIGNATURE_CHARS = 400
 _NAMES_SHOWN = 3
 _HEADING = re.compile(r" {0,3}#{1,6}\s+(.*?)\s*#*\s*")
+_LETTER = re.compile(r"[^\W_]")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 
@@ -91,7 +92,7 @@ class _Cutter:
             shown = end
             while not self._lines[shown].strip():
                 shown -= 1
-            if any(character.isalnum() for line in self._lines[first : shown + 1] for character in line):
+            if any(_LETTER.search(line) for line in self._lines[first : shown + 1]):
                 yield _Span(first, shown, span.symbol, span.signature)
             first = end + 1
 

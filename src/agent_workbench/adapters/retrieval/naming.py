@@ -11,55 +11,59 @@ _FIELDS = ("name", "declarator", "left", "key", "type")
 _DEEPEST_DECLARATOR = 12
 
 
-def name_of(node: "tree_sitter.Node", language: str) -> str:
-    """Return the name of what `node` defines, on one line; empty where it has none."""
+def name_of(node: "tree_sitter.Node", source: bytes, language: str) -> str:
+    """Return the name of what `node` of a tree of `source` defines, on one line; empty where it has none."""
     match language:
         case "html":
-            return _element_name(node)
+            return _element_name(node, source)
         case "css":
-            name = _selector(node)
+            name = _selector(node, source)
         case "go":
-            name = ".".join(part for part in (_receiver(node), _named(node)) if part)
+            name = ".".join(part for part in (_receiver(node, source), _named(node, source)) if part)
         case _:
-            name = _named(node)
+            name = _named(node, source)
     return name[:_LONGEST]
 
 
-def _named(node: "tree_sitter.Node") -> str:
+def text_of(node: "tree_sitter.Node", source: bytes) -> str:
+    """Return what the node spans; its own `text` would ask for the source byte by byte, as it was parsed in slices."""
+    return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _named(node: "tree_sitter.Node", source: bytes) -> str:
     for _ in range(_DEEPEST_DECLARATOR):
         inner = next((found for field in _FIELDS if (found := node.child_by_field_name(field)) is not None), None)
         if inner is None:
             break
         node = inner
         if not node.named_child_count or "declarator" not in node.type:
-            return _one_line(node)
-    return _one_line(node.named_children[0]) if node.named_child_count else ""
+            return _one_line(node, source)
+    return _one_line(node.named_children[0], source) if node.named_child_count else ""
 
 
-def _one_line(node: "tree_sitter.Node") -> str:
-    text = (node.text or b"").decode("utf-8", "replace")
-    return " ".join(text.split("<", 1)[0].split()).replace("::", ".")
+def _one_line(node: "tree_sitter.Node", source: bytes) -> str:
+    return " ".join(text_of(node, source).split("<", 1)[0].split()).replace("::", ".")
 
 
-def _receiver(node: "tree_sitter.Node") -> str:
+def _receiver(node: "tree_sitter.Node", source: bytes) -> str:
     """Return the type that a method of Go belongs to."""
     receiver = node.child_by_field_name("receiver")
     if receiver is None:
         return ""
-    words = (receiver.text or b"").decode("utf-8", "replace").strip("()").split("[", 1)[0].split()
+    words = text_of(receiver, source).strip("()").split("[", 1)[0].split()
     return words[-1].lstrip("*") if words else ""
 
 
-def _selector(node: "tree_sitter.Node") -> str:
-    text = (node.text or b"")[: 4 * _LONGEST].decode("utf-8", "replace")
+def _selector(node: "tree_sitter.Node", source: bytes) -> str:
+    text = source[node.start_byte : min(node.end_byte, node.start_byte + 4 * _LONGEST)].decode("utf-8", "replace")
     return " ".join(text.split("{", 1)[0].split())
 
 
-def _element_name(node: "tree_sitter.Node") -> str:
+def _element_name(node: "tree_sitter.Node", source: bytes) -> str:
     """Return `tag#id` of an HTML element."""
     start = next(iter(node.named_children), None)
     if start is None or not start.named_child_count:
         return ""
-    tag, *attributes = (_one_line(child) for child in start.named_children)
+    tag, *attributes = (_one_line(child, source) for child in start.named_children)
     identifier = next((each[3:].strip("\"'") for each in attributes if each.startswith("id=")), "")
     return f"{tag}#{identifier}"[:_LONGEST] if identifier else tag[:_LONGEST]

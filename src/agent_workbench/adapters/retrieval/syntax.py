@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.languages import Language, find_language
-from agent_workbench.adapters.retrieval.naming import name_of
+from agent_workbench.adapters.retrieval.naming import name_of, text_of
 from agent_workbench.adapters.retrieval.pieces import Comment, Definition, Outline
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Syntax:
         if grammar is None:
             return None
         tree = _parse(grammar.parser, source)
-        return None if tree is None else _outline(grammar, tree)
+        return None if tree is None else _outline(grammar, tree, source)
 
 
 def _load(language: Language) -> _Grammar | None:
@@ -91,16 +91,17 @@ def _parse(parser: "tree_sitter.Parser", source: bytes) -> "tree_sitter.Tree | N
         return None
 
 
-def _outline(grammar: _Grammar, tree: "tree_sitter.Tree") -> Outline:
+def _outline(grammar: _Grammar, tree: "tree_sitter.Tree", source: bytes) -> Outline:
     import tree_sitter
 
     captures = tree_sitter.QueryCursor(grammar.query).captures(tree.root_node)
     comments = sorted(
-        (Comment(node.start_point.row, _text(node)) for node in captures.get("comment", ())), key=lambda each: each.row
+        (Comment(node.start_point.row, text_of(node, source)) for node in captures.get("comment", ())),
+        key=lambda each: each.row,
     )
     nodes = sorted(captures.get("definition", ()), key=lambda node: (node.start_byte, -node.end_byte))
     comment_kinds = {node.type for node in captures.get("comment", ())}
-    return Outline(_nested(grammar.language, nodes, comment_kinds), tuple(comments))
+    return Outline(_nested(grammar.language, nodes, comment_kinds, source), tuple(comments))
 
 
 @dataclass(slots=True)
@@ -111,7 +112,9 @@ class _Open:
     inside: list[Definition]
 
 
-def _nested(language: Language, nodes: Sequence["tree_sitter.Node"], comment_kinds: set[str]) -> tuple[Definition, ...]:
+def _nested(
+    language: Language, nodes: Sequence["tree_sitter.Node"], comment_kinds: set[str], source: bytes
+) -> tuple[Definition, ...]:
     leaders = language.leaders | comment_kinds
     root: list[Definition] = []
     open_: list[_Open] = []
@@ -120,7 +123,7 @@ def _nested(language: Language, nodes: Sequence["tree_sitter.Node"], comment_kin
         done = open_.pop()
         first, last = _rows(done.node, language.wrappers, leaders)
         definition = Definition(
-            name_of(done.node, language.name), first, last, done.node.start_point.row, tuple(done.inside)
+            name_of(done.node, source, language.name), first, last, done.node.start_point.row, tuple(done.inside)
         )
         (open_[-1].inside if open_ else root).append(definition)
 
@@ -167,7 +170,3 @@ def _leaders(node: "tree_sitter.Node", kinds: frozenset[str] | set[str]) -> Iter
 def _last_row(node: "tree_sitter.Node") -> int:
     end = node.end_point
     return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row
-
-
-def _text(node: "tree_sitter.Node") -> str:
-    return (node.text or b"").decode("utf-8", "replace")
