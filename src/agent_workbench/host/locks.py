@@ -30,9 +30,9 @@ def describe_holder() -> str:
 class FileLock:
     """An exclusive `flock` on a file that holds its holder's text; the file stays, also when the lock is free.
 
-    Use `acquire` and `release`, or `with`. `acquire` does not wait for an owner; it may pause some milliseconds for
-    somebody who only looks, so it belongs in a thread. A lock is held by this value, not by the process: a second
-    `FileLock` on the same path is refused.
+    Use `acquire` and `release`, or `with`. `acquire` waits for an owner only as long as it is told to; it may pause
+    some milliseconds for somebody who only looks, so it belongs in a thread. A lock is held by this value, not by the
+    process: a second `FileLock` on the same path is refused.
     """
 
     def __init__(self, path: Path, holder_text: str) -> None:
@@ -41,8 +41,11 @@ class FileLock:
         self._text = holder_text.encode("utf-8", "replace")[:_MOST_TEXT_BYTES]
         self._descriptor: int | None = None
 
-    def acquire(self) -> None:
-        """Take the lock; raise `LockedError` naming the holder, `StorageError` where the file cannot be used."""
+    def acquire(self, *, wait_seconds: float = 0.0) -> None:
+        """Take the lock, within `wait_seconds` or so where somebody has it.
+
+        Raises `LockedError` naming the holder, `StorageError` where the file cannot be used.
+        """
         if self._descriptor is not None:
             raise LockedError(f"{self._path} is locked here already", holder=describe_holder())
         try:
@@ -50,7 +53,7 @@ class FileLock:
         except OSError as error:
             raise storage_error(f"the lock {self._path} could not be opened", error) from error
         try:
-            self._take(descriptor)
+            self._take(descriptor, wait_seconds)
         except BaseException:
             os.close(descriptor)
             raise
@@ -73,8 +76,8 @@ class FileLock:
     ) -> None:
         self.release()
 
-    def _take(self, descriptor: int) -> None:
-        if not _lock(descriptor, fcntl.LOCK_EX, self._path):
+    def _take(self, descriptor: int, wait_seconds: float) -> None:
+        if not _lock(descriptor, fcntl.LOCK_EX, self._path, wait_seconds):
             holder = _text(descriptor)
             raise LockedError(
                 f"{self._path.parent} is in use by {holder}",
@@ -102,9 +105,9 @@ def lock_holder(path: Path) -> str:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, kind: int, path: Path) -> bool:
+def _lock(descriptor: int, kind: int, path: Path, wait_seconds: float = 0.0) -> bool:
     """Take the lock and return True, or return False when it stays taken for some tries."""
-    for _ in range(_TRIES):
+    for _ in range(_TRIES + round(wait_seconds / _PAUSE_SECONDS)):
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except OSError as error:

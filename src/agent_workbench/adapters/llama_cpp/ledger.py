@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ FILE = "spending.json"
 # A count in whole billionths: sums of dollars as binary fractions drift.
 _PER_DOLLAR = 1_000_000_000
 _LOCK_SECONDS = 10.0
-_PAUSE_SECONDS = 0.02
 _DAYS_KEPT = 62
 
 Days = dict[str, dict[str, int]]
@@ -112,15 +110,10 @@ class SpendingLedger:
         except OSError as error:
             raise storage_error(f"{self._path.parent} could not be made", error) from error
         lock = FileLock(self._path.with_suffix(".lock"), describe_holder())
-        give_up = time.monotonic() + _LOCK_SECONDS
-        while True:
-            try:
-                lock.acquire()
-                break
-            except LockedError as error:
-                if time.monotonic() > give_up:
-                    raise StorageError(f"{self._path} stays locked by {error.holder}", advice=error.advice) from error
-                time.sleep(_PAUSE_SECONDS)
+        try:
+            lock.acquire(wait_seconds=_LOCK_SECONDS)
+        except LockedError as error:
+            raise StorageError(f"{self._path} stays locked by {error.holder}", advice=error.advice) from error
         try:
             yield
         finally:
