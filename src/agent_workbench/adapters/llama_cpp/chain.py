@@ -75,26 +75,12 @@ class ChainedModel:
         self._loading_seconds = loading_seconds
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
-        standing = self._standing(purpose)
-        while True:
-            link, patience = await self._next(standing)
-            try:
-                facts = await link.observe(patience)
-            except ModelError as error:
-                self._passed(standing, link, error)
-                if standing.has_another():
-                    continue
-                if (whole := _exhausted(standing, error)) is error:
-                    raise
-                raise whole from error
-            if len(standing.links) > 1 and standing.current is not link:
-                self._on_status(f"{link.name} is asked")
-            standing.current = link
-            return replace(facts, passed=_passed_before(standing, link))
+        _, facts = await self._meet(self._standing(purpose))
+        return facts
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         standing = self._standing(request.purpose)
-        link = standing.current or await self._met(request.purpose)
+        link = await self._asked(standing)
         standing.prompt_tokens = request.prompt_tokens
         others = standing.worth_waiting() or [each for each in standing.untried() if each is not link]
         link.voice.heard = True
@@ -118,7 +104,7 @@ class ChainedModel:
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         standing = self._standing(purpose)
-        link = standing.current or await self._met(purpose)
+        link = await self._asked(standing)
         try:
             return await link.model.count_tokens(texts, purpose)
         except ModelError as error:
@@ -132,11 +118,27 @@ class ChainedModel:
     def _standing(self, purpose: Purpose) -> Standing:
         return self._standings.get(purpose, self._standings[Purpose.EXECUTOR])
 
-    async def _met(self, purpose: Purpose) -> Link:
-        await self.observe(purpose)
-        link = self._standing(purpose).current
-        assert link is not None, "who was observed is who is asked"  # noqa: S101 - tells the type
-        return link
+    async def _meet(self, standing: Standing) -> tuple[Link, ModelFacts]:
+        """Return who is to be asked, and what it says of itself."""
+        while True:
+            link, patience = await self._next(standing)
+            try:
+                facts = await link.observe(patience)
+            except ModelError as error:
+                self._passed(standing, link, error)
+                if standing.has_another():
+                    continue
+                if (whole := _exhausted(standing, error)) is error:
+                    raise
+                raise whole from error
+            if len(standing.links) > 1 and standing.current is not link:
+                self._on_status(f"{link.name} is asked")
+            standing.current = link
+            return link, replace(facts, passed=_passed_before(standing, link))
+
+    async def _asked(self, standing: Standing) -> Link:
+        """Return who is asked now, whoever can answer where nobody was met yet."""
+        return standing.current or (await self._meet(standing))[0]
 
     async def _next(self, standing: Standing) -> tuple[Link, float | None]:
         """Return who is to be asked, and for how many seconds it is waited for (None: as long as it takes)."""
