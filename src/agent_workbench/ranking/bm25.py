@@ -1,11 +1,14 @@
-"""BM25 (Okapi) over documents that come and go, as `rank_bm25.BM25Okapi` scores them."""
+"""BM25 (Okapi) over documents of which some may be gone, as `rank_bm25.BM25Okapi` scores them."""
 
-from array import array
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
+
+from agent_workbench.ranking.postings import Postings, build, spread
+from agent_workbench.ranking.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,174 +16,202 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float64]
     Counts = NDArray[np.int_]
+    Rows = NDArray[np.intp]
+    Mask = NDArray[np.bool_]
 
-# Postings of removed documents are dropped when there are more of them than of living ones, and enough to matter.
-_WORTH_COMPACTING = 1_000
+K1, B, EPSILON = 1.5, 0.75, 0.25
+# So many postings are scored at a time: they stay within the processor's own memory.
+_SCORED_AT_ONCE = 100_000
+# In fewer postings than these it is counted anew which words are left when documents are gone.
+_WORTH_COUNTING = 300_000
+_MOST_REMEMBERED = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """A document that was found: its number, its score, and the query's words that are in it, best first."""
+class Part:
+    """Some of the documents: their words, where these are, and which documents are alive (None: all)."""
 
-    index: int
-    score: float
-    words: tuple[str, ...]
+    vocabulary: Vocabulary
+    postings: Postings
+    alive: "Mask | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """Postings of some words: their documents, how often the word is there, and by word how many there are."""
+
+    words: Sequence[str]
+    rows: "Rows"
+    counts: "Scores"
+    sizes: Sequence[int]
 
 
 class Bm25:
-    """An inverted index: scores equal those of `BM25Okapi` over the same documents, computed only where a word hits.
+    """The scores of documents, numbered through all parts in their order; computed only where a word hits.
 
-    Documents are numbered from 0 as they are added; a number is never used again. Not for several threads at once.
+    They equal those of `BM25Okapi` over the living documents, with one exception. A word that is in more than half of
+    the documents gets a share of the mean over all words, and that mean is taken over the largest part alone, and while
+    that is large (300 000 postings), with its dead documents. So all is exact for one part without dead documents, as
+    a build or merge makes it, and for small ones with them. Not for several threads at once.
     """
 
-    def __init__(self, *, k1: float = 1.5, b: float = 0.75, epsilon: float = 0.25) -> None:
-        self._k1, self._b, self._epsilon = k1, b, epsilon
-        self._ids: dict[str, int] = {}
-        self._holders: list[array[int]] = []  # by word: the documents that hold it, removed ones too
-        self._frequencies: list[array[int]] = []  # by word, beside the holders: how often
-        self._spread = array("i")  # by word: in how many living documents it is
-        self._lengths = array("i")  # by document
-        self._words: list[array[int]] = []  # by document: which words it holds; nothing when removed
-        self._alive = array("b")
-        self._living = 0
-        self._removed = 0
-        self._total = 0
-        self._mean_idf: float | None = None
-
-    def __len__(self) -> int:
-        """Return how many documents there are, removed ones left out."""
-        return self._living
-
-    def add(self, counts: Mapping[str, int]) -> int:
-        """Take in a document given as its words and how often each is in it; return its number."""
-        number = len(self._lengths)
-        held = array("i")
-        for word, times in counts.items():
-            word_id = self._ids.get(word)
-            if word_id is None:
-                word_id = self._new_word(word)
-            self._holders[word_id].append(number)
-            self._frequencies[word_id].append(times)
-            self._spread[word_id] += 1
-            held.append(word_id)
-        self._words.append(held)
-        length = sum(counts.values())
-        self._lengths.append(length)
-        self._alive.append(1)
-        self._living += 1
-        self._total += length
-        self._mean_idf = None
-        return number
-
-    def remove(self, number: int) -> None:
-        """Take document `number` out; raises `KeyError` when it is not in."""
-        if not (0 <= number < len(self._alive) and self._alive[number]):
-            raise KeyError(number)
-        for word_id in self._words[number]:
-            self._spread[word_id] -= 1
-        self._words[number] = array("i")
-        self._alive[number] = 0
-        self._living -= 1
-        self._removed += 1
-        self._total -= self._lengths[number]
-        self._mean_idf = None
-        if self._removed > max(self._living, _WORTH_COMPACTING):
-            self._compact()
-
-    def scores(self, words: Iterable[str]) -> "Scores":
-        """Return the score of every number given out so far, 0 for removed ones; a word said twice counts twice."""
+    def __init__(self, parts: Sequence[Part], *, k1: float = K1, b: float = B, epsilon: float = EPSILON) -> None:
         import numpy as np
 
-        scores = np.zeros(len(self._lengths))
-        for word, times in Counter(words).items():
-            word_id = self._ids.get(word)
-            if word_id is None or not self._spread[word_id]:
-                continue
-            holders = np.frombuffer(self._holders[word_id], dtype=np.intc)
-            scores[holders] += times * self._idf(word_id) * self._saturation(word_id)
-        if self._removed:
-            scores[np.frombuffer(self._alive, dtype=np.int8) == 0] = 0.0
+        self._parts = parts
+        self._k1, self._epsilon = k1, epsilon
+        self._offsets = list(accumulate((len(part.postings.lengths) for part in parts), initial=0))
+        lengths = np.concatenate([np.zeros(0), *(part.postings.lengths for part in parts)])
+        alive = np.concatenate([np.zeros(0, bool), *(_alive(part) for part in parts)])
+        self._living = int(alive.sum())
+        total = float(lengths[alive].sum())
+        # By document: what is added below the fraction. Of one that is gone nothing is left, whatever hits in it.
+        self._damping = k1 * (1 - b + b * lengths / (total / self._living)) if total else np.ones(len(lengths))
+        self._damping[~alive] = np.inf
+        self._idfs: dict[str, float] = {}
+        self._mean_idf: float | None = None
+
+    @classmethod
+    def of(cls, documents: Sequence[Mapping[str, int]]) -> "Bm25":
+        """Make one of documents given as their words and how often each is in them."""
+        vocabulary, (postings,) = build([documents])
+        return cls([Part(vocabulary, postings)])
+
+    def __len__(self) -> int:
+        """Return how many documents are alive."""
+        return self._living
+
+    def scores(self, words: Iterable[str]) -> "Scores":
+        """Return the score of every document, 0 for dead ones; a word said twice counts twice."""
+        import numpy as np
+
+        wanted = Counter(words)
+        scores = np.zeros(len(self._damping))
+        for hits in self._hits(wanted):
+            factors = [wanted[word] * self._idf(word) * (self._k1 + 1) for word in hits.words]
+            shares = hits.counts / (hits.counts + self._damping[hits.rows])
+            shares *= np.repeat(factors, hits.sizes)
+            scores += np.bincount(hits.rows, shares, minlength=len(scores))
         return scores
 
     def coverage(self, words: Iterable[str]) -> "Counts":
-        """Return, for every number given out so far, how many different words of `words` the document holds."""
+        """Return, for every document, how many different words of `words` it holds; 0 for dead ones."""
         import numpy as np
 
-        held = np.zeros(len(self._lengths), dtype=np.int_)
-        for word in set(words):
-            word_id = self._ids.get(word)
-            if word_id is not None:
-                held[np.frombuffer(self._holders[word_id], dtype=np.intc)] += 1
-        if self._removed:
-            held[np.frombuffer(self._alive, dtype=np.int8) == 0] = 0
+        held = np.zeros(len(self._damping), dtype=np.int_)
+        for hits in self._hits(dict.fromkeys(words)):
+            held += np.bincount(hits.rows, minlength=len(held))
+        if self._living < len(held):
+            held[np.isinf(self._damping)] = 0
         return held
 
-    def search(self, words: Sequence[str], limit: int) -> list[Hit]:
-        """Return the best `limit` documents that hold a word of `words`, best first; equals in order of number."""
-        import numpy as np
-
-        scores = self.scores(words)
-        numbers = np.flatnonzero(self.coverage(words))
-        best = numbers[np.lexsort((numbers, -scores[numbers]))][: max(limit, 0)]
-        return [
-            Hit(number, float(scores[number]), tuple(word for word, _ in self.explain(number, words)))
-            for number in best.tolist()
-        ]
-
-    def explain(self, number: int, words: Iterable[str]) -> list[tuple[str, float]]:
-        """Return the words of `words` that document `number` holds, with what each adds to its score, best first."""
+    def explain(self, row: int, words: Iterable[str]) -> list[tuple[str, float]]:
+        """Return the words of `words` that document `row` holds, with what each adds to its score, best first."""
+        damping = float(self._damping[row])
+        number = bisect_right(self._offsets, row) - 1
+        part, local = self._parts[number], row - self._offsets[number]
         found = []
         for word, times in Counter(words).items():
-            word_id = self._ids.get(word)
-            if word_id is None or not self._alive[number]:
-                continue
-            holders = self._holders[word_id]
-            place = bisect_left(holders, number)
-            if place < len(holders) and holders[place] == number:
-                found.append((word, times * self._idf(word_id) * float(self._saturation(word_id, place)[0])))
+            start, end = _span(part, word)
+            rows = part.postings.rows[start:end]
+            place = int(rows.searchsorted(local))
+            if place < len(rows) and rows[place] == local and damping < float("inf"):
+                count = int(part.postings.counts[start + place])
+                found.append((word, times * self._idf(word) * (self._k1 + 1) * count / (count + damping)))
         return sorted(found, key=lambda word_and_share: (-word_and_share[1], word_and_share[0]))
 
-    def _new_word(self, word: str) -> int:
-        word_id = self._ids[word] = len(self._ids)
-        self._holders.append(array("i"))
-        self._frequencies.append(array("i"))
-        self._spread.append(0)
-        return word_id
-
-    def _saturation(self, word_id: int, place: int | None = None) -> "Scores":
-        """Return, for each holder of the word (or the one at `place`), what its occurrences count: more, ever less."""
+    def holders(self, word: str) -> "Rows":
+        """Return the living documents that hold the word, ascending."""
         import numpy as np
 
-        wanted = slice(None) if place is None else slice(place, place + 1)
-        times = np.frombuffer(self._frequencies[word_id], dtype=np.intc)[wanted]
-        holders = np.frombuffer(self._holders[word_id], dtype=np.intc)[wanted]
-        lengths = np.frombuffer(self._lengths, dtype=np.intc)[holders]
-        relative_length = lengths / (self._total / self._living)
-        counted: Scores = times * (self._k1 + 1) / (times + self._k1 * (1 - self._b + self._b * relative_length))
-        return counted
+        rows = [hits.rows for hits in self._hits([word])]
+        found: Rows = np.concatenate([np.zeros(0, np.intp), *rows])
+        return found[np.isfinite(self._damping[found])]
 
-    def _idf(self, word_id: int) -> float:
+    def _hits(self, words: Iterable[str]) -> Iterator[_Hits]:
+        """Yield the postings of the words that are in any document, some words at a time."""
+        import numpy as np
+
+        some: list[str] = []
+        sizes: list[int] = []
+        rows: list[NDArray[np.int32]] = []
+        counts: list[NDArray[np.generic]] = []
+
+        def together() -> _Hits:
+            return _Hits(
+                tuple(some), np.concatenate(rows, dtype=np.intp), np.concatenate(counts, dtype=np.float64), tuple(sizes)
+            )
+
+        for word in words:
+            size = 0
+            for part, offset in zip(self._parts, self._offsets, strict=False):
+                start, end = _span(part, word)
+                if end > start:
+                    found = part.postings.rows[start:end]
+                    rows.append(found + np.int32(offset) if offset else found)
+                    counts.append(part.postings.counts[start:end])
+                    size += end - start
+            if size:
+                some.append(word)
+                sizes.append(size)
+            if sum(sizes) > _SCORED_AT_ONCE:
+                yield together()
+                for each in (some, sizes, rows, counts):
+                    each.clear()
+        if some:
+            yield together()
+
+    def _idf(self, word: str) -> float:
         """Return how telling the word is; one that is in over half of the documents gets a share of the mean."""
-        idf = float(self._idfs(self._spread[word_id : word_id + 1])[0])
-        if idf >= 0:
-            return idf
-        if self._mean_idf is None:
-            self._mean_idf = float(self._idfs(self._spread).mean())
-        return self._epsilon * self._mean_idf
+        idf = self._idfs.get(word)
+        if idf is None:
+            documents = sum(_spread(part, word) for part in self._parts)
+            idf = float(_idf(self._living, documents)) if documents else 0.0
+            if idf < 0:
+                idf = self._epsilon * self._mean()
+            if len(self._idfs) >= _MOST_REMEMBERED:
+                self._idfs.clear()
+            self._idfs[word] = idf
+        return idf
 
-    def _idfs(self, spread: "array[int]") -> "Scores":
+    def _mean(self) -> float:
         import numpy as np
 
-        documents = np.frombuffer(spread, dtype=np.intc)
-        documents = documents[documents > 0]
-        idfs: Scores = np.log(self._living - documents + 0.5) - np.log(documents + 0.5)
-        return idfs
+        if self._mean_idf is None:
+            part = max(self._parts, key=lambda part: len(part.postings.rows))
+            starts, living = part.postings.starts, len(part.postings.lengths)
+            documents = np.diff(starts)
+            if part.alive is not None and len(part.postings.rows) < _WORTH_COUNTING:
+                documents, living = spread(part.postings, part.alive), int(part.alive.sum())
+            # Many words are in as many documents as others: each number is looked at once.
+            words = np.bincount(documents)[1:]
+            numbers = np.flatnonzero(words) + 1
+            self._mean_idf = float(_idf(living, numbers) @ words[numbers - 1] / max(words.sum(), 1))
+        return self._mean_idf
 
-    def _compact(self) -> None:
-        for word_id, holders in enumerate(self._holders):
-            living = [place for place, number in enumerate(holders) if self._alive[number]]
-            if len(living) < len(holders):
-                frequencies = self._frequencies[word_id]
-                self._frequencies[word_id] = array("i", (frequencies[place] for place in living))
-                self._holders[word_id] = array("i", (holders[place] for place in living))
-        self._removed = 0
+
+def _idf(living: int, documents: "int | Rows") -> "Scores":
+    import numpy as np
+
+    idf: Scores = np.log(living - documents + 0.5) - np.log(np.add(documents, 0.5))
+    return idf
+
+
+def _span(part: Part, word: str) -> tuple[int, int]:
+    """Return where the word's postings begin and end."""
+    number = part.vocabulary.find(word)
+    return (0, 0) if number < 0 else (int(part.postings.starts[number]), int(part.postings.starts[number + 1]))
+
+
+def _spread(part: Part, word: str) -> int:
+    """Return in how many living documents of the part the word is."""
+    import numpy as np
+
+    start, end = _span(part, word)
+    return end - start if part.alive is None else int(np.count_nonzero(part.alive[part.postings.rows[start:end]]))
+
+
+def _alive(part: Part) -> "Mask":
+    import numpy as np
+
+    return np.ones(len(part.postings.lengths), bool) if part.alive is None else part.alive

@@ -1,23 +1,33 @@
-"""The words of all pieces of one workspace, searched in several fields at once."""
+"""The index of one workspace: files come, change and go, and searches see the state they began with."""
 
-from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.kinds import is_document, is_test
+from agent_workbench.adapters.retrieval.kinds import Kind, kind_of
 from agent_workbench.adapters.retrieval.pieces import Piece
 from agent_workbench.adapters.retrieval.query import Names, Place, Query, read_query
+from agent_workbench.adapters.retrieval.segments import Field, Segment, SourceFile, merge
 from agent_workbench.adapters.retrieval.selection import Selection, select
-from agent_workbench.ranking.bm25 import Bm25
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.adapters.retrieval.snapshot import MAX_BYTES, Snapshot, load_snapshot, save_snapshot
+from agent_workbench.adapters.retrieval.view import IndexView
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Scores = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+# An index of so few postings is merged whenever it grows: it is cheap then, and its scores stay exact.
+_SMALL = 50_000
+_MOST_SEGMENTS = 8
+# A segment joins in a merge when it is at most so many times as large as all later ones together.
+_JOINS = 2
+# All is merged when more pieces than these are dead, and more than this part of all.
+_WORTH_MERGING = 2_000
+_MOST_DEAD = 1 / 3
 
 # What a hit in each field is worth; found by trying on commits of public repositories, as is the next.
 _BODY, _NAMES, _COMMENTS, _PATH, _WHOLE_FILE = 1.0, 0.4, 0.3, 1.0, 0.3
@@ -42,124 +52,115 @@ class Found:
     why: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """An indexed file: its content's name, its number among the paths, and the numbers of its pieces."""
-
-    blob: str
-    number: int
-    pieces: range
-
-
-@dataclass(frozen=True, slots=True)
-class _Extent:
-    first_line: int
-    last_line: int
-    symbol: str
-
-
 class WorkspaceIndex:
-    """Files come, change and go one by one; a search sees those that are in. Not for several threads at once."""
+    """What changes: the newest `view`. One thread at a time may change it; any may take the view and search that.
+
+    What is taken in is merged now and then, so that there are never many segments nor many dead files among them.
+    """
 
     def __init__(self) -> None:
-        self._body = Bm25(b=_BODY_LENGTH)
-        self._names, self._comments = Bm25(), Bm25()
-        self._paths, self._whole_files = Bm25(), Bm25()  # a file has one number in both
-        self._files: dict[str, _File] = {}
-        self._extents: list[_Extent] = []  # by piece
-        self._file_of = array("i")  # by piece: the number of its path
-        self._path_of: list[str] = []  # by number of a path
-        self._tests = array("b")
-        self._documents = array("b")
-        self._known_names: Names | None = None
+        self.view = IndexView()
+        self._pending: list[SourceFile] = []
+
+    def put(self, path: str, blob: str, pieces: Sequence[Piece]) -> None:
+        """Take the file in with the next search, in place of what was known of it."""
+        self._pending.append(SourceFile(path, blob, kind_of(path, b""), pieces))
+
+    def _take_pending(self) -> None:
+        if self._pending:
+            pending, self._pending = self._pending, []
+            self.take(Segment.build(pending))
+
+    @classmethod
+    def load(cls, path: Path) -> tuple["WorkspaceIndex", bytes]:
+        """Return what was saved at `path`, with its `extra`; raises `DamagedIndex` where it cannot be used. Blocks."""
+        snapshot = load_snapshot(path)
+        index = cls()
+        index.view = IndexView(snapshot.segments, snapshot.alive)
+        return index, snapshot.extra
+
+    def save(self, path: Path, extra: bytes = b"", max_bytes: int = MAX_BYTES) -> int:
+        """Save the newest state; return the size in bytes, 0 where it is too large to be kept. See `save_snapshot`."""
+        view = self.view
+        return save_snapshot(path, Snapshot(view.segments, view.alive, extra), max_bytes)
+
+    def take(self, segment: Segment) -> None:
+        """Take in the segment's files, each in place of what was known under its path."""
+        paths = list(segment.files.paths)
+        alive = [*self._without(paths), _last_of_each(paths)]
+        self._set([*self.view.segments, segment], alive)
+
+    def drop(self, *paths: str) -> None:
+        """Forget these files, as far as they are known."""
+        self._take_pending()
+        if any(self.view.find(path) for path in paths):
+            self._set(self.view.segments, self._without(paths))
+
+    def compact(self) -> None:
+        """Make one segment of all, without what is dead: then every score is exact, and search is fastest."""
+        if len(self.view.segments) > 1 or not all(mask.all() for mask in self.view.alive):
+            self.view = _merged_from(0, self.view)
 
     def blob_of(self, path: str) -> str:
         """Return the content the file has in the index, empty when it is not in it."""
-        held = self._files.get(path)
-        return held.blob if held else ""
-
-    def put(self, path: str, blob: str, pieces: Sequence[Piece]) -> None:
-        """Take the file in, in place of what was known of it."""
-        self.drop(path)
-        number = self._paths.add(count_stems(path))
-        self._whole_files.add(_sum(piece.body for piece in pieces))
-        self._path_of.append(path)
-        self._tests.append(is_test(path))
-        self._documents.append(is_document(path))
-        first = len(self._extents)
-        for piece in pieces:
-            self._body.add(piece.body)
-            self._names.add(piece.names)
-            self._comments.add(piece.comments)
-            self._extents.append(_Extent(piece.first_line, piece.last_line, piece.symbol))
-            self._file_of.append(number)
-        self._files[path] = _File(blob, number, range(first, len(self._extents)))
-        self._known_names = None
-
-    def drop(self, path: str) -> None:
-        """Forget the file, if it is known."""
-        held = self._files.pop(path, None)
-        if held is None:
-            return
-        self._paths.remove(held.number)
-        self._whole_files.remove(held.number)
-        for piece in held.pieces:
-            self._body.remove(piece)
-            self._names.remove(piece)
-            self._comments.remove(piece)
-        self._known_names = None
+        self._take_pending()
+        return self.view.blob_of(path)
 
     def search(self, text: str, limit: int) -> list[Found]:
         """Return the best pieces for a query, best first, at most a few of each file."""
-        if self._known_names is None:
-            self._known_names = Names(self._files)
-        query = read_query(text, self._known_names)
-        if not self._extents or limit < 1:
+        self._take_pending()
+        view = self.view
+        query = read_query(text, Names(list(view.paths())))
+        if not view.pieces or limit < 1:
             return []
         scores = self._scores(query)
         named = {piece: place for place in query.places if (piece := self._piece_at(place, scores)) is not None}
-        chosen = select(scores, self._file_of, list(named), limit)
+        chosen = select(scores, view.file_of.tolist(), list(named), limit)
         return [self._found(each, query, named.get(each.piece)) for each in chosen]
 
-    def _scores(self, query: Query) -> "Scores":
+    def _scores(self, query: Query) -> "NDArray[np.float64]":
         """Return a score for each piece, 0 where no word hits."""
         import numpy as np
 
-        words = query.stems
-        file_of = np.frombuffer(self._file_of, dtype=np.intc)
-        mix = _BODY * self._body.scores(words) + _NAMES * self._names.scores(words)
-        by_file = _PATH * self._paths.scores(words) + _WHOLE_FILE * self._whole_files.scores(words)
-        mix += _COMMENTS * self._comments.scores(words) + by_file[file_of]
-        held = self._body.coverage(words) + self._names.coverage(words) + self._paths.coverage(words)[file_of]
+        words, view = query.stems, self.view
+        file_of = view.file_of
+        body, names = view.field(Field.BODY, b=_BODY_LENGTH), view.field(Field.NAMES)
+        mix = _BODY * body.scores(words) + _NAMES * names.scores(words)
+        by_file = _PATH * view.field(Field.PATH).scores(words)
+        by_file += _WHOLE_FILE * view.field(Field.WHOLE_FILE).scores(words)
+        mix += _COMMENTS * view.field(Field.COMMENTS).scores(words) + by_file[file_of]
+        held = body.coverage(words) + names.coverage(words) + view.field(Field.PATH).coverage(words)[file_of]
         mix = np.where(held > 0, np.maximum(mix, 0.0) + _EACH_WORD * held, 0.0)
-        share = np.ones(len(self._path_of))
+        share = np.ones(len(view.kinds))
         if not query.of_tests:
-            share[np.frombuffer(self._tests, dtype=np.int8) == 1] *= _TEST_SHARE
+            share[view.kinds == Kind.TEST] *= _TEST_SHARE
         if not query.of_documents:
-            share[np.frombuffer(self._documents, dtype=np.int8) == 1] *= _DOCUMENT_SHARE
-        scores: Scores = mix * share[file_of]
+            share[view.kinds == Kind.DOCUMENT] *= _DOCUMENT_SHARE
+        share[view.kinds == Kind.GENERATED] *= _DOCUMENT_SHARE
+        scores: NDArray[np.float64] = mix * share[file_of]
         return scores
 
-    def _piece_at(self, place: Place, scores: "Scores") -> int | None:
+    def _piece_at(self, place: Place, scores: "NDArray[np.float64]") -> int | None:
         """Return the piece of the named file that holds the line, or the best one where no line is named."""
-        held = self._files[place.path].pieces
+        file = self.view.number_of(place.path)
+        held = range(0) if file is None else self.view.pieces_of(file)
         if not held:
             return None
         if not place.line:
             return max(held, key=lambda piece: scores[piece])
-        after = bisect_right(held, place.line, key=lambda piece: self._extents[piece].first_line)
+        after = bisect_right(held, place.line, key=lambda piece: self.view.extent(piece).first_line)
         return held[max(after - 1, 0)]
 
     def _found(self, selection: Selection, query: Query, place: Place | None) -> Found:
         piece = selection.piece
-        path = self._path_of[self._file_of[piece]]
-        extent = self._extents[piece]
+        path = self.view.path_of(int(self.view.file_of[piece]))
+        extent = self.view.extent(piece)
         reasons = self._reasons(piece, query)
         if place is not None:
             reasons.insert(0, path.rsplit("/", 1)[-1] + (f":{place.line}" if place.line else ""))
         return Found(
             path,
-            self._files[path].blob,
+            self.view.blob_of(path),
             extent.first_line,
             extent.last_line,
             extent.symbol,
@@ -170,10 +171,10 @@ class WorkspaceIndex:
     def _reasons(self, piece: int, query: Query) -> list[str]:
         """Return the query's words that hit, best first."""
         fields = (
-            (self._body, piece, _BODY),
-            (self._names, piece, _NAMES),
-            (self._comments, piece, _COMMENTS),
-            (self._paths, self._file_of[piece], _PATH),
+            (self.view.field(Field.BODY, b=_BODY_LENGTH), piece, _BODY),
+            (self.view.field(Field.NAMES), piece, _NAMES),
+            (self.view.field(Field.COMMENTS), piece, _COMMENTS),
+            (self.view.field(Field.PATH), int(self.view.file_of[piece]), _PATH),
         )
         shares: dict[str, float] = {}
         for index, number, weight in fields:
@@ -181,10 +182,54 @@ class WorkspaceIndex:
                 shares[root] = shares.get(root, 0.0) + weight * share
         return [query.written[root] for root in sorted(shares, key=lambda root: (-shares[root], root))]
 
+    def _without(self, paths: Sequence[str]) -> "list[Mask]":
+        """Return which files are alive when these are gone; masks that change are copied."""
+        masks = list(self.view.alive)
+        copied: set[int] = set()
+        for found in map(self.view.find, paths):
+            if found is not None:
+                place, local = found
+                if place not in copied:
+                    masks[place] = masks[place].copy()
+                    copied.add(place)
+                masks[place][local] = False
+        return masks
 
-def _sum(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
-    total: dict[str, int] = {}
-    for each in counts:
-        for word, times in each.items():
-            total[word] = total.get(word, 0) + times
-    return total
+    def _set(self, segments: Sequence[Segment], alive: "Sequence[Mask]") -> None:
+        view = IndexView(segments, alive)
+        sizes = [segment.postings for segment in segments]
+        pieces, dead = view.pieces, view.dead_pieces
+        if dead > max(_WORTH_MERGING, (pieces + dead) * _MOST_DEAD) or (len(sizes) > 1 and sum(sizes) <= _SMALL):
+            view = _merged_from(0, view)
+        elif len(sizes) > _MOST_SEGMENTS:
+            view = _merged_from(_first_to_merge(sizes), view)
+        self.view = view
+
+
+def _merged_from(place: int, view: IndexView) -> IndexView:
+    """Return the view with one segment made of the one at `place` and all later ones."""
+    import numpy as np
+
+    merged = merge(view.segments[place:], view.alive[place:])
+    alive = np.ones(len(merged.files.kinds), bool)
+    return IndexView([*view.segments[:place], merged], [*view.alive[:place], alive])
+
+
+def _first_to_merge(sizes: Sequence[int]) -> int:
+    """Return where the segments begin that are merged: the last two, and before them those that are not much larger."""
+    place = len(sizes) - 2
+    total = sum(sizes[place:])
+    while place and sizes[place - 1] <= _JOINS * total:
+        place -= 1
+        total += sizes[place]
+    return place
+
+
+def _last_of_each(paths: Sequence[str]) -> "Mask":
+    """Return which files of a new segment are alive: of several with one path, the last."""
+    import numpy as np
+
+    last = {path: number for number, path in enumerate(paths)}
+    alive = np.zeros(len(paths), bool)
+    alive[list(last.values())] = True
+    return alive

@@ -1,0 +1,93 @@
+"""Named arrays as one run of bytes with a checksum, and back without copying them."""
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.errors import StorageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+# The last digits are the version: raised whenever what is stored changes, so that older files are not ours.
+_MAGIC = b"AWINDX01"
+# Magic, checksum of all that follows it, length of the header.
+_PREFIX = len(_MAGIC) + 4 + 4
+_ALIGNMENT = 8
+_TYPES = frozenset({"|b1", "|i1", "|u1", "<u2", "<i4", "<i8"})
+
+
+class DamagedIndex(StorageError):
+    """Stored parts of an index that are cut short, changed, of another version or of somebody else."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the stored index cannot be used: {why}", advice="it is built anew")
+
+
+def pack(arrays: Mapping[str, "Array"]) -> list["bytes | memoryview"]:
+    """Return the arrays, each of one dimension, as bytes in several parts; only the first of them is new."""
+    import numpy as np
+
+    parts: list[bytes | memoryview] = []
+    rows = []
+    for name, array in arrays.items():
+        plain = np.ascontiguousarray(array)
+        plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+        rows.append([name, plain.dtype.str, len(plain)])
+        parts += [plain.view(np.uint8).data, bytes(-plain.nbytes % _ALIGNMENT)]
+    header = json.dumps(rows, separators=(",", ":")).encode()
+    header += b" " * (-(_PREFIX + len(header)) % _ALIGNMENT)
+    head = len(header).to_bytes(4, "little") + header
+    checksum = zlib.crc32(head)
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return [_MAGIC + checksum.to_bytes(4, "little") + head, *parts]
+
+
+def unpack(buffer: "bytes | memoryview") -> dict[str, "Array"]:
+    """Return the arrays, read-only and over the buffer itself; raises `DamagedIndex` where it is not as it was packed.
+
+    All of the buffer is read once, and nothing is believed before: no size in it makes anything large.
+    """
+    import numpy as np
+
+    data = memoryview(buffer)
+    if len(data) < _PREFIX or bytes(data[: len(_MAGIC)]) != _MAGIC:
+        raise DamagedIndex("it is of another version, or of something else")
+    if zlib.crc32(data[len(_MAGIC) + 4 :]) != int.from_bytes(data[len(_MAGIC) : len(_MAGIC) + 4], "little"):
+        raise DamagedIndex("its checksum does not fit")
+    end = _PREFIX + int.from_bytes(data[_PREFIX - 4 : _PREFIX], "little")
+    arrays: dict[str, Array] = {}
+    try:
+        for name, kind, count in _rows(bytes(data[_PREFIX:end])):
+            arrays[name] = np.frombuffer(data, np.dtype(kind), count, end) if count else np.zeros(0, kind)
+            end += arrays[name].nbytes + -arrays[name].nbytes % _ALIGNMENT
+    except ValueError as error:
+        raise DamagedIndex(f"its parts are not what its header says ({error})") from error
+    return arrays
+
+
+def take(arrays: Mapping[str, "Array"], name: str, kinds: Sequence[str], count: int | None = None) -> "Array":
+    """Return one array; raises `DamagedIndex` where it is missing, of another kind, or has another length."""
+    array = arrays.get(name)
+    if array is None or array.dtype.name not in kinds or (count is not None and len(array) != count):
+        raise DamagedIndex(f"`{name}` is missing or not as it should be")
+    return array
+
+
+def _rows(header: bytes) -> list[tuple[str, str, int]]:
+    rows = json.loads(header)
+    if not isinstance(rows, list):
+        raise ValueError("no list of parts")
+    found: list[tuple[str, str, int]] = []
+    for row in rows:
+        match row:
+            case [str(name), str(kind), int(count)] if kind in _TYPES and count >= 0:
+                found.append((name, kind, count))
+            case _:
+                raise ValueError("a part without name, kind or length")
+    return found

@@ -1,0 +1,192 @@
+"""Which word is in which document how often: immutable arrays that are built, merged and read without loops."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from agent_workbench.ranking.vocabulary import Vocabulary, unite
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int32]
+    Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.int32]
+    Mask = NDArray[np.bool_]
+
+# So many postings are moved at a time: what that takes besides is then small against the index.
+_MOVED_AT_ONCE = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The documents of word `w` are `rows[starts[w]:starts[w + 1]]`, ascending, `counts` beside them how often.
+
+    `lengths` is by document: how many words it has.
+    """
+
+    starts: "Ints"
+    rows: "Ints"
+    counts: "Counts"
+    lengths: "Ints"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a merge takes of an index: its words, its fields, and by field the new number of each document, -1: gone."""
+
+    vocabulary: Vocabulary
+    fields: "Sequence[Postings]"
+    rows: "Sequence[Ints]"
+
+
+def build(fields: Sequence[Sequence[Mapping[str, int]]]) -> tuple[Vocabulary, list[Postings]]:
+    """Return the words of all fields, and the postings of each, given as the counted words of its documents."""
+    words = sorted(set(chain.from_iterable(chain.from_iterable(fields))))
+    number_of = {word: number for number, word in enumerate(words)}
+    vocabulary = Vocabulary.of([word.encode("utf-8", "surrogatepass") for word in words])
+    return vocabulary, [_of_documents(documents, number_of) for documents in fields]
+
+
+def merge(shares: Sequence[Share], sizes: Sequence[int]) -> tuple[Vocabulary, list[Postings]]:
+    """Return one index of several; `sizes` is by field how many documents it will have.
+
+    Words that are in no document any more are left out.
+    """
+    import numpy as np
+
+    living = [
+        [_living_counts(field, rows) for field, rows in zip(share.fields, share.rows, strict=True)] for share in shares
+    ]
+    used = [np.logical_or.reduce([each > 0 for each in counts]) for counts in living]
+    vocabulary, maps = unite([share.vocabulary for share in shares], used)
+    merged = []
+    for number, size in enumerate(sizes):
+        moves = [
+            _Move(share.fields[number], share.rows[number], words, counts[number])
+            for share, words, counts in zip(shares, maps, living, strict=True)
+        ]
+        merged.append(_merged(moves, len(vocabulary), size))
+    return vocabulary, merged
+
+
+def grouped(postings: Postings, group_of: "Ints", groups: int) -> Postings:
+    """Return the postings of groups of documents that follow one another; `group_of` is by document, ascending."""
+    import numpy as np
+
+    words = np.repeat(np.arange(len(postings.starts) - 1, dtype=np.int32), np.diff(postings.starts))
+    group = group_of[postings.rows]
+    begins = np.ones(len(words), bool)
+    begins[1:] = (words[1:] != words[:-1]) | (group[1:] != group[:-1])
+    places = np.flatnonzero(begins)
+    counts = np.add.reduceat(postings.counts, places, dtype=np.int32) if len(places) else np.zeros(0, np.int32)
+    starts = np.zeros_like(postings.starts)
+    np.cumsum(np.bincount(words[places], minlength=len(starts) - 1), out=starts[1:])
+    lengths = np.bincount(group_of, postings.lengths, minlength=groups).astype(np.int32)
+    return Postings(starts, group[places], narrowed(counts), lengths)
+
+
+def narrowed(counts: "Ints") -> "Counts":
+    """Return the counts in the smallest type that holds them all."""
+    import numpy as np
+
+    most = int(counts.max(initial=0))
+    if most <= np.iinfo(np.uint8).max:
+        return counts.astype(np.uint8)
+    return counts.astype(np.uint16) if most <= np.iinfo(np.uint16).max else counts
+
+
+def _of_documents(documents: Sequence[Mapping[str, int]], number_of: Mapping[str, int]) -> Postings:
+    import numpy as np
+
+    sizes = np.fromiter(map(len, documents), np.int32, len(documents))
+    total = int(sizes.sum())
+    words = np.fromiter(map(number_of.__getitem__, chain.from_iterable(documents)), np.int32, total)
+    counts = np.fromiter(chain.from_iterable(each.values() for each in documents), np.int32, total)
+    order = np.argsort(words, kind="stable")
+    starts = np.zeros(len(number_of) + 1, np.int32)
+    np.cumsum(np.bincount(words, minlength=len(number_of)), out=starts[1:])
+    rows = np.repeat(np.arange(len(documents), dtype=np.int32), sizes)
+    lengths = np.fromiter((sum(each.values()) for each in documents), np.int32, len(documents))
+    return Postings(starts, rows[order], narrowed(counts[order]), lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """One field of one index on its way into another: its documents' and words' new numbers, and how many it brings."""
+
+    postings: Postings
+    rows: "Ints"
+    words: "Ints"
+    counts: "Ints"
+
+
+def _merged(moves: Sequence[_Move], words: int, documents: int) -> Postings:
+    import numpy as np
+
+    starts = np.zeros(words + 1, np.int32)
+    lengths = np.zeros(documents, np.int32)
+    for move in moves:
+        starts[1:][move.words[move.words >= 0]] += move.counts[move.words >= 0]
+        lengths[move.rows[move.rows >= 0]] = move.postings.lengths[move.rows >= 0]
+    np.cumsum(starts, out=starts)
+    rows = np.empty(int(starts[-1]), np.int32)
+    widest = np.result_type(*(move.postings.counts.dtype for move in moves))
+    counts = np.empty(len(rows), widest)
+    free = starts[:-1].copy()  # by word: where its next posting goes
+    for move in moves:
+        for first, last in _blocks(move.postings.starts):
+            _move(move, first, last, free, rows, counts)
+    return Postings(starts, rows, counts, lengths)
+
+
+def _move(move: _Move, first: int, last: int, free: "Ints", rows: "Ints", counts: "Counts") -> None:
+    """Bring the postings of the words `first` to `last` (exclusive) to their places."""
+    import numpy as np
+
+    postings, many = move.postings, move.counts[first:last]
+    start, end = int(postings.starts[first]), int(postings.starts[last])
+    fresh = move.rows[postings.rows[start:end]]
+    held = postings.counts[start:end]
+    if int(many.sum()) < len(fresh):
+        held, fresh = held[fresh >= 0], fresh[fresh >= 0]
+    used = many > 0
+    words, many = move.words[first:last][used], many[used]
+    before = np.cumsum(many, dtype=np.int32) - many
+    places = np.repeat(free[words] - before, many)
+    places += np.arange(len(places), dtype=np.int32)
+    rows[places] = fresh
+    counts[places] = held
+    free[words] += many
+
+
+def _blocks(starts: "Ints") -> Iterator[tuple[int, int]]:
+    """Yield ranges of words that have not too many postings together, unless one word alone has."""
+    import numpy as np
+
+    first, words = 0, len(starts) - 1
+    while first < words:
+        last = int(np.searchsorted(starts, starts[first] + _MOVED_AT_ONCE, side="right")) - 1
+        last = min(max(last, first + 1), words)
+        yield first, last
+        first = last
+
+
+def _living_counts(postings: Postings, rows: "Ints") -> "Ints":
+    """Return by word in how many documents it is that stay."""
+    import numpy as np
+
+    if (rows >= 0).all():
+        return np.diff(postings.starts)
+    return spread(postings, rows >= 0)
+
+
+def spread(postings: Postings, alive: "Mask") -> "Ints":
+    """Return by word in how many living documents it is."""
+    import numpy as np
+
+    before = np.zeros(len(postings.rows) + 1, np.int32)
+    np.cumsum(alive[postings.rows], out=before[1:])
+    found: Ints = np.diff(before[postings.starts])
+    return found

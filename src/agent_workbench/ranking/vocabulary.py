@@ -1,0 +1,105 @@
+"""The words of an index: sorted, in one block of memory, found without a Python object for each."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Marks = NDArray[np.int32]
+
+# Words between two marks: few enough that to look through them costs little, many enough that marks are few.
+_STRIDE = 64
+_MOST_REMEMBERED = 4_096
+_SEPARATOR = b"\n"
+
+
+class Vocabulary:
+    """Words numbered from 0 in the order of their letters; `block` and `marks` are all there is to store of it.
+
+    The block holds every word in UTF-8 between two line ends. A mark is where in the block every 64th word begins.
+    """
+
+    def __init__(self, block: "memoryview | bytes", marks: "Marks", size: int) -> None:
+        self.block = memoryview(block)
+        self.marks = marks
+        self._size = size
+        self._heads: list[bytes] | None = None
+        self._known: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, words: Sequence[bytes]) -> "Vocabulary":
+        """Make one of different words in order; raises `ValueError` when a word holds a line end."""
+        import numpy as np
+
+        block = _SEPARATOR + b"".join(word + _SEPARATOR for word in words)
+        if block.count(_SEPARATOR) != len(words) + 1:
+            raise ValueError("a word of an index holds a line end")
+        sizes = np.fromiter(map(len, words), np.int32, len(words))
+        ends = np.cumsum(sizes + 1, dtype=np.int32)
+        return cls(block, (ends - sizes - 1)[::_STRIDE].copy(), len(words))
+
+    def __len__(self) -> int:
+        """Return how many words there are."""
+        return self._size
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the words in order."""
+        return (word.decode("utf-8", "surrogatepass") for word in self.encoded())
+
+    def encoded(self) -> list[bytes]:
+        """Return all words in order, as they are stored."""
+        return bytes(self.block[1:-1]).split(_SEPARATOR) if self._size else []
+
+    def find(self, word: str) -> int:
+        """Return the number of the word, -1 if it is not in."""
+        number = self._known.get(word)
+        if number is None:
+            number = self._search(word.encode("utf-8", "surrogatepass"))
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            self._known[word] = number
+        return number
+
+    def _search(self, word: bytes) -> int:
+        if self._heads is None:
+            self._heads = [self._head(mark) for mark in self.marks.tolist()]
+        between = bisect_right(self._heads, word) - 1
+        if between < 0 or _SEPARATOR in word:
+            return -1
+        start = int(self.marks[between])
+        end = int(self.marks[between + 1]) + 1 if between + 1 < len(self._heads) else len(self.block)
+        some = bytes(self.block[start:end])
+        place = some.find(_SEPARATOR + word + _SEPARATOR)
+        return -1 if place < 0 else between * _STRIDE + some.count(_SEPARATOR, 0, place)
+
+    def _head(self, mark: int) -> bytes:
+        length = 64
+        while _SEPARATOR not in (some := bytes(self.block[mark + 1 : mark + 1 + length])):
+            length *= 4
+        return some.partition(_SEPARATOR)[0]
+
+
+def unite(vocabularies: Sequence[Vocabulary], used: "Sequence[NDArray[np.bool_]]") -> "tuple[Vocabulary, list[Marks]]":
+    """Return one vocabulary of the used words of several, and for each of those its words' new numbers, -1 for unused.
+
+    `used` says for each word of each vocabulary whether it is.
+    """
+    import numpy as np
+
+    lists = []
+    for vocabulary, wanted in zip(vocabularies, used, strict=True):
+        words = vocabulary.encoded()
+        lists.append(words if wanted.all() else [words[number] for number in np.flatnonzero(wanted).tolist()])
+    # Sorting finds that each list is in order already, and only merges.
+    merged = list(dict.fromkeys(sorted(word for words in lists for word in words))) if len(lists) > 1 else lists[0]
+    number_of = {word: number for number, word in enumerate(merged)} if len(lists) > 1 else {}
+    maps = []
+    for vocabulary, wanted, words in zip(vocabularies, used, lists, strict=True):
+        numbers = np.full(len(vocabulary), -1, np.int32)
+        fresh = map(number_of.__getitem__, words) if len(lists) > 1 else range(len(words))
+        numbers[wanted] = np.fromiter(fresh, np.int32, len(words))
+        maps.append(numbers)
+    return Vocabulary.of(merged), maps
