@@ -37,13 +37,13 @@ def real_documents() -> list[list[str]]:
 
 
 def test_scores_equal_rank_bm25_on_real_text() -> None:
-    documents = real_documents() + [[], ["self"] * 300]
+    documents = [*real_documents(), [], ["self"] * 300]
     okapi, index = BM25Okapi(documents), index_of(documents)
     words = sorted({word for document in documents for word in document})
     assert sum("self" in document for document in documents) > len(documents) / 4
     chooser = random.Random(4)
     for _ in range(50):
-        query = chooser.choices([*words, "absent"], k=20) + ["self", "self"]
+        query = [*chooser.choices([*words, "absent"], k=20), "self", "self"]
         assert index.scores(query).tolist() == pytest.approx(okapi.get_scores(query).tolist(), abs=1e-9)
 
 
