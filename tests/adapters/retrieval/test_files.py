@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval.files import Stamp, blob_id, is_text, stamp_files, within_bounds
+from agent_workbench.adapters.retrieval.files import Excluded, Stamp, blob_id, is_text, stamp_files, within_bounds
 
 
 @pytest.mark.parametrize("data", [b"", b"x\n", b"\0\xff" * 1_000])
@@ -25,10 +25,10 @@ def test_only_regular_files_of_some_size_that_are_not_excluded_are_stamped(tmp_p
     (tmp_path / "deep" / "gone.min.js").write_text("x")
     paths = ["a.py", "large.py", "limit.py", "link.py", "deep", "deep/gone.min.js", "absent", "nul\0", "\udcff"]
     now = (tmp_path / "a.py").stat().st_ctime_ns
-    stamps = stamp_files(str(tmp_path), paths, ["**/*.min.js"], now)
+    stamps = stamp_files(str(tmp_path), paths, Excluded(["**/*.min.js"]), now)
     assert list(stamps) == ["a.py", "limit.py"]
     assert stamps["a.py"].fresh
-    assert not stamp_files(str(tmp_path), paths, [], now + 10**9)["a.py"].fresh
+    assert not stamp_files(str(tmp_path), paths, Excluded(()), now + 10**9)["a.py"].fresh
 
 
 def test_of_too_many_files_source_is_kept_and_the_rest_left_out() -> None:

@@ -283,7 +283,7 @@ async def test_a_search_that_is_cancelled_stops_soon_and_the_next_one_is_whole(t
         body = "\n".join(f"    step_{number}_{line} = compute(value_{line})" for line in range(100))
         write(root / f"module_{number}.py", f"def procedure_{number}():\n{body}\n")
     retriever = make(tmp_path)
-    workspace = TellingWorkspace(root, after=100)
+    workspace = TellingWorkspace(root, after=300)
     task = retriever.prepare(workspace)
     await workspace.reached.wait()
     start = time.perf_counter()

@@ -70,6 +70,17 @@ class PieceCache:
         rows = [(key, now, _encode(pieces)) for key, pieces in entries.items()]
         self._with_cache(lambda cache: _write(cache, rows))
 
+    def count(self) -> int:
+        """Return how many contents are known."""
+        counted = [0]
+
+        def read(cache: sqlite3.Connection) -> None:
+            counted[0] = cache.execute("SELECT count(*) FROM pieces").fetchone()[0]
+
+        if self.path.exists():
+            self._with_cache(read)
+        return counted[0]
+
     def shrink(self) -> None:
         """Drop the longest unused entries if there is too much."""
 

@@ -10,10 +10,11 @@ from agent_workbench.adapters.retrieval.languages import find_language, language
 from agent_workbench.core.patch.globs import matches_glob
 
 MAX_FILE_BYTES = 400_000
-# All files together: the index takes about ten times as much memory.
-MAX_TOTAL_BYTES = 60_000_000
+# All files together: the index takes about as much memory, for a time twice.
+MAX_TOTAL_BYTES = 400_000_000
 # A file that changed so shortly before it was looked at may change again without its times showing it.
 _CLOCK_TICK_NS = 50_000_000
+_MOST_REMEMBERED = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,28 @@ class Stamp:
     fresh: bool = False
 
 
-def stamp_files(root: str, paths: Sequence[str], exclude: Collection[str], now_ns: int) -> dict[str, Stamp]:
+class Excluded:
+    """Tells which paths fit a pattern, each looked at once: there may be a hundred thousand, again and again."""
+
+    def __init__(self, patterns: Collection[str]) -> None:
+        self._patterns = tuple(patterns)
+        self._known: dict[str, bool] = {}
+
+    def __contains__(self, path: str) -> bool:
+        """Return whether the path fits one of the patterns."""
+        found = self._known.get(path)
+        if found is None:
+            if len(self._known) > _MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[path] = any(matches_glob(path, pattern) for pattern in self._patterns)
+        return found
+
+
+def stamp_files(root: str, paths: Sequence[str], exclude: Excluded, now_ns: int) -> dict[str, Stamp]:
     """Return a stamp for each regular file that is to be indexed; `now_ns` is the time since the epoch. Blocks."""
     stamps: dict[str, Stamp] = {}
     for path in paths:
-        if any(matches_glob(path, pattern) for pattern in exclude):
+        if path in exclude:
             continue
         try:
             # To make a `Path` of each takes three times as long as to look at the file, and there may be thousands.

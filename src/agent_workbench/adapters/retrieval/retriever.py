@@ -1,57 +1,57 @@
 """The port `Retriever`: code found by words, names and places, in the files as they are now."""
 
 import asyncio
-import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from agent_workbench.adapters.retrieval.cache import PieceCache
+from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.files import blob_id
+from agent_workbench.adapters.retrieval.folder_index import FolderIndex, Tools
 from agent_workbench.adapters.retrieval.index import Found
-from agent_workbench.adapters.retrieval.indexing import Changes, Indexing, Parser
+from agent_workbench.adapters.retrieval.parsing import Parser
 from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN
+from agent_workbench.adapters.retrieval.refreshing import Refreshing
+from agent_workbench.adapters.retrieval.threads import in_thread
+from agent_workbench.adapters.retrieval.workers import Workers
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
-# So much is read before a thread takes it over: little enough to be stopped soon.
-_BATCH_FILES = 32
-_BATCH_BYTES = 256 * 1024
-_MOST_WORKSPACES = 4
+_MOST_FOLDERS = 4
 # Files may change between the search and the reading of what it found.
 _TRIES = 3
 # A piece is longer than this only where a line of it is.
 _LONGEST_PIECE = 4
 
-_Result = TypeVar("_Result")
-
 
 class CodeRetriever:
-    """`core.ports.Retriever`; pieces are cached under `cache_dir`, for all workspaces together.
+    """`core.ports.Retriever`; what can be made again is kept under `cache_dir`, for all folders together.
 
-    One search or indexing runs at a time, in a thread; cancelling it stops the thread before the next file.
+    One search runs at a time, in a thread, beside the one refresh of each folder.
     """
 
     def __init__(self, settings: RetrievalSettings, cache_dir: Path) -> None:
         self._settings = settings
-        self._parser = Parser(PieceCache(cache_dir), settings.max_chunk_tokens)
-        self._indexings: OrderedDict[str, Indexing] = OrderedDict()
-        self._one_at_a_time = asyncio.Lock()
+        self._cache = CacheFolder(cache_dir)
+        self._tools = Tools(
+            Parser(PieceCache(cache_dir), settings.max_chunk_tokens), Workers(cache_dir, settings.max_chunk_tokens)
+        )
+        self._folders: OrderedDict[str, Refreshing] = OrderedDict()
+        self._searching = asyncio.Lock()
         self._preparing: set[asyncio.Task[None]] = set()
-        self._progress = IndexStatus()
-
-    def status(self, sources: Sources) -> IndexStatus:
-        return self._progress
 
     @property
     def parsed_files(self) -> int:
         """How many files were cut into pieces so far because no cache knew their content."""
-        return self._parser.parsed
+        return self._tools.parsed
+
+    def status(self, sources: Sources) -> IndexStatus:
+        folder = self._folders.get(sources.root)
+        return folder.index.status if folder else IndexStatus()
 
     def prepare(self, sources: Sources) -> "asyncio.Task[None]":
         """Begin to index in the background; what fails there fails again, and is told, at the next search."""
@@ -60,84 +60,62 @@ class CodeRetriever:
         task.add_done_callback(self._preparing.discard)
         return task
 
+    async def build(self, sources: Sources) -> None:
+        """Return when all is indexed as it is now; raises what `sources` raises."""
+        await self._folder(sources).refresh(sources)
+
     async def close(self) -> None:
         """Stop what runs in the background."""
         for task in tuple(self._preparing):
             task.cancel()
         await asyncio.gather(*self._preparing, return_exceptions=True)
+        await asyncio.gather(*(folder.close() for folder in self._folders.values()))
+        await self._tools.workers.close()
 
     async def search(
         self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
     ) -> tuple[Chunk, ...]:
-        text = "\n".join(filter(None, (query.text, query.failing)))
+        folder = self._folder(sources)
         chunks: list[Chunk | None] = []
-        async with self._one_at_a_time:
-            for _ in range(_TRIES):
-                indexing = await self._up_to_date(sources)
-                found = await _in_thread(partial(indexing.search, text, limit))
-                contents = await sources.read_files(tuple(dict.fromkeys(each.path for each in found)))
-                chunks = [_chunk(each, contents.get(each.path), self._settings.max_chunk_tokens) for each in found]
-                if None not in chunks:
-                    break
+        for _ in range(_TRIES):
+            if complete:
+                await folder.refresh(sources)
+            else:
+                folder.begin(sources)
+            found = await self._alone(partial(_search, folder.index, query, limit))
+            contents = await sources.read_files(tuple(dict.fromkeys(each.path for each in found)))
+            chunks = [_chunk(each, contents.get(each.path), self._settings.max_chunk_tokens) for each in found]
+            if not complete or None not in chunks:
+                break
         return tuple(chunk for chunk in chunks if chunk is not None)
 
     async def _prepare(self, sources: Sources) -> None:
+        folder = self._folder(sources)
         try:
-            async with self._one_at_a_time:
-                indexing = await self._up_to_date(sources)
-                # What only a search loads is loaded now.
-                await _in_thread(partial(indexing.search, "", 1))
+            await folder.refresh(sources)
+            # What only a search loads is loaded now.
+            await self._alone(partial(_search, folder.index, CodeQuery(""), 1))
         except WorkbenchError:
-            self._progress = IndexStatus()
+            folder.index.status = IndexStatus()
 
-    async def _up_to_date(self, sources: Sources) -> Indexing:
-        """Return the workspace's index after reading what changed since it was last asked."""
+    async def _alone(self, search: Callable[[], list[Found]]) -> list[Found]:
+        async with self._searching:
+            return await in_thread(search)
+
+    def _folder(self, sources: Sources) -> Refreshing:
+        """Return the folder's index, in place of one that was not asked for longest if there are many."""
         root = sources.root
-        indexing = self._indexings.setdefault(root, Indexing(root))
-        self._indexings.move_to_end(root)
-        while len(self._indexings) > _MOST_WORKSPACES:
-            self._indexings.popitem(last=False)
-        paths = await sources.list_files()
-        changes = await _in_thread(partial(indexing.changes, paths, self._settings.exclude))
-        parsed_before = self._parser.parsed
-        self._progress = IndexStatus(0, len(changes.paths), changes.left_out)
-        for batch in _batches(changes):
-            read = await sources.read_files(batch)
-            files = {path: read.get(path) for path in batch}
-            stop = threading.Event()
-            await _in_thread(partial(indexing.take, files, changes.stamps, self._parser, stop), stop)
-            self._progress = replace(self._progress, done=self._progress.done + len(batch))
-        if self._parser.parsed > parsed_before:
-            await _in_thread(self._parser.shrink_cache)
-        return indexing
+        if root not in self._folders:
+            self._folders[root] = Refreshing(FolderIndex(root, self._settings, self._cache, self._tools))
+        self._folders.move_to_end(root)
+        for other in tuple(self._folders)[: max(0, len(self._folders) - _MOST_FOLDERS)]:
+            if self._folders[other].idle:
+                del self._folders[other]
+        return self._folders[root]
 
 
-async def _in_thread(work: Callable[[], _Result], stop: threading.Event | None = None) -> _Result:
-    """Do `work` in a thread; when cancelled, set `stop` and wait until the thread has heard it."""
-    running = asyncio.create_task(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        if stop is not None:
-            stop.set()
-        await asyncio.wait({running})
-        if not running.cancelled():
-            running.exception()
-        raise
-
-
-def _batches(changes: Changes) -> Iterator[Sequence[str]]:
-    """Yield the changed paths in groups that are neither many nor large."""
-    batch: list[str] = []
-    size = 0
-    for path in changes.paths:
-        batch.append(path)
-        size += changes.stamps[path].size
-        if len(batch) == _BATCH_FILES or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def _search(folder: FolderIndex, query: CodeQuery, limit: int) -> list[Found]:
+    return folder.index.search("\n".join(filter(None, (query.text, query.failing))), limit)
 
 
 def _chunk(found: Found, data: bytes | None, max_tokens: int) -> Chunk | None:
