@@ -1,6 +1,5 @@
 """Turns the bytes of a streamed chat completion into the items of an answer."""
 
-import re
 from collections.abc import Iterator
 
 from agent_workbench.adapters.llama_cpp.faults import error_of, fault_in, overflow
@@ -13,6 +12,7 @@ from agent_workbench.adapters.llama_cpp.json_values import (
     real_at,
     text_at,
 )
+from agent_workbench.adapters.llama_cpp.surrogates import SurrogateJoiner
 from agent_workbench.adapters.llama_cpp.thoughts import Piece, ThoughtSplitter
 from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_START
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
@@ -32,32 +32,6 @@ _BYTES_PER_TOKEN = 4_000
 # A piece is mostly a token; where a token is several characters a server may send them one by one.
 _FIXED_PIECES = 1_000
 _PIECES_PER_TOKEN = 8
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class SurrogateJoiner:
-    """Joins characters whose two UTF-16 halves came in two pieces; a half without its other becomes U+FFFD."""
-
-    def __init__(self) -> None:
-        self._waiting = ""
-
-    def feed(self, text: str) -> str:
-        """Return what can be shown of all text so far that was not returned yet."""
-        text = self._waiting + text
-        self._waiting = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
-        whole = text.removesuffix(self._waiting) if self._waiting else text
-        return _joined(whole)
-
-    def rest(self) -> str:
-        """Return what still waited for its other half."""
-        waiting, self._waiting = self._waiting, ""
-        return _joined(waiting)
-
-
-def _joined(text: str) -> str:
-    if not _LONE_SURROGATE.search(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class AnswerReader:

@@ -1,7 +1,5 @@
 """Fitting a diff from anywhere to the files: applied where it is certain what is meant, refused otherwise."""
 
-import html
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,16 +7,17 @@ from itertools import pairwise
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.apply import apply_patch
 from agent_workbench.core.patch.certainty import are_consistent, choose
+from agent_workbench.core.patch.changes import Edit, edits_of
 from agent_workbench.core.patch.ground import Ground
 from agent_workbench.core.patch.identify import hunk_id
 from agent_workbench.core.patch.locate import Locator, Spot
-from agent_workbench.core.patch.loose import LooseHunk, LooseLine, Reading, as_loose
+from agent_workbench.core.patch.loose import LooseHunk, LooseLine, Reading
 from agent_workbench.core.patch.mend import read_loosely
 from agent_workbench.core.patch.nearest import piece_name
 from agent_workbench.core.patch.parse import check_hunks, check_patch, check_text
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.pieces import Doubt, Edit, Placing, edits_of, is_unsigned, piece_of
-from agent_workbench.core.patch.sections import read_sections
+from agent_workbench.core.patch.pieces import Doubt, Placing, is_unsigned, piece_of
+from agent_workbench.core.patch.readings import READERS
 from agent_workbench.core.patch.splice import spliced
 from agent_workbench.core.patch.targets import Target, find_targets
 from agent_workbench.core.patch.values import (
@@ -34,9 +33,6 @@ from agent_workbench.core.patch.values import (
 )
 
 _NUMBERS = "line numbers or counts in the headers of hunks were set right"
-_ENTITIES = "characters written as HTML entities were read as what they stand for"
-_QUOTES = "curly quotes were read as straight ones"
-_CURLY = str.maketrans("“”‘’", "\"\"''")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +75,7 @@ def read_diff(text: str, bounds: PatchBounds, existing: Collection[str]) -> Loos
     check_text(text, bounds)
     found: list[_Aimed] = []
     first: PatchError | None = None
-    for read in (_read_strictly, read_loosely, _read_entities, _read_quotes):
+    for read in READERS:
         try:
             reading = read(text)
             aimed = None if reading is None else _aimed(reading, bounds, existing)
@@ -107,29 +103,6 @@ def fit_diff(diff: LooseDiff, preimages: Mapping[str, FileContent | None], exist
         except PatchError as error:
             first = first or error
     raise first or PatchError("the diff is empty", advice="Give at least one file with one hunk.")
-
-
-def _read_strictly(text: str) -> Reading | None:
-    sections = read_sections(text)
-    if not sections:
-        raise PatchError("the diff is empty", advice="Give at least one file with one hunk.")
-    return Reading(tuple(map(as_loose, sections)))
-
-
-def _read_entities(text: str) -> Reading | None:
-    """Return the reading of a diff that was escaped as a whole: it has no angle bracket or bare ampersand left."""
-    if not re.search(r"&(?:lt|gt|amp|quot|#39|#x27);", text) or re.search(r"[<>]|&(?!\w+;|#\w+;)", text):
-        return None
-    reading = read_loosely(html.unescape(text))
-    return Reading(reading.files, (*reading.repairs, _ENTITIES), translated=True)
-
-
-def _read_quotes(text: str) -> Reading | None:
-    """Return the reading of a diff whose quotes were all made curly."""
-    if not re.search("[“”‘’]", text) or '"' in text or "'" in text:
-        return None
-    reading = read_loosely(text.translate(_CURLY))
-    return Reading(reading.files, (*reading.repairs, _QUOTES), translated=True)
 
 
 def _aimed(reading: Reading, bounds: PatchBounds, existing: Collection[str]) -> _Aimed:

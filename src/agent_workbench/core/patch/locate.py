@@ -3,21 +3,13 @@
 from dataclasses import dataclass, replace
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.changes import Edit, edits_of
 from agent_workbench.core.patch.fuzzy import MARGIN, placings_at, search
 from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
 from agent_workbench.core.patch.indent import reindented
 from agent_workbench.core.patch.nearest import already_there, nowhere, piece_name
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.pieces import (
-    Doubt,
-    Edit,
-    Piece,
-    Placing,
-    edits_of,
-    is_unsigned,
-    split_at_dots,
-    without_tail,
-)
+from agent_workbench.core.patch.pieces import Doubt, Piece, Placing, is_unsigned, split_at_dots, without_tail
 
 _MOST_DAMAGE = 2.0
 _ENOUGH_LINES = 3

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from agent_workbench.core.patch.changes import Edit
 from agent_workbench.core.patch.ground import Ground
 from agent_workbench.core.patch.loose import LooseLine
-from agent_workbench.core.patch.pieces import Doubt, Edit, Placing
+from agent_workbench.core.patch.pieces import Doubt, Placing
 
 
 def spliced(ground: Ground, done: Sequence[tuple[Placing, tuple[Edit, ...]]], *, carries_cr: bool) -> bytes:

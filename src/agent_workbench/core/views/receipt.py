@@ -4,20 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from agent_workbench.core.events import (
-    ContextCompacted,
-    ContextFilled,
-    InterruptCause,
-    ModelAnswered,
-    ModelInterrupted,
     ModelObserved,
     PromptBuilt,
-    Recorded,
 )
 from agent_workbench.core.inert import inert_line
-from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.reads import PromptReads, grown_from, reads_of
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.receipt_pieces import Piece, counted_parts
+from agent_workbench.core.views.receipt_prompts import Sent, has_steps, one_context, prompts_of
 
 LABEL_CHARS = 300
 TEMPLATE = "template"
@@ -97,28 +92,6 @@ class ReceiptView:
     grammar_sha: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """A prompt as it was sent, the events since the one before, and its answer's figures as far as there are any."""
-
-    number: int
-    built: PromptBuilt
-    since: tuple[Recorded, ...]
-    facts: ModelFacts | None
-    compacted: bool
-    end: ModelAnswered | ModelInterrupted | None = None
-
-    @property
-    def through_seq(self) -> int:
-        """The last event that the prompt knows of where it was made shorter, else -1."""
-        filled = [each.event.through_seq for each in self.since if isinstance(each.event, ContextFilled)]
-        return filled[-1] if filled and self.built.purpose is Purpose.SUMMARY else -1
-
-    @property
-    def figures(self) -> AnswerFigures:
-        return self.end.figures if self.end is not None else AnswerFigures()
-
-
 def count_prompts(state: SessionState) -> int:
     """Return how many prompts the session has built."""
     return sum(isinstance(each.event, PromptBuilt) for run in _runs(state) for each in run.history)
@@ -133,9 +106,9 @@ def view_receipt(state: SessionState, number: int = 0) -> ReceiptView | None:
     observed = (each.event for each in state.opening if isinstance(each.event, ModelObserved))
     met |= {event.purpose: event.facts for event in observed}
     for run in _runs(state):
-        sent = tuple(_prompts(run, before, met))
+        sent = tuple(prompts_of(run, before, met))
         if before < wanted <= before + len(sent):
-            return _receipt(run, _one_context(sent[: wanted - before]), count, newest=wanted == count)
+            return _receipt(run, one_context(sent[: wanted - before]), count, newest=wanted == count)
         before += len(sent)
     return None
 
@@ -144,47 +117,7 @@ def _runs(state: SessionState) -> tuple[TaskRun, ...]:
     return (*state.past, state.run) if state.run is not None else state.past
 
 
-def _prompts(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Iterator[_Sent]:
-    """Yield the prompts of a run; `before` were built in the session until it began. `met` are who answered last."""
-    since: list[Recorded] = []
-    compacted = False
-    open_prompt: _Sent | None = None
-    for recorded in run.history:
-        event = recorded.event
-        since.append(recorded)
-        match event:
-            case ModelObserved():
-                met[event.purpose] = event.facts
-            case ContextCompacted():
-                compacted = True
-            case PromptBuilt():
-                if open_prompt is not None:
-                    yield open_prompt
-                before += 1
-                facts = met.get(event.purpose, met.get(Purpose.EXECUTOR))
-                open_prompt = _Sent(before, event, tuple(since), facts, compacted)
-                since, compacted = [], False
-            case ModelAnswered() | ModelInterrupted() if open_prompt is not None and open_prompt.end is None:
-                open_prompt = replace(open_prompt, end=event)
-            case _:
-                pass
-    if open_prompt is not None:
-        yield open_prompt
-
-
-def _one_context(sent: tuple[_Sent, ...]) -> tuple[_Sent, ...]:
-    """Return the prompts that the last one grew from: those since the last compaction, none that asked for a summary.
-
-    One that asks for a summary may be made shorter, to find room.
-    """
-    start = max((place for place, each in enumerate(sent) if each.compacted), default=0)
-    *grown, last = sent[start:]
-    through = last.through_seq
-    kept = (each for each in grown if each.built.purpose is not Purpose.SUMMARY)
-    return (*(each for each in kept if through < 0 or each.since[-1].seq - 1 <= through), last)
-
-
-def _receipt(run: TaskRun, sent: tuple[_Sent, ...], count: int, *, newest: bool) -> ReceiptView:
+def _receipt(run: TaskRun, sent: tuple[Sent, ...], count: int, *, newest: bool) -> ReceiptView:
     last = sent[-1]
     figures, facts = last.figures, last.facts
     tells = facts is None or facts.tells_cache
@@ -216,7 +149,7 @@ def _receipt(run: TaskRun, sent: tuple[_Sent, ...], count: int, *, newest: bool)
     )
 
 
-def _reads(sent: tuple[_Sent, ...]) -> PromptReads:
+def _reads(sent: tuple[Sent, ...]) -> PromptReads:
     """Return what was read of the last prompt, which grew from the last one before it that the server told of.
 
     What asks for a summary is counted apart, and no prompt grows from it.
@@ -228,7 +161,7 @@ def _reads(sent: tuple[_Sent, ...]) -> PromptReads:
 
 
 def _rows(
-    run: TaskRun, sent: tuple[_Sent, ...], figures: AnswerFigures, reads: PromptReads, *, tells: bool
+    run: TaskRun, sent: tuple[Sent, ...], figures: AnswerFigures, reads: PromptReads, *, tells: bool
 ) -> Iterator[ReceiptRow]:
     """Yield the rows in the prompt's order, each with what the server had of it by where it stands."""
     told = bool(figures.prompt_tokens) and tells
@@ -258,7 +191,7 @@ def _rows(
         yield template
 
 
-def _laid_out(sent: tuple[_Sent, ...]) -> Iterator[tuple[ReceiptRow, int, tuple[Piece, ...]]]:
+def _laid_out(sent: tuple[Sent, ...]) -> Iterator[tuple[ReceiptRow, int, tuple[Piece, ...]]]:
     """Yield the parts with where they begin (in tokens), and between them what the server's template puts there."""
     place = parts = marks = 0
     for each in sent:
@@ -323,7 +256,7 @@ def _overlap(start: int, end: int, low: int, high: int) -> int:
     return max(0, min(end, high) - max(start, low))
 
 
-def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[_Sent, ...]) -> Compacting:
+def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[Sent, ...]) -> Compacting:
     """Return what the summary in place of the steps would come to, at the speed this server read with so far."""
     stays = steps = 0
     kept = False
@@ -340,15 +273,7 @@ def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[_Sent, ...]) -> Compac
             steps += row.tokens
     read = sum(each.figures.prompt_tokens - each.figures.cached_tokens for each in sent)
     seconds = sum(each.figures.prompt_seconds for each in sent)
-    return Compacting(max(0, steps) if _has_steps(sent) else 0, stays, stays * seconds / read if read else 0.0)
-
-
-def _has_steps(sent: tuple[_Sent, ...]) -> bool:
-    """Return whether anything was answered that a summary could be about."""
-    ends = (each.end for each in sent if each.built.purpose is not Purpose.SUMMARY)
-    return any(
-        isinstance(end, ModelAnswered) or (end is not None and end.cause is InterruptCause.LENGTH) for end in ends
-    )
+    return Compacting(max(0, steps) if has_steps(sent) else 0, stays, stays * seconds / read if read else 0.0)
 
 
 def _kind(row: ReceiptRow) -> str:

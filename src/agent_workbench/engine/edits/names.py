@@ -1,10 +1,5 @@
-"""The rules of names that no file has yet: inside what a task may write, and told apart from every name there is.
+"""The rules of names that new files may have: in which folders, inside what a task may write."""
 
-A grammar can only say what is, so that a name is new is said letter by letter: it follows existing names as long as it
-likes, and leaves each of them somewhere. Names that differ by case alone are the same here.
-"""
-
-import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -14,26 +9,14 @@ from agent_workbench.core.gbnf import literal
 from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.patch.paths import check_path, fold_path
 from agent_workbench.engine.edits.notation import Rules
+from agent_workbench.engine.edits.spelling import LETTERS, Pattern, spelled_anew
 from agent_workbench.engine.edits.tries import Trie, TrieRules, with_text
 
 MAX_FOLDERS = 60
 MAX_NAME_CHARS = 2_000
 """New files may lie in so many folders at most, whose existing names have so many letters in all: nearest first."""
 _MAX_GROUPS = 4
-_FOLLOWED_CHARS = 100
-_FIRST = string.ascii_letters + string.digits + "_"
-_LETTERS = _FIRST + "+@-"
 _WILD = frozenset("*?[")
-
-COMMON = (
-    "a ::= [A-Za-z0-9_+@-]",
-    'f ::= ( "."? a ){0,40}',
-    "g ::= [A-Za-z0-9_] f",
-)
-"""Rules for every new name: a letter, how a name goes on, and a name in a folder that is new itself."""
-
-Pattern = tuple[str, str]
-"""What a name begins and ends with."""
 
 
 @dataclass
@@ -170,7 +153,7 @@ def _pattern(part: str) -> Pattern | None:
     """Return what a name that matches `part` begins and ends with, None where that is not all."""
     if part == "**":
         return "", ""
-    if "?" in part or "[" in part or part.count("*") > 1 or not set(part) - {"*"} <= {*_LETTERS, "."}:
+    if "?" in part or "[" in part or part.count("*") > 1 or not set(part) - {"*"} <= {*LETTERS, "."}:
         return None
     before, star, after = part.partition("*")
     return (before, after) if star else (part, "\n")
@@ -198,12 +181,12 @@ def _made_here(rules: Rules, folder: _Folder) -> list[str]:
     patterns = _widest(folder.patterns)
     below = _widest(folder.below)
     if patterns == below == [("", "")]:
-        return [f'{_besides(rules, folder.taken, ("", ""))} ( "/" g )?']
+        return [f'{spelled_anew(rules, folder.taken, ("", ""))} ( "/" g )?']
     for pattern in patterns:
-        ways += [way] if (way := _besides(rules, folder.taken, pattern)) else []
+        ways += [way] if (way := spelled_anew(rules, folder.taken, pattern)) else []
     if below:
         names = " | ".join(_any_name(pattern) for pattern in below)
-        ways.append(f'{_besides(rules, folder.taken, ("", ""))} "/" ( {names} )')
+        ways.append(f'{spelled_anew(rules, folder.taken, ("", ""))} "/" ( {names} )')
     ways += [f"{literal(path + '/')} {_any_name(pattern)}" for path, pattern in folder.paths]
     return ways
 
@@ -217,68 +200,3 @@ def _any_name(pattern: Pattern) -> str:
     if after == "\n":
         return literal(before)
     return f"{literal(before)} g {literal(after)}" if before or after else "g"
-
-
-def _besides(rules: Rules, taken: Iterable[str], pattern: Pattern) -> str:
-    """Return the name of a rule for every name of a pattern that is not taken, empty where there is none."""
-    before, after = pattern
-    if after == "\n":
-        return "" if fold_path(before) in taken else literal(before)
-    folded = fold_path(before), fold_path(after)
-    stems = {
-        name[len(before) : len(name) - len(after)]
-        for name in taken
-        if len(name) > len(before) + len(after) and name.startswith(folded[0]) and name.endswith(folded[1])
-    }
-    name = rules.add(_leaving(_letters_of(stems), 0, "/"))
-    return f"{literal(before) if before else ''} {name} {literal(after) if after else ''}".strip()
-
-
-@dataclass
-class _Letters:
-    """Names by their letters: `ends` where one ends here."""
-
-    ends: bool = False
-    after: dict[str, "_Letters"] = field(default_factory=dict)
-
-
-def _letters_of(names: Iterable[str]) -> _Letters:
-    root = _Letters()
-    for name in sorted(names):
-        # Nothing new is spelled with other letters, or as long.
-        if set(name) <= {*_LETTERS, "."}:
-            node = root
-            for letter in name[:_FOLLOWED_CHARS]:
-                node = node.after.setdefault(letter, _Letters())
-            node.ends = True
-    return root
-
-
-def _leaving(node: _Letters, depth: int, last: str) -> str:
-    """Return the ways in which a name that followed others to `node` can go on."""
-    ways = []
-    if depth < _FOLLOWED_CHARS:
-        others = [each for each in (_LETTERS if depth else _FIRST) if each.lower() not in node.after]
-        ways.append(f"{_one_of(others)} f")
-        if "." not in node.after and last != ".":
-            ways.append('"." a f')
-    for letter, child in sorted(node.after.items()):
-        follow = _leaving(child, depth + 1, letter)
-        if not follow:
-            continue
-        may_end = not child.ends and letter != "."
-        ways.append(f"{_one_of(sorted({letter, letter.upper()}))} ( {follow} ){'?' if may_end else ''}")
-    return " | ".join(ways)
-
-
-def _one_of(letters: Sequence[str]) -> str:
-    """Return a set of letters, neighbours written as a range."""
-    ranges: list[list[str]] = []
-    for letter in sorted(letters):
-        if ranges and ord(letter) == ord(ranges[-1][-1]) + 1:
-            ranges[-1].append(letter)
-        else:
-            ranges.append([letter])
-    dash = "-" if ["-"] in ranges else ""
-    spans = [each[0] + (f"-{each[-1]}" if len(each) > 1 else "") for each in ranges if each != ["-"]]
-    return f"[{''.join(spans)}{dash}]"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import comb
 
 from agent_workbench.core.patch import PatchBounds
-from agent_workbench.engine.edits import hunks, names
+from agent_workbench.engine.edits import hunks, spelling
 from agent_workbench.engine.edits.files import EditableFile
 from agent_workbench.engine.edits.hunks import HunkRules
 from agent_workbench.engine.edits.names import new_name_rules
@@ -64,7 +64,7 @@ def diff_rules(editing: Editing) -> tuple[str, ...]:
     if limit < 1:
         return ()
     first = _Order(rules, items, limit).write()
-    return (f"diff ::= {first}", *rules.lines, *hunks.COMMON, *names.COMMON)
+    return (f"diff ::= {first}", *rules.lines, *hunks.COMMON, *spelling.COMMON)
 
 
 def _file_item(rules: Rules, file: EditableFile) -> _Item | None:
