@@ -30,7 +30,7 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Budget, Owner, Plan, Scope, Task, TaskStatus
 from agent_workbench.core.proposals import COMMIT, MERGE, Proposal, Verdict
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.retrieval import Chunk, Signal, SignalKind
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits
 from agent_workbench.core.workspace import SandboxFacts, WorkspaceFacts
 
@@ -172,14 +172,24 @@ def answered(step: int, text: str, purpose: Purpose = Purpose.EXECUTOR) -> tuple
     )
 
 
+TESTED = "test_the_quantity_counts"
+WHY_CART = (
+    Signal(SignalKind.WORDS, 0.44, ("total", "cart")),
+    Signal(SignalKind.SYMBOL, 0.27, ("total",)),
+    Signal(SignalKind.HISTORY, 0.17, ("quantities",)),
+    Signal(SignalKind.PATH, 0.12, ("cart",)),
+)
+WHY_TEST = (Signal(SignalKind.NAMED, 0.66, (TESTED,)), Signal(SignalKind.WORDS, 0.34, ("quantity", "total")))
+
+
 def retrieved() -> tuple[CodeRetrieved, ...]:
     """Return what the search brought."""
     return (
         CodeRetrieved(
             "Make the cart's total count quantities",
             (
-                Chunk("shop/cart.py", 15, 17, CART, 7.41, "total", ("total", "cart"), 38),
-                Chunk("tests/test_cart.py", 12, 13, TEST, 5.2, "test_the_quantity_counts", ("quantities", "total"), 41),
+                Chunk("shop/cart.py", 15, 17, CART, 0.94, "total", ("total", "cart"), 38, WHY_CART),
+                Chunk("tests/test_cart.py", 12, 13, TEST, 0.61, TESTED, ("quantity", "total"), 41, WHY_TEST),
             ),
         ),
     )

@@ -29,6 +29,7 @@ from agent_workbench.core.live import Live, Question, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import COMPACT
+from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import GateKind
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -58,6 +59,7 @@ TRUST = Question(
     "trust it",
     "leave",
 )
+INDEXING = IndexStatus(312, 2066, 300, 4120, vectors="held by another session")
 STREAM = f"Thought: A line costs its price times its quantity.\nAction: write_diff\n{runs.RIGHT}"
 
 
@@ -224,7 +226,9 @@ SCENES = {
     "steps_zoomed": Scene(lambda: ScriptedSession(*runs.up_to_reflexion()), ("2", "z", "G")),
     "notes": Scene(_waiting, ("4",)),
     "code": Scene(_waiting, ("5", "j")),
+    "code_expanded": Scene(_waiting, ("5", "j", "enter")),
     "code_marked": Scene(_marked, ("5", "j")),
+    "code_indexing": Scene(lambda: _run().live(Live(activity="searching the code", index=INDEXING)), ("5",)),
     "code_after_summary": Scene(_summed_up, ("5", "j")),
     "thinks_first": Scene(lambda: _thinking(Streaming(tokens=60, seconds=2.0, thought=THOUGHT)), ("2",)),
     "thought": Scene(lambda: _thinking(Streaming(STREAM[:38], 69, 3.4, thought=THOUGHT)), ("2",)),
@@ -243,6 +247,8 @@ DIALOGUES = {
     "abort": Scene(_waiting, ("X",)),
     "edit_notes": Scene(_waiting, ("4", "i")),
     "say": Scene(_waiting, (":", *"the rounding is right")),
+    "piece": Scene(_marked, ("5", "j", "o")),
+    "find": Scene(_waiting, ("5", "plus", *"cart totals")),
     "receipt": Scene(lambda: ScriptedSession(*receipts(), *_marked_events()), ("c", "j", "j")),
     "edit_summary": Scene(_summary, ("e",)),
     "sum_up": Scene(lambda: ScriptedSession(*receipts()), ("c", "S")),

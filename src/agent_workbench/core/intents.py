@@ -94,6 +94,16 @@ class DropChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class FindCode:
+    """Look for code to pin: `asked` is a place (`path`, `path:line`, `path:first-last`), or words.
+
+    A place that there is becomes pinned, words bring a choice; one of it is taken by `PinChunk`.
+    """
+
+    asked: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompactContext:
     """Make the older steps a summary now, though there is room yet."""
 
@@ -154,6 +164,7 @@ Intent = (
     | SayToModel
     | PinChunk
     | DropChunk
+    | FindCode
     | CompactContext
     | MergeTask
     | Leave

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state import SessionState
 
@@ -43,6 +44,15 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundCode:
+    """What was found for what the user asked for: pieces to choose from, best first. `number` counts the searches."""
+
+    asked: str
+    chunks: tuple[Chunk, ...]
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayPosition:
     """Where a replay stands: the event shown last, how many there are, whether it plays."""
 
@@ -56,7 +66,8 @@ class Live:
     """The moment. `activity` is one line on what is being done now (empty: nothing); `notice` is for the user once.
 
     `no_plan` says why the plan could not be read.
-    `ui` is how the user wants the screen, from when the settings were read.
+    `ui` is how the user wants the screen, from when the settings were read. `index` is how far the code search is with
+    the workspace (None: there is none open), `found` what the user's last search of it brought.
     """
 
     activity: str = ""
@@ -70,6 +81,8 @@ class Live:
     now: str = ""
     decidable: bool = True
     no_plan: str = ""
+    index: IndexStatus | None = None
+    found: FoundCode | None = None
 
 
 @dataclass(frozen=True, slots=True)

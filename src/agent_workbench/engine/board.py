@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from agent_workbench.core.live import Live, Running, SessionUpdate, Streaming
+from agent_workbench.core.live import FoundCode, Live, Running, SessionUpdate, Streaming
+from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state import SessionState
 
@@ -37,6 +38,16 @@ class Board:
     def show_running(self, running: Running) -> None:
         """Publish a command's output as far as it has come."""
         self._publish(replace(self._update, live=replace(self.live, running=running)))
+
+    def show_index(self, index: IndexStatus | None) -> None:
+        """Say how far the index of the open workspace is, if that is news."""
+        if index != self.live.index:
+            self._publish(replace(self._update, live=replace(self.live, index=index)))
+
+    def show_found(self, asked: str, chunks: tuple[Chunk, ...]) -> None:
+        """Publish what was found for the user."""
+        number = self.live.found.number + 1 if self.live.found is not None else 1
+        self._publish(replace(self._update, live=replace(self.live, found=FoundCode(asked, chunks, number))))
 
     def show_live(self, live: Live) -> None:
         """Publish another moment as a whole."""

@@ -1,13 +1,15 @@
 """What the user wants in or out of the next prompt: a word, a piece of code, a summary of what is older."""
 
 from agent_workbench.core.events import ChunkDropped, ChunkPinned, CompactionAsked, UserSaid
-from agent_workbench.core.intents import CompactContext, DropChunk, PinChunk, SayToModel
+from agent_workbench.core.intents import CompactContext, DropChunk, FindCode, PinChunk, SayToModel
+from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state import Phase, TaskRun
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.finding import find_code
 from agent_workbench.engine.story import answers_since_compaction, shown_at
 
 MOST_CHARS = 8_000
-ContextIntent = SayToModel | PinChunk | DropChunk | CompactContext
+ContextIntent = SayToModel | PinChunk | DropChunk | FindCode | CompactContext
 
 
 async def handle_context(desk: Desk, intent: ContextIntent) -> None:
@@ -23,6 +25,8 @@ async def handle_context(desk: Desk, intent: ContextIntent) -> None:
             await _pin(desk, run, intent)
         case DropChunk():
             await _drop(desk, run, intent.place)
+        case FindCode():
+            await desk.looking.start(find_code(desk, intent.asked.strip()))
         case CompactContext():
             await _compact(desk, run)
 
@@ -43,13 +47,19 @@ async def _say(desk: Desk, text: str) -> None:
 
 async def _pin(desk: Desk, run: TaskRun, intent: PinChunk) -> None:
     pinned = {chunk.place: chunk for chunk in run.pinned}
-    chunk = pinned.get(intent.place) or shown_at(run.history, intent.place)
+    chunk = pinned.get(intent.place) or shown_at(run.history, intent.place) or _found(desk, intent.place)
     if chunk is None:
-        desk.board.notify(f"the model was never shown {intent.place}; what it was shown can be pinned")
+        desk.board.notify(f"the model was never shown {intent.place}; what it was shown or you found can be pinned")
     elif (intent.place in pinned) == intent.pinned:
         desk.board.notify(f"{intent.place} is {'pinned already' if intent.pinned else 'not pinned'}")
     else:
         await desk.record(ChunkPinned(chunk, intent.pinned))
+
+
+def _found(desk: Desk, place: str) -> Chunk | None:
+    """Return the piece at `place` of what the user's last search brought."""
+    found = desk.board.live.found
+    return next((chunk for chunk in found.chunks if chunk.place == place), None) if found is not None else None
 
 
 async def _drop(desk: Desk, run: TaskRun, place: str) -> None:

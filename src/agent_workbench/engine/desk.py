@@ -9,6 +9,8 @@ from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.bench import Bench, Ports
 from agent_workbench.engine.board import Board
+from agent_workbench.engine.errand import Errand
+from agent_workbench.engine.index_shown import show_index
 from agent_workbench.engine.recorder import Recorder
 
 TAIL_CHARS = 4_000
@@ -23,6 +25,8 @@ class Desk:
         self.board = board
         self._recorder = recorder
         self._workspace: Workspace | None = None
+        self._watching = Errand()
+        self.looking = Errand()
 
     @property
     def state(self) -> SessionState:
@@ -44,7 +48,7 @@ class Desk:
         """Open a workspace in place of the one that is open."""
         await self.release_workspace()
         self._workspace = await self.ports.workspaces.open(request)
-        self.ports.retriever.prepare(self._workspace)
+        await self._begin_indexing(self._workspace)
         return self._workspace
 
     async def workspace(self) -> Workspace:
@@ -60,13 +64,20 @@ class Desk:
                 self.board.notify(
                     f"the worktree of {self.run.task} was gone; it was made again as it was recorded last"
                 )
+            await self._begin_indexing(self._workspace)
         return self._workspace
 
     async def release_workspace(self) -> None:
         """Give the open workspace back, if there is one."""
+        await self.looking.stop()
+        await self._watching.stop()
         if self._workspace is not None:
             workspace, self._workspace = self._workspace, None
             await workspace.release(keep=self.settings.workspace.keep)
+
+    async def _begin_indexing(self, workspace: Workspace) -> None:
+        self.ports.retriever.prepare(workspace)
+        await self._watching.start(show_index(self.board, self.ports.retriever, workspace))
 
     async def close(self) -> None:
         """Let go of workspace, index and model; each is tried whatever became of the one before."""

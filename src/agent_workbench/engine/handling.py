@@ -10,6 +10,7 @@ from agent_workbench.core.intents import (
     DropChunk,
     EditProposal,
     EditScratchpad,
+    FindCode,
     Intent,
     MergeTask,
     PinChunk,
@@ -43,7 +44,7 @@ async def handle(desk: Desk, intent: Intent) -> None:
             await desk.record(ApprovalChanged(intent.kind, intent.always))
         case EditScratchpad():
             await _edit_scratchpad(desk, intent)
-        case SayToModel() | PinChunk() | DropChunk() | CompactContext():
+        case SayToModel() | PinChunk() | DropChunk() | FindCode() | CompactContext():
             await handle_context(desk, intent)
         case _:
             desk.board.notify("that does not fit what is going on now")

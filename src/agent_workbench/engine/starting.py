@@ -9,16 +9,14 @@ from agent_workbench.core.events import (
     TaskStarted,
     TaskStatusChanged,
 )
-from agent_workbench.core.failure_report import report_failure
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.checking import check_list
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.failing import newest_failing
 from agent_workbench.engine.tools import open_tools
-
-QUERY_OUTPUT_CHARS = 1_500
 
 
 async def read_plan(desk: Desk) -> None:
@@ -80,10 +78,8 @@ async def retrieve(desk: Desk) -> None:
 
 def _query(desk: Desk) -> CodeQuery:
     task = desk.run.definition
-    failing = [result for result in desk.run.baseline or () if not result.passed]
-    outputs = [report_failure(result.output, QUERY_OUTPUT_CHARS) for result in failing]
     said = "\n".join(part for part in (task.description, task.goal, task.suggested_approach) if part)
-    return CodeQuery(said, "\n".join(outputs))
+    return CodeQuery(said, newest_failing(desk.run))
 
 
 def _choose(plan: Plan, wanted: TaskId | None) -> Task:

@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 from agent_workbench.core.inert import inert
 from agent_workbench.tui.guard import ControlGuard
-from agent_workbench.tui.keymap import KEYS, Keymap, Scope, bindings
+from agent_workbench.tui.keymap import IN_DIALOGUES, KEYS, Keymap, Scope, bindings
 from agent_workbench.tui.screens.opening import OpeningScreen
 
 # What knows sessions, panes and dialogues is imported in functions here: only so the first frame comes before it.
@@ -166,7 +166,7 @@ class WorkbenchApp(App["SessionUpdate"]):
         from agent_workbench.tui import dialogues
 
         dialogues.say_scripted(self)
-        dialogues.refresh_receipt(self, update)
+        dialogues.refresh(self, update)
         if live.notice and live.notice_number != self._notices_shown:
             self._notices_shown = live.notice_number
             self.tell(live.notice)
@@ -227,7 +227,7 @@ class WorkbenchApp(App["SessionUpdate"]):
         """Yield every action by its name, for the palette."""
         workbench = self.workbench
         for key in KEYS:
-            if key.scope not in (Scope.SCROLL, Scope.ALWAYS, Scope.RECEIPT):
+            if key.scope not in {Scope.SCROLL, Scope.ALWAYS, *IN_DIALOGUES}:
                 node = workbench.node_of(key.scope)
                 if node.display:
                     says = f"{', '.join(self.keymap.names(key))}  {key.says}"

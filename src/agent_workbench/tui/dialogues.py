@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inert import inert_line
@@ -23,7 +23,6 @@ from agent_workbench.core.views.gate import Waiting
 if TYPE_CHECKING:
     from agent_workbench.core.views.receipt import Compacting
     from agent_workbench.tui.app import WorkbenchApp
-    from agent_workbench.tui.screens.receipt import ReceiptScreen
 
 NO_REASON = "no reason given"
 WHAT_ALWAYS_MEANS = {
@@ -40,6 +39,17 @@ EDIT_TITLES = {
     GateKind.COMMIT: "Edit the message",
     GateKind.SUMMARY: "Edit the summary",
 }
+
+
+FOLLOWING = frozenset({"receipt", "piece", "find"})
+"""Dialogues that go on with the session while they stand."""
+
+
+class Following(Protocol):
+    """A dialogue that goes on with the session."""
+
+    def show(self, update: SessionUpdate) -> None:
+        """Show what the session has come to."""
 
 
 async def welcome(app: "WorkbenchApp", closed: Callable[[], None]) -> None:
@@ -166,11 +176,33 @@ def show_receipt(app: "WorkbenchApp") -> None:
     app.push_screen(screen)
 
 
-def refresh_receipt(app: "WorkbenchApp", update: SessionUpdate) -> None:
-    """Let the receipt, while it stands, show what the session has come to."""
+def show_piece(app: "WorkbenchApp", key: str) -> None:
+    """Show a piece of retrieved code with more room."""
+    from agent_workbench.tui.screens.piece import PieceScreen
+
+    update = app.update_shown
+    if update is not None:
+        screen = PieceScreen(key, app.keymap, app.want)
+        screen.show(update)
+        app.push_screen(screen)
+
+
+def find_code(app: "WorkbenchApp") -> None:
+    """Let the user put other code before the model."""
+    from agent_workbench.tui.screens.find import FindScreen
+
+    update = app.update_shown
+    if update is not None:
+        screen = FindScreen(app.keymap, app.want)
+        screen.show(update)
+        app.push_screen(screen)
+
+
+def refresh(app: "WorkbenchApp", update: SessionUpdate) -> None:
+    """Let what stands over the panes show what the session has come to."""
     for screen in app.screen_stack:
-        if screen.id == "receipt":
-            cast("ReceiptScreen", screen).show(update)
+        if screen.id in FOLLOWING:
+            cast("Following", screen).show(update)
 
 
 def confirm_compacting(app: "WorkbenchApp", compacting: "Compacting") -> None:

@@ -17,6 +17,8 @@ class Scope(StrEnum):
     DIFF = "Diff"
     SCRATCHPAD = "Scratchpad"
     CODE = "Retrieved code"
+    PIECE = "Piece of code"
+    FIND = "Code to add"
     RECEIPT = "Context receipt"
     SCROLL = "Every pane"
     EVERYWHERE = "Everywhere"
@@ -60,8 +62,19 @@ KEYS = (
     Key(Scope.DIFF, "previous_change", "N", "previous change", "To the hunk or file before."),
     Key(Scope.SCRATCHPAD, "edit_notes", "enter,i", "edit", "Edit the notes of the task."),
     Key(Scope.CODE, "expand", "enter,space", "expand", "Show the selected piece of code, or fold it."),
+    Key(Scope.CODE, "open", "o", "open", "Look at the selected piece with more room: why it came, and its lines."),
+    Key(Scope.CODE, "add", "plus", "add", "Put other code before the model, by its place or by words."),
     Key(Scope.CODE, "pin", "p", "pin", "Keep the selected piece before the model, or no longer."),
     Key(Scope.CODE, "drop", "x", "drop", "Say that the piece does not matter; the next summary leaves it out."),
+    Key(Scope.PIECE, "next_hit", "n", "next hit", "To the next line with a word that hit."),
+    Key(Scope.PIECE, "previous_hit", "N", "hit before", "To the line with a word that hit before."),
+    Key(Scope.PIECE, "pin", "p", "pin", "Keep this piece before the model, or no longer."),
+    Key(Scope.PIECE, "drop", "x", "drop", "Drop this piece; the next summary leaves it out."),
+    Key(Scope.PIECE, "close_piece", "o,escape,q", "close", "Back to where it was opened."),
+    Key(Scope.FIND, "take", "enter", "add", "Put the selected piece before the model, pinned; or take it back."),
+    Key(Scope.FIND, "expand", "space", "expand", "Show the selected piece of code, or fold it."),
+    Key(Scope.FIND, "ask", "slash,i", "ask", "Ask for something else."),
+    Key(Scope.FIND, "close_found", "escape,q", "close", "Back to the workbench."),
     Key(Scope.RECEIPT, "pin", "p", "pin", "Keep the selected piece of code before the model, or no longer."),
     Key(Scope.RECEIPT, "drop", "x", "drop", "Drop the selected piece of code; the next summary leaves it out."),
     Key(Scope.RECEIPT, "prompt_before", "[", "prompt before", "To the prompt before."),
@@ -93,6 +106,7 @@ KEYS = (
     Key(Scope.ALWAYS, "palette", "ctrl+p", "palette", "Find any of these by its name."),
 )  # fmt: skip
 PRIORITY = frozenset({Scope.ALWAYS})
+IN_DIALOGUES = frozenset({Scope.RECEIPT, Scope.PIECE, Scope.FIND})
 NAMES = {
     "enter": "Enter",
     "space": "Space",
@@ -107,6 +121,8 @@ NAMES = {
     "end": "End",
     "tab": "Tab",
     "shift+tab": "Shift-Tab",
+    "plus": "+",
+    "slash": "/",
 }
 
 

@@ -58,6 +58,13 @@ class SessionScreen(WorkbenchScreen):
     async def on_code_pane_drop_wanted(self, message: CodePane.DropWanted) -> None:
         await self._want_in_task(DropChunk(message.place))
 
+    def on_code_pane_open_wanted(self, message: CodePane.OpenWanted) -> None:
+        dialogues.show_piece(self.bench, message.key)
+
+    def on_code_pane_add_wanted(self) -> None:
+        if self._task_goes_on():
+            dialogues.find_code(self.bench)
+
     async def _want_in_task(self, intent: Intent) -> None:
         if self._task_goes_on():
             await self.bench.want(intent)

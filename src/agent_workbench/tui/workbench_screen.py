@@ -113,7 +113,7 @@ class WorkbenchScreen(PaneScreen):
         diff = view_diff(update)
         self.query_one(DiffPane).show(diff)
         self.query_one(ScratchpadPane).show(view_scratchpad(update.state, self._selected_task))
-        self.query_one(CodePane).show(view_code(update.state))
+        self.query_one(CodePane).show(view_code(update.state, update.live.index))
         self.query_one(StatusLine).show(view_status(update))
         self._show_bar(update)
         waits = "" if update.live.replay is not None else diff.proposal

@@ -6,7 +6,9 @@ import pytest
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (
+    ActionFinished,
     ActionProposed,
+    ActionResult,
     Author,
     ChunkDropped,
     ChunkPinned,
@@ -15,12 +17,16 @@ from agent_workbench.core.events import (
     GrammarIgnored,
     ModelAnswered,
     ModelObserved,
+    PromptBuilt,
+    PromptPart,
     Recorded,
     TaskMerged,
 )
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
-from agent_workbench.core.model import AnswerFigures, ModelFacts
+from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.core.retrieval import Chunk, IndexStatus, Signal, SignalKind
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.answers import AnswerParts, take_apart
@@ -28,6 +34,7 @@ from agent_workbench.core.views.code import Standing, view_code
 from agent_workbench.core.views.diff import view_diff
 from agent_workbench.core.views.gate import GateAct, GateMode, acts_for, view_gate
 from agent_workbench.core.views.plan import view_plan
+from agent_workbench.core.views.reasons import bar, index_words, reasons_of, words_of
 from agent_workbench.core.views.replay import view_replay
 from agent_workbench.core.views.scratchpad import view_scratchpad
 from agent_workbench.core.views.status import view_status
@@ -178,3 +185,44 @@ def test_a_piece_of_code_says_whether_the_model_still_has_it() -> None:
     standings = [row.standing for row in view_code(state_after(*kept)).rows]
     assert standings == [Standing.PINNED, Standing.IN_PROMPT, Standing.DROPPED]
     assert view_code(state_after(*after, ChunkPinned(first))).rows[1].standing is Standing.PINNED
+
+
+def test_a_piece_costs_what_the_server_counted_and_else_about_what_it_was_estimated_at() -> None:
+    first, second = runs.retrieved()[0].chunks
+    parts = (PromptPart("code", 5), PromptPart(f"code {first.place}", 61), PromptPart(f"code {second.place}", 44))
+    before = (*runs.opening(), *runs.started(), *runs.retrieved())
+    assert [row.tokens for row in view_code(state_after(*before)).rows] == ["~38", "~41"]
+    asked = PromptBuilt(1, Purpose.EXECUTOR, 3, 1140, "0" * 64, parts)
+    view = view_code(state_after(*before, asked))
+    assert [row.tokens for row in view.rows] == ["61", "44"]
+    assert "105 tokens" in view.title
+    assert "~" not in view.title
+    named = replace(asked, parts=(PromptPart("pinned", 9),))
+    assert view_code(state_after(*before, asked, ChunkPinned(first), named)).rows[0].tokens == "61"
+
+
+def test_code_that_came_on_the_way_stands_behind_what_was_found_for_the_task() -> None:
+    searched = replace(runs.retrieved()[0].chunks[0], path="shop/tax.py")
+    read = replace(searched, path="shop/read.py", score=0.0)
+    finished = ActionFinished(ProposalId("P-1"), ActionResult.OK, "found", shown=(searched, read))
+    mine = replace(read, path="shop/mine.py")
+    events = (*runs.up_to_first_diff(), finished, ChunkPinned(mine), ChunkPinned(mine, pinned=False))
+    rows = view_code(state_after(*events)).rows
+    assert [row.path for row in rows] == ["shop/mine.py", "shop/cart.py", "tests/test_cart.py", "shop/tax.py"]
+    assert [row.said for row in rows] == ["", "", "", "found on the way"]
+    assert {row.standing for row in rows} == {Standing.IN_PROMPT}
+
+
+def test_reasons_are_bars_of_their_share_the_strongest_first() -> None:
+    chunk = Chunk("a.py", 1, 2, "x", 1.0, signals=(Signal(SignalKind.PATH, 0.2), Signal(SignalKind.WORDS, 0.8, ("x",))))
+    assert [(each.name, bar(each.share, 8)) for each in reasons_of(chunk)] == [("words", "██████▌"), ("path", "█▌")]
+    assert words_of(chunk) == ("x",)
+    assert (bar(0.0, 8), bar(0.001, 8), bar(2.0, 8)) == ("", "▌", "█" * 8)
+
+
+def test_the_code_pane_says_how_far_the_index_is() -> None:
+    said = view_code(state_after(*runs.opening()), IndexStatus(312, 2066, vectors="held by another session")).progress
+    assert said == "indexing 312 of 2,066 files · vectors: held by another session"
+    done = IndexStatus(9, 9, 2066, 14_002, left_out=1, vectors="ready")
+    assert index_words(done) == ("2,066 files, 14,002 pieces indexed", "1 file left out")
+    assert index_words(IndexStatus()) == ()

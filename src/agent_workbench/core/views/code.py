@@ -1,123 +1,206 @@
 """The code pane: the pieces of code that were put before the model, why, what they cost, and whether they still are."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from agent_workbench.core.events import CodeRetrieved, ContextCompacted
+from agent_workbench.core.events import ActionFinished, ChunkPinned, CodeRetrieved, ContextCompacted, PromptBuilt
 from agent_workbench.core.inert import inert, inert_line
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.retrieval import Chunk, IndexStatus
+from agent_workbench.core.shown import shown_by
 from agent_workbench.core.state import Phase, SessionState, TaskRun
-from agent_workbench.core.views.tones import Block, Entry, Tone
+from agent_workbench.core.views.reasons import Reason, index_words, reasons_of, words_of
+from agent_workbench.core.views.receipt_pieces import counted_parts
+from agent_workbench.core.views.tones import Tone
 
 PREVIEW_CHARS = 20_000
+MOST_SEARCHED = 30
+"""How many pieces are shown that the model searched for itself, the newest ones."""
 
 
 class Standing(Enum):
-    """Where a piece stands: a glyph beside it, how its name looks, and what is said of it."""
+    """Where a piece stands: a glyph beside it (hollow: not in the prompt), how its name looks, what is said of it."""
 
-    IN_PROMPT = ("", Tone.STRONG, "")
+    IN_PROMPT = ("●", Tone.STRONG, "")
     PINNED = ("◆", Tone.STRONG, "pinned")
     DROPPED = ("✗", Tone.GONE, "dropped, in the prompt until the next summary")
-    LEFT_OUT = ("✗", Tone.GONE, "dropped, not in the prompt any more")
-    SUMMED_UP = ("·", Tone.DIM, "not in the prompt any more, a summary took its place")
+    LEFT_OUT = ("○", Tone.GONE, "dropped, not in the prompt any more")
+    SUMMED_UP = ("○", Tone.DIM, "not in the prompt any more, a summary took its place")
+    OFFERED = ("○", Tone.PLAIN, "")
+
+    @property
+    def in_prompt(self) -> bool:
+        """Whether the model sees it."""
+        return self in (Standing.IN_PROMPT, Standing.PINNED, Standing.DROPPED)
 
 
 @dataclass(frozen=True, slots=True)
 class CodeRow:
-    """One chunk: its entry in the list, where it stands, and its text for the preview, with the line it starts at."""
+    """One piece: where it stands, what it costs, why it came, and its text with the line it starts at.
 
-    entry: Entry
-    path: str
-    preview: str
-    first_line: int
+    `tokens` begin with `~` where nobody counted them. `number` is its place in what was found, empty for others.
+    `words` are the words of the query that hit. `said` is what there is to say of it besides.
+    """
+
+    key: str
+    number: str
     place: str
+    path: str
+    symbol: str
+    first_line: int
+    preview: str
+    tokens: str
+    score: str
+    reasons: tuple[Reason, ...]
+    words: tuple[str, ...]
     standing: Standing = Standing.IN_PROMPT
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeView:
-    """The chunks: those pinned from elsewhere, then what the search brought, best first. A pin moves nothing."""
+    """The pieces: those the user brought, what the search brought, best first, then what the model searched for itself.
+
+    A pin moves nothing. `progress` is how far the index is, in a few words, empty where nothing is to be said.
+    """
 
     title: str
     rows: tuple[CodeRow, ...]
     empty: str
+    progress: str = ""
 
 
-def view_code(state: SessionState) -> CodeView:
-    """Return what the code pane shows: the newest search of the current run."""
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """What a piece takes in the prompt; `counted` by the server, or estimated."""
+
+    tokens: int
+    counted: bool
+
+    @property
+    def text(self) -> str:
+        return f"{'' if self.counted else '~'}{self.tokens:,}" if self.tokens else ""
+
+
+def view_code(state: SessionState, index: IndexStatus | None = None) -> CodeView:
+    """Return what the code pane shows of the current run, and how far the `index` is."""
     run = state.run
-    found, left = _newest(run)
-    if run is None or (found is None and not run.pinned):
-        return CodeView("Retrieved code", (), _nothing_yet(state))
-    chunks = found.chunks if found is not None else ()
-    places = {chunk.place for chunk in chunks}
-    elsewhere = tuple(chunk for chunk in run.pinned if chunk.place not in places)
-    rows = (
-        *(_row("◆", chunk, Standing.PINNED) for chunk in elsewhere),
-        *(_row(f"{n}", chunk, _standing(run, chunk.place, left)) for n, chunk in enumerate(chunks, 1)),
+    progress = " · ".join(index_words(index)) if index is not None else ""
+    pieces = tuple(_pieces(run)) if run is not None else ()
+    if run is None or not pieces:
+        return CodeView("Retrieved code", (), _nothing(state), progress)
+    there, costs = places_there(run), _costs(run)
+    rows = []
+    for number, chunk, came in pieces:
+        row = replace(view_piece(chunk, number), standing=_standing(run, chunk.place, there))
+        cost = costs.get(chunk.place, _Cost(chunk.tokens, counted=False))
+        said = " · ".join(filter(None, (row.standing.value[2], came)))
+        rows.append((replace(row, tokens=cost.text, said=said), cost))
+    return CodeView(_title(rows), tuple(row for row, _ in rows), "", progress)
+
+
+def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
+    """Return a piece as it is offered: nobody has put it before the model yet."""
+    return CodeRow(
+        key=f"{number}:{chunk.place}",
+        number=number,
+        place=chunk.place,
+        path=chunk.path,
+        symbol=inert_line(chunk.symbol, 120),
+        first_line=chunk.first_line,
+        preview=inert(chunk.text.rstrip("\n"), limit_chars=PREVIEW_CHARS),
+        tokens=_Cost(chunk.tokens, counted=False).text,
+        score=f"{chunk.score:.2f}" if chunk.score else "",
+        reasons=reasons_of(chunk),
+        words=words_of(chunk),
+        standing=Standing.OFFERED,
     )
-    query = inert_line(found.query, 100) if found is not None else ""
-    return CodeView(_title((*elsewhere, *chunks), rows), rows, f"the search for “{query}” found nothing")
 
 
-def _title(chunks: tuple[Chunk, ...], rows: tuple[CodeRow, ...]) -> str:
-    tokens = sum(chunk.tokens for chunk in chunks)
-    pinned = sum(row.standing is Standing.PINNED for row in rows)
-    out = sum(row.standing in (Standing.LEFT_OUT, Standing.SUMMED_UP) for row in rows)
-    many = len(rows)
+def _pieces(run: TaskRun) -> Iterator[tuple[str, Chunk, str]]:
+    """Yield the pieces with their number among what was found and how they came, each place once."""
+    found = next((each.event for each in reversed(run.history) if isinstance(each.event, CodeRetrieved)), None)
+    chunks = found.chunks if found is not None else ()
+    numbered = {chunk.place for chunk in chunks}
+    searched: dict[str, Chunk] = {}
+    brought: dict[str, Chunk] = {}
+    for recorded in run.history:
+        match recorded.event:
+            case ActionFinished(shown=shown):
+                searched |= {chunk.place: chunk for chunk in shown if chunk.score > 0}
+            case ChunkPinned(chunk=chunk, pinned=True) if chunk.place not in searched:
+                brought[chunk.place] = chunk
+            case _:
+                pass
+    for chunk in brought.values():
+        if chunk.place not in numbered:
+            yield "", chunk, ""
+    for number, chunk in enumerate(chunks, 1):
+        yield str(number), chunk, ""
+    for chunk in list(searched.values())[-MOST_SEARCHED:]:
+        if chunk.place not in numbered | brought.keys():
+            yield "", chunk, "found on the way"
+
+
+def places_there(run: TaskRun) -> frozenset[str]:
+    """Return the places of code that the next prompt shows."""
+    there: set[str] = set()
+    for recorded in run.history:
+        event = recorded.event
+        if isinstance(event, ContextCompacted):
+            newer = (each.event for each in run.history if event.through_seq < each.seq < recorded.seq)
+            there = {chunk.place for each in newer for chunk in shown_by(each)}
+        there |= {chunk.place for chunk in shown_by(event)}
+    return frozenset(there)
+
+
+def _costs(run: TaskRun) -> Mapping[str, _Cost]:
+    """Return what each piece takes in the newest prompt that holds it: the server's count where it has a part alone."""
+    costs: dict[str, _Cost] = {}
+    settled: set[str] = set()
+    start = 0
+    for at, recorded in enumerate(run.history):
+        if isinstance(recorded.event, ContextCompacted):
+            settled = set()
+        elif isinstance(recorded.event, PromptBuilt):
+            for part in counted_parts(recorded.event, run.history[start : at + 1]):
+                alone = {part.place: _Cost(part.tokens, not part.estimated)} if part.place else {}
+                inside = {piece.place: _Cost(piece.tokens, counted=False) for piece in part.pieces}
+                # What is named again, as by a pin, does not stand there a second time.
+                costs |= {place: cost for place, cost in (alone | inside).items() if place not in settled}
+                settled |= alone.keys() | inside.keys()
+            start = at + 1
+    return costs
+
+
+def _standing(run: TaskRun, place: str, there: frozenset[str]) -> Standing:
+    if any(chunk.place == place for chunk in run.pinned):
+        return Standing.PINNED
+    if place in run.dropped:
+        return Standing.DROPPED if place in there else Standing.LEFT_OUT
+    return Standing.IN_PROMPT if place in there else Standing.SUMMED_UP
+
+
+def _title(rows: list[tuple[CodeRow, _Cost]]) -> str:
+    there = [cost for row, cost in rows if row.standing.in_prompt]
+    tokens = sum(cost.tokens for cost in there)
+    about = "" if all(cost.counted for cost in there) else "~"
+    pinned = sum(row.standing is Standing.PINNED for row, _ in rows)
+    out = len(rows) - len(there)
     told = (
-        f"Retrieved code · {many} piece{'' if many == 1 else 's'}",
-        f"{tokens:,} tokens" if tokens else "",
-        f"{pinned} pinned" if pinned else "",
+        f"Retrieved code · {len(rows)} piece{'' if len(rows) == 1 else 's'}",
         f"{out} not in the prompt" if out else "",
+        f"{about}{tokens:,} tokens" if tokens else "",
+        f"{pinned} pinned" if pinned else "",
     )
     return " · ".join(filter(None, told))
 
 
-def _newest(run: TaskRun | None) -> tuple[CodeRetrieved | None, frozenset[str] | None]:
-    """Return the newest search, and the places that a summary left in the prompt since (None: there was none)."""
-    left: frozenset[str] | None = None
-    for recorded in reversed(run.history if run is not None else ()):
-        event = recorded.event
-        if isinstance(event, CodeRetrieved):
-            return event, left
-        if isinstance(event, ContextCompacted) and left is None:
-            left = frozenset(chunk.place for chunk in (*event.pinned, *event.code))
-    return None, left
-
-
-def _standing(run: TaskRun, place: str, left: frozenset[str] | None) -> Standing:
-    if any(chunk.place == place for chunk in run.pinned):
-        return Standing.PINNED
-    there = left is None or place in left
-    if place in run.dropped:
-        return Standing.DROPPED if there else Standing.LEFT_OUT
-    return Standing.IN_PROMPT if there else Standing.SUMMED_UP
-
-
-def _nothing_yet(state: SessionState) -> str:
-    if state.run is not None and state.run.phase in (Phase.BASELINE, Phase.RETRIEVING):
+def _nothing(state: SessionState) -> str:
+    run = state.run
+    found = [each.event for each in run.history if isinstance(each.event, CodeRetrieved)] if run is not None else []
+    if found:
+        return f"the search for “{inert_line(found[-1].query, 100)}” found nothing"
+    if run is not None and run.phase in (Phase.BASELINE, Phase.RETRIEVING):
         return "the code that fits the task is searched for after the first checks"
     return "the code that is put before the model stands here once a task runs"
-
-
-def _row(number: str, chunk: Chunk, standing: Standing) -> CodeRow:
-    glyph, tone, said = standing.value
-    symbol = f"  {inert_line(chunk.symbol, 120)}" if chunk.symbol else ""
-    facts = (
-        said,
-        f"{chunk.tokens:,} tokens" if chunk.tokens else "",
-        f"score {chunk.score:.2f}",
-        f"for {', '.join(inert_line(word, 40) for word in chunk.why[:6])}" if chunk.why else "",
-    )
-    label_tone = Tone.ACCENT if standing is Standing.PINNED else Tone.NUMBER
-    head = Block(f"{inert_line(chunk.place, 300)}{symbol}", tone, glyph or number, label_tone)
-    about = Tone.ACCENT if standing is Standing.PINNED else Tone.DIM
-    return CodeRow(
-        Entry(f"{number}:{chunk.place}", (head, Block(" · ".join(filter(None, facts)), about))),
-        path=chunk.path,
-        preview=inert(chunk.text.rstrip("\n"), limit_chars=PREVIEW_CHARS),
-        first_line=chunk.first_line,
-        place=chunk.place,
-        standing=standing,
-    )

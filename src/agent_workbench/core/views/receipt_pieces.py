@@ -53,8 +53,10 @@ class CountedPart:
 def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[CountedPart]:
     """Yield the parts that are new in a prompt; `since` are the events after the prompt before."""
     events = [recorded.event for recorded in since]
-    waiting = [(event, chunks) for event in events if (chunks := shown_by(event))]
     pins = [event.chunk.place for event in events if isinstance(event, ChunkPinned) and event.pinned]
+    # What is pinned has a part of its own.
+    shown = [(event, () if isinstance(event, ChunkPinned) else shown_by(event)) for event in events]
+    waiting = [(event, chunks) for event, chunks in shown if chunks]
     counted = any(part.tokens for part in built.parts)
     for part in built.parts:
         kind, _, place = part.label.partition(" ")

@@ -23,6 +23,7 @@ class Tone(StrEnum):
     KEY = "key"
     RULE = "rule"
     GONE = "gone"
+    HIT = "hit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.events import ChunkPinned, ContextCompacted, Event, Recorded
+from agent_workbench.core.events import ContextCompacted, Recorded
 from agent_workbench.core.patch import PatchBounds, matches_glob
 from agent_workbench.core.patch.align import shared_blocks
 from agent_workbench.core.patch.paths import fold_path
@@ -30,12 +30,8 @@ def shown_chunks(history: Sequence[Recorded]) -> tuple[Chunk, ...]:
     found: list[Chunk] = []
     for recorded in reversed(history):
         if recorded.seq > through:
-            found += _offered_by(recorded.event)
+            found += shown_by(recorded.event)
     return tuple(found)
-
-
-def _offered_by(event: Event) -> tuple[Chunk, ...]:
-    return (event.chunk,) if isinstance(event, ChunkPinned) and event.pinned else shown_by(event)
 
 
 def offered_lines(lines: Sequence[str], chunks: Iterable[Chunk]) -> Iterator[int]:

@@ -5,6 +5,7 @@ from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.checking import describe_checks, run_checks
+from agent_workbench.engine.failing import code_for_failure, code_told
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "The final checks:\n"}
@@ -16,8 +17,9 @@ class Checks(ToolFace):
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Run every command and tell which passed."""
         finished = await run_checks(bench, proposal.commands, proposal.purpose or CheckPurpose.ASKED)
-        told = describe_checks(finished, bench.run.baseline)
-        return Outcome(HEADINGS.get(finished.purpose, "") + told, effects=(finished,))
+        told = HEADINGS.get(finished.purpose, "") + describe_checks(finished, bench.run.baseline)
+        new = await code_for_failure(bench, finished)
+        return Outcome("\n\n".join((told, *code_told(new))), effects=(finished,), shown=new)
 
 
 TOOL = Checks(name=CHECKS, summary="run the task's checks", kind=GateKind.CHECK, offered=False)

@@ -4,6 +4,7 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.failing import newest_failing
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 MAX_CHUNKS = 5
@@ -15,7 +16,9 @@ class SearchCode(ToolFace):
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Return the best pieces with their places."""
         query = read_arguments(proposal.text, self.arguments).text("query")
-        chunks = await bench.ports.retriever.search(bench.workspace, CodeQuery(query), MAX_CHUNKS)
+        chunks = await bench.ports.retriever.search(
+            bench.workspace, CodeQuery(query, newest_failing(bench.run)), MAX_CHUNKS
+        )
         readable = [chunk for chunk in chunks if bench.may_read(chunk.path)]
         if not readable:
             return Outcome(f"nothing was found for {query!r}")

@@ -11,6 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.live import SessionUpdate
 
 Answer = TypeVar("Answer")
 
@@ -41,3 +42,10 @@ def text_body(lines: Sequence[str]) -> VerticalScroll:
     """Return lines as a body that scrolls when there are many."""
     text = inert("\n".join(lines), limit_chars=50_000)
     return VerticalScroll(Static(text, markup=False), classes="text", can_focus=True)
+
+
+def why_fixed(update: SessionUpdate) -> str:
+    """Return why nothing of what goes before the model can be changed, empty when it can."""
+    if update.live.replay is not None:
+        return "a recording is looked at, nothing of it can be changed"
+    return "" if update.state.unfinished else "the task is over, nothing can be changed any more"

@@ -12,7 +12,7 @@ from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.receipt import Compacting, ReceiptRow, ReceiptView, view_receipt
 from agent_workbench.core.views.receipt_lines import head_lines
 from agent_workbench.tui.keymap import Keymap, Scope, bindings
-from agent_workbench.tui.screens.dialogue import Dialogue
+from agent_workbench.tui.screens.dialogue import Dialogue, why_fixed
 from agent_workbench.tui.widgets.receipt_list import ReceiptList
 
 
@@ -42,7 +42,7 @@ class ReceiptScreen(Dialogue[None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Show the receipt as the session stands now; what only streams changes nothing of it."""
-        self._fixed = _fixed(update)
+        self._fixed = why_fixed(update)
         if update.state is not self._state:
             self._state = update.state
             if self.is_mounted:
@@ -126,13 +126,6 @@ class ReceiptScreen(Dialogue[None]):
 
 
 ACTIONS = ("pin", "drop", "prompt_before", "prompt_after", "compact", "close")
-
-
-def _fixed(update: SessionUpdate) -> str:
-    """Return why nothing can be changed, empty when it can."""
-    if update.live.replay is not None:
-        return "a recording is looked at, nothing of it can be changed"
-    return "" if update.state.unfinished else "the task is over, nothing can be changed any more"
 
 
 def _row_hints(row: ReceiptRow | None, key: dict[str, str]) -> tuple[str, ...]:

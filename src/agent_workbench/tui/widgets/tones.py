@@ -38,6 +38,7 @@ LOOKS = {
     Tone.KEY: Look("text-accent"),
     Tone.RULE: Look(text_percent=22),
     Tone.GONE: Look(text_percent=62, struck=True),
+    Tone.HIT: Look(bold=True, behind="warning", behind_percent=35),
 }
 CURSOR = Look(behind="primary", behind_percent=28)
 CURSOR_BLURRED = Look(behind="foreground", behind_percent=7)

@@ -1,0 +1,56 @@
+"""Why a piece of code was found, as bars and words; and how far the index is that it was found in."""
+
+from dataclasses import dataclass
+
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.retrieval import Chunk, IndexStatus
+
+WORD_CHARS = 40
+MOST_WORDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One signal: its name, its share of the score (from 0 to 1), and the words it hit on."""
+
+    name: str
+    share: float
+    words: tuple[str, ...] = ()
+
+
+def reasons_of(chunk: Chunk) -> tuple[Reason, ...]:
+    """Return what speaks for a piece, the strongest first; nothing where that was not told."""
+    told = sorted(chunk.signals, key=lambda signal: -signal.share)
+    return tuple(Reason(str(each.kind), each.share, _words(each.words)) for each in told if each.share > 0)
+
+
+def words_of(chunk: Chunk) -> tuple[str, ...]:
+    """Return the words of the query that a piece hit, best first."""
+    return _words(chunk.why or tuple(dict.fromkeys(word for each in chunk.signals for word in each.words)))
+
+
+def bar(share: float, cells: int) -> str:
+    """Return a bar of at most `cells` cells for a share from 0 to 1, in half cells; anything above 0 shows."""
+    halves = min(2 * cells, max(1, round(2 * cells * share))) if share > 0 else 0
+    return f"{'█' * (halves // 2)}{'▌' * (halves % 2)}"
+
+
+def index_words(status: IndexStatus) -> tuple[str, ...]:
+    """Return how far an index is and what is not searched, a few words each; nothing where there is none yet."""
+    if not status.complete:
+        said = f"indexing {status.done:,} of {status.total:,} files"
+    elif status.files:
+        said = f"{_counted(status.files, 'file')}, {_counted(status.chunks, 'piece')} indexed"
+    else:
+        return ()
+    left_out = f"{_counted(status.left_out, 'file')} left out" if status.left_out else ""
+    vectors = f"vectors: {inert_line(status.vectors, 80)}" if status.vectors not in ("", "ready") else ""
+    return tuple(filter(None, (said, left_out, vectors)))
+
+
+def _counted(many: int, what: str) -> str:
+    return f"{many:,} {what}{'' if many == 1 else 's'}"
+
+
+def _words(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(inert_line(word, WORD_CHARS) for word in words[:MOST_WORDS])

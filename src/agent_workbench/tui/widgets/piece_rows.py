@@ -1,0 +1,103 @@
+"""Pieces of code as rows: where they stand, what they cost, and a bar for each reason why they came."""
+
+from collections.abc import Iterator
+
+from rich.cells import cell_len, set_cell_size
+
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.views.code import CodeRow, Standing
+from agent_workbench.core.views.reasons import Reason, bar
+from agent_workbench.core.views.tones import Tone
+from agent_workbench.tui.widgets.code_colours import Lines, mark_words, plain_lines
+from agent_workbench.tui.widgets.rows import Row, Span
+
+LABEL_CELLS = 5
+TOKENS_CELLS = 8
+SCORE_CELLS = 7
+BAR_CELLS = 8
+LONG_BAR_CELLS = 20
+LEAST_WORDS_CELLS = 8
+BRIEF_CHARS = 24
+"""What is said of a piece in so many characters stands beside its bars, longer words below them."""
+
+
+def heading_row(width: int) -> Row:
+    """Return the heading of the columns."""
+    name = _name_cells(width)
+    piece = set_cell_size(f"{'':{LABEL_CELLS}}piece", LABEL_CELLS + name)
+    return Row(((f"{piece}{'tokens':>{TOKENS_CELLS}}{'score':>{SCORE_CELLS}}", Tone.DIM),))
+
+
+def piece_rows(row: CodeRow, item: int, width: int, *, bars: bool) -> Iterator[Row]:
+    """Yield the rows of a piece: its place and costs, `bars` with the words that hit, what is said of it."""
+    glyph, tone, _ = row.standing.value
+    label = Tone.ACCENT if row.standing is Standing.PINNED else Tone.DIM
+    name = _name(row, _name_cells(width), tone)
+    figures = f"{row.tokens:>{TOKENS_CELLS}}{row.score:>{SCORE_CELLS}}"
+    yield Row(((f"{row.number:>2} {glyph} ", label), *name, (figures, Tone.DIM)), item)
+    about = Tone.ACCENT if row.standing is Standing.PINNED else Tone.DIM
+    briefly = f"{row.said}  " if row.said and len(row.said) <= BRIEF_CHARS else ""
+    reasons = tuple(_reasons(row, width - LABEL_CELLS - len(briefly))) if bars or not row.reasons else ()
+    if briefly or reasons:
+        yield Row(((f"{'':{LABEL_CELLS}}{briefly}", about), *reasons), item)
+    if row.said and not briefly:
+        yield Row(((" " * LABEL_CELLS, Tone.DIM), (_fit(row.said, width - LABEL_CELLS), about)), item)
+
+
+def reason_rows(reasons: tuple[Reason, ...], item: int, width: int) -> Iterator[Row]:
+    """Yield a row for each reason: its name, a bar, its share, and the words it hit on."""
+    cells = LONG_BAR_CELLS if width >= 60 else BAR_CELLS
+    for reason in reasons:
+        room = width - LABEL_CELLS - 10 - cells - 8
+        yield Row(
+            (
+                (f"{'':{LABEL_CELLS}}{reason.name:<10}", Tone.DIM),
+                (f"{bar(reason.share, cells):<{cells}}", Tone.HUNK),
+                (f"{reason.share:>6.0%}  ", Tone.DIM),
+                (_fit(", ".join(reason.words), room) if reason.words and room > 0 else "", Tone.PLAIN),
+            ),
+            item,
+        )
+
+
+def code_rows(row: CodeRow, lines: Lines | None, item: int) -> Iterator[Row]:
+    """Yield the numbered lines of a piece, coloured where `lines` are known, the words that hit marked."""
+    marked = mark_words(plain_lines(row.preview) if lines is None else lines, row.words)
+    for offset, spans in enumerate(marked):
+        yield Row(((f"{row.first_line + offset:>5} ", Tone.NUMBER), *spans), item)
+
+
+def _name_cells(width: int) -> int:
+    return max(12, width - LABEL_CELLS - TOKENS_CELLS - SCORE_CELLS)
+
+
+def _name(row: CodeRow, cells: int, tone: Tone) -> tuple[Span, ...]:
+    """Return place and symbol in so many cells; of a place that is too long its end tells more than its beginning."""
+    place = inert_line(row.place, 300)
+    if cell_len(place) > cells:
+        while cell_len(place) > cells - 1:
+            place = place[1:]
+        place = f"…{place}"
+    room = cells - cell_len(place) - 2
+    symbol = f"  {_fit(row.symbol, room)}" if row.symbol and room >= 4 else ""
+    return (place, tone), (set_cell_size(symbol, cells - cell_len(place)), Tone.PLAIN)
+
+
+def _reasons(row: CodeRow, cells: int) -> Iterator[Span]:
+    """Yield as many bars as there is room for, the strongest first, then the words that hit."""
+    left = cells
+    for reason in row.reasons:
+        drawn = bar(reason.share, BAR_CELLS)
+        needed = cell_len(reason.name) + 1 + len(drawn) + 2
+        if needed > left:
+            break
+        yield f"{reason.name} ", Tone.DIM
+        yield f"{drawn}  ", Tone.HUNK
+        left -= needed
+    words = ", ".join(row.words)
+    if words and left >= min(LEAST_WORDS_CELLS, cell_len(words)):
+        yield _fit(words, left), Tone.PLAIN if row.reasons else Tone.DIM
+
+
+def _fit(text: str, cells: int) -> str:
+    return text if cell_len(text) <= cells else f"{set_cell_size(text, max(0, cells - 1))}…"

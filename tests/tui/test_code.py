@@ -1,0 +1,99 @@
+"""The pane of retrieved code: what is opened, found, added and told of the index, all by keys."""
+
+import pytest
+
+from agent_workbench.core.events import ChunkPinned
+from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
+from agent_workbench.core.live import FoundCode, Live
+from agent_workbench.core.retrieval import Chunk, IndexStatus
+from agent_workbench.core.views.tones import Tone
+from agent_workbench.tui.widgets.code_colours import mark_words, plain_lines
+from tests.fakes import runs
+from tests.fakes.scripted_session import ScriptedSession
+from tests.tui.driver import LARGE, SMALL, driving
+
+CART, TEST = runs.retrieved()[0].chunks
+TAX = Chunk("shop/tax.py", 1, 2, "def tax() -> int:\n    return 19", 0.5, "tax", ("tax",), 9)
+
+
+async def test_a_piece_is_opened_marked_pinned_and_dropped_from_there() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
+        await bench.press("5", "j", "o")
+        assert bench.screen.id == "piece"
+        await bench.until(lambda: "def total" in bench.text())
+        for words in ("shop/cart.py:15-17  total", "symbol", "27%", "p pins   x drops"):
+            assert words in bench.text()
+        await bench.press("p", "x")
+        assert bench.session.intents == [PinChunk(CART.place), DropChunk(CART.place)]
+        await bench.record(ChunkPinned(CART))
+        assert "p unpins" in bench.text()
+        await bench.press("o")
+        assert bench.screen.id == "workbench"
+
+
+async def test_hits_are_gone_through_and_a_recording_only_looks() -> None:
+    text = "\n".join("total" if n in (39, 79) else "x" for n in range(140))
+    long = Chunk("long.py", 1, 140, text, 0.9, "", ("total",))
+    session = ScriptedSession(*runs.up_to_first_diff(), ChunkPinned(long)).as_replay()
+    async with driving(session, SMALL) as bench:
+        await bench.press("5", "g", "o")
+        assert "for total" in bench.text()
+        lines = bench.screen.query_one("#piece-lines")
+        await bench.press("n")
+        first = lines.scroll_offset.y
+        await bench.press("n")
+        assert lines.scroll_offset.y == first + 40
+        await bench.press("N")
+        assert lines.scroll_offset.y == first
+        await bench.press("p", "x")
+        assert bench.session.intents == []
+        assert "a recording is looked at" in bench.text()
+
+
+async def test_code_is_found_by_words_and_added_by_a_key() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
+        await bench.press("5", "plus", *"tax", "enter")
+        assert bench.session.intents == [FindCode("tax")]
+        await bench.live(Live(index=IndexStatus(312, 2066)))
+        assert "searching · indexing 312 of 2,066 files" in bench.text()
+        found = FoundCode("tax", (CART, TAX), 1)
+        await bench.live(Live(found=found))
+        assert "2 found" in bench.text()
+        assert "in the prompt already" in bench.text()
+        await bench.press("j", "enter")
+        assert bench.session.intents.pop() == PinChunk(TAX.place)
+        await bench.record(ChunkPinned(TAX))
+        assert "1 pinned: the model reads it with its next step" in bench.text()
+        await bench.press("enter", "slash", *"rate", "enter")
+        assert bench.session.intents[1:] == [PinChunk(TAX.place, pinned=False), FindCode("rate")]
+        assert "searching" in bench.text(), "what was found before is no answer to what was asked now"
+        await bench.live(Live(found=FoundCode("rate", (), 2)))
+        assert "nothing found" in bench.text()
+        await bench.press("escape")
+        assert bench.screen.id == "workbench"
+        assert "shop/tax.py:1-2" in bench.text()
+
+
+@pytest.mark.parametrize("session", [ScriptedSession(*runs.up_to_first_diff()).as_replay, None])
+async def test_nothing_is_added_where_no_task_goes_on(session: object) -> None:
+    shown = session() if callable(session) else ScriptedSession(*runs.up_to_done())
+    async with driving(shown) as bench:
+        await bench.press("5", "plus")
+        assert bench.screen.id == "workbench"
+        assert bench.session.intents == []
+
+
+async def test_the_pane_tells_how_far_the_index_is() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), LARGE) as bench:
+        await bench.live(Live(index=IndexStatus(312, 2066, vectors="held by another session")))
+        assert "indexing 312 of 2,066 files · vectors: held by another session" in bench.text()
+        await bench.live(Live(index=IndexStatus(2066, 2066, 2066, 14_002, vectors="ready")))
+        assert "2,066 files, 14,002 pieces indexed" in bench.text()
+        assert "vectors" not in bench.text()
+
+
+def test_words_are_marked_across_the_colours_of_the_code() -> None:
+    (line,) = mark_words([[("def to", Tone.KEY), ("tal(total", Tone.PLAIN), ("s)", Tone.DIM)]], ("total", "(", ""))
+    assert "".join(text for text, _ in line) == "def total(totals)"
+    assert "".join(text for text, tone in line if tone is Tone.HIT) == "total(total"
+    assert mark_words(plain_lines("x\ny"), ()) == plain_lines("x\ny")
