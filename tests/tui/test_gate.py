@@ -281,6 +281,16 @@ async def test_trouble_says_what_and_what_to_do_and_is_tried_again() -> None:
         assert bench.session.intents == [RetryTrouble()]
 
 
+async def test_advice_that_is_long_is_read_to_its_end() -> None:
+    advice = "start the server, or set model.path to a GGUF file and the workbench serves it itself"
+    trouble = TroubleMet("model", "nothing answers at http://127.0.0.1:9", advice)
+    async with driving(ScriptedSession(*runs.up_to_reflexion(), trouble), SMALL) as bench:
+        lines = [line.strip() for line in bench.text().splitlines()]
+        at = next(number for number, line in enumerate(lines) if line.startswith("start the server"))
+        assert " ".join(lines[at : at + 2]) == advice
+        assert lines[at + 2].startswith("t try again")
+
+
 @pytest.mark.parametrize("keys", [("enter",), ("s",), ("0", "enter")])
 async def test_a_task_is_started_from_the_plan_and_from_the_bar(keys: tuple[str, ...]) -> None:
     async with driving(ScriptedSession(*runs.opening())) as bench:

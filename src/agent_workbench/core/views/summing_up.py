@@ -26,11 +26,11 @@ def steps_summed_up(run: TaskRun) -> str:
 
 
 def frees_text(state: SessionState, proposal: Proposal) -> str:
-    """Return about how many tokens become free, empty where that is not known."""
+    """Return how many tokens become free at most (the newest steps may stay), empty where that is not known."""
     from agent_workbench.core.views.receipt import view_receipt  # not needed before a summary waits
 
     receipt = view_receipt(state)
     if receipt is None or receipt.compacting is None:
         return ""
     frees = receipt.compacting.frees - len(proposal.text) // CHARS_PER_TOKEN
-    return f"frees about {frees:,} tokens" if frees > 0 else ""
+    return f"frees at most {frees:,} tokens" if frees > 0 else ""

@@ -6,6 +6,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -13,7 +14,7 @@ from textual.widget import Widget
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.keymap import Scope
 from agent_workbench.tui.widgets.hints import Hint, PlacedHint, hint_at, place_hints
-from agent_workbench.tui.widgets.rows import Span
+from agent_workbench.tui.widgets.rows import Span, wrap
 from agent_workbench.tui.widgets.tones import Look, Tones
 
 INDENT = 1
@@ -50,9 +51,9 @@ class Bar(Widget, can_focus=True):
     def headline(self) -> tuple[list[Span], list[Span]]:
         """What stands behind the badge, and what stands at the right end."""
 
-    def more(self) -> list[Span]:
-        """What stands between the headline and the keys, where the bar is higher."""
-        return []
+    def more(self) -> str:
+        """What stands between the headline and the keys, in as many lines as it takes, where the bar is higher."""
+        return ""
 
     @abstractmethod
     def hints(self) -> list[Hint]:
@@ -74,8 +75,15 @@ class Bar(Widget, can_focus=True):
             return self._headline(width)
         if y == height - 1:
             return self._hint_line(width)
-        more = Strip([Segment(" " * INDENT, self.rich_style), *self._segments(self.more())])
+        rest = list(wrap(self.more(), width - INDENT))[y - 1 :]
+        # What the bar has no lines for shows that it goes on.
+        said = " ".join(rest[:1] if y < height - 2 else rest)
+        more = Strip([Segment(" " * INDENT, self.rich_style), *self._segments([(said, Tone.WARN)])])
         return cut(more, width, self.rich_style)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the lines it takes: what is, more about it, and the keys."""
+        return 2 + len(list(wrap(self.more(), width - INDENT)))
 
     def _headline(self, width: int) -> Strip:
         left, right = self.headline()

@@ -79,7 +79,7 @@ class GateBar(Bar):
         self._view = view
         for name, mode in MODE_CLASSES.items():
             self.set_class(mode is view.mode, name)
-        self.refresh()
+        self.refresh(layout=view.mode is GateMode.TROUBLE)
 
     def show_unseen(self, unseen: int) -> None:
         """Say how many lines of what waits were not on screen yet."""
@@ -105,8 +105,8 @@ class GateBar(Bar):
             return said, [(f"{self._unseen} line{'' if self._unseen == 1 else 's'} not shown yet", Tone.WARN)]
         return said, []
 
-    def more(self) -> list[Span]:
-        return [(self._view.more, Tone.WARN)]
+    def more(self) -> str:
+        return self._view.more
 
     def hints(self) -> list[Hint]:
         named = [self._hint(act) for act in self._view.acts]
