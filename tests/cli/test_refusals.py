@@ -121,6 +121,7 @@ CASES = (
     Case("task after an unknown one", "plan add x --after T-7", 2, ("depends on T-7", "does not have")),
     Case("model address that is none", "run --all --model-url nonsense", 2, ("'nonsense'", "http://127.0.0.1:8080")),
     Case("no model", "model status", 5, ("no model is configured", "model.path")),
+    Case("nothing to serve", "model serve", 2, ("no model file is named", "agent model serve FILE")),
     Case("model file that is not there", "model status --model /nope.gguf", 5, ("/nope.gguf", "GGUF")),
     Case("model file that is none", "model status --model calc.py", 5, ("calc.py is no GGUF file",)),
     Case("nothing at the address", "model status --model-url http://127.0.0.1:9", 5, ("nothing answers at", "start")),
@@ -255,6 +256,14 @@ def test_words_over_several_lines_stay_one_line_of_the_plan(machine: Machine) ->
     shown = machine.agent("plan", "show", cwd=repo)
     assert shown.out.splitlines()[-1] == "T-2    pending      one two"
     assert (repo / PLAN_FILE).read_text().startswith(PLAN.splitlines()[0])
+
+
+def test_an_interrupt_counts_while_the_command_is_still_loaded(machine: Machine) -> None:
+    folder = machine.folder / "shadows"
+    folder.mkdir()
+    (folder / "argparse.py").write_text("raise KeyboardInterrupt\n")
+    done = machine.agent("--version", cwd=machine.folder, environ={"PYTHONPATH": str(folder)})
+    assert (done.code, done.said) == (130, "")
 
 
 def test_a_terminal_that_knows_few_characters_is_no_error(machine: Machine) -> None:
