@@ -91,7 +91,7 @@ def test_the_first_session(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert "wrote .agent.yml" in init
     assert add.startswith("T-1")
     assert "pytest -q tests/test_cart.py" in add
-    assert "1 tasks" in check
+    assert "the plan holds: 1 task\n" in check
     assert "✓ model" in doctor
     assert "✓ context" in doctor
 

@@ -68,10 +68,13 @@ def _is_file(path: str) -> bool:
 
 
 async def embedded_server(place: Place, say: Say) -> "EmbeddedServer":
-    """Return a server of ours for the model file, not yet started."""
+    """Return a server of ours for the model file, not yet started. Raises `UsageError` where no file is named."""
     from agent_workbench.adapters.llama_cpp.factory import embedded_server as server_for
+    from agent_workbench.core.errors import UsageError
 
-    site, settings = await site_or_folder(place)
+    site, settings = await told_site(place, say)
+    if not settings.model.path:
+        raise UsageError("no model file is named", advice="say which: `agent model serve FILE`")
     return server_for(settings.model, place.environ, site.model_log, say)
 
 

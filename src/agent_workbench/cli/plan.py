@@ -13,6 +13,7 @@ from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.place import Place
 from agent_workbench.core.plan import Plan, Task, check_plan, next_id
+from agent_workbench.core.views.amounts import counted_text
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
@@ -52,7 +53,7 @@ def check(_: argparse.Namespace) -> int:
     plan = _read()
     if problems := check_plan(plan):
         raise PlanError("; ".join(problems))
-    say(f"the plan holds: {len(plan.tasks)} tasks")
+    say(f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
     return ExitCode.DONE
 
 

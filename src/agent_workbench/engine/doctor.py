@@ -11,6 +11,7 @@ from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.plan import check_plan
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.engine.bench import Ports
 
 SMALL_CONTEXT_TOKENS = 8_192
@@ -36,8 +37,12 @@ def examine_settings(origins: Mapping[str, str], untrusted: Sequence[str]) -> tu
     findings = [Finding("settings", Health.GOOD, ", ".join(said) or "all as they come")]
     if untrusted:
         advice = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
-        findings.append(Finding("trust", Health.WARNING, f"{len(untrusted)} settings are not trusted", advice))
+        findings.append(Finding("trust", Health.WARNING, f"{_are(len(untrusted), 'setting')} not trusted", advice))
     return tuple(findings)
+
+
+def _are(many: int, what: str) -> str:
+    return f"{counted_text(many, what)} {'is' if many == 1 else 'are'}"
 
 
 async def _guarded(part: str, look: Callable[[], Awaitable[Sequence[Finding]]]) -> Sequence[Finding]:
@@ -52,7 +57,7 @@ async def _repository(ports: Ports) -> Sequence[Finding]:
     where = f"on {facts.branch}" if facts.branch else "detached HEAD"
     findings = [Finding("repository", Health.GOOD, f"{facts.root} {where} at {facts.head[:10]}")]
     if changed := len(facts.dirty_paths) + len(facts.untracked_paths):
-        seen = f"{changed} files are changed and not committed"
+        seen = f"{_are(changed, 'file')} changed and not committed"
         findings.append(Finding("checkout", Health.WARNING, seen, "tasks start from HEAD; commit what they need"))
     if facts.submodules:
         seen = f"submodules: {', '.join(facts.submodules)}"
@@ -64,7 +69,7 @@ async def _plan(ports: Ports) -> Sequence[Finding]:
     plan = await ports.plans.read()
     if problems := check_plan(plan):
         return [Finding("plan", Health.BAD, "; ".join(problems), f"edit {ports.plans.path}")]
-    return [Finding("plan", Health.GOOD, f"{len(plan.tasks)} tasks in {ports.plans.path}")]
+    return [Finding("plan", Health.GOOD, f"{counted_text(len(plan.tasks), 'task')} in {ports.plans.path}")]
 
 
 async def _tests(ports: Ports, settings: Settings) -> Sequence[Finding]:

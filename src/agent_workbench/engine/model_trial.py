@@ -53,7 +53,9 @@ async def try_model(model: Model, clock: Clock, on_progress: OnProgress, seconds
             await trial.run()
     except TimeoutError as error:
         if trial.facts is None:
-            raise ModelUnavailable(f"the model was not ready within {seconds:g} s", advice="give it more") from error
+            raise ModelUnavailable(
+                f"the model was not ready within {seconds:g} s", advice="give it more time with --seconds"
+            ) from error
         trial.stopped = f"{seconds:g} s were over"
     except ModelError as error:
         if trial.facts is None:

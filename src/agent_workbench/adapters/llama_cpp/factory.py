@@ -79,5 +79,5 @@ class UnusableModel:
 
 def unconfigured() -> UnusableModel:
     """Return what stands where no model was named."""
-    advice = "set model.path (a GGUF file) or model.url in .agent.yml, or run `agent model serve`"
+    advice = "set model.path (a GGUF file) or model.url in .agent.yml, then start again"
     return UnusableModel(ModelUnavailable, "no model is configured", advice)

@@ -8,6 +8,11 @@ def dollars_text(dollars: float) -> str:
     return f"${dollars:.4f}" if dollars >= 0.0001 else "< $0.0001"
 
 
+def counted_text(many: int, what: str) -> str:
+    """Return `1 task` or `12 tasks`."""
+    return f"{many:,} {what}{'' if many == 1 else 's'}"
+
+
 def span_text(first: int, last: int, word: str = "step") -> str:
     """Return `step 3` or `steps 1–12`."""
     return f"{word} {first}" if first == last else f"{word}s {first}–{last}"
