@@ -83,7 +83,7 @@ def test_a_run_remembers_all_that_happened_since_it_began(story: tuple[e.Recorde
     state = fold_all(story)
     runs = [*state.past, *([state.run] if state.run else [])]
     ends = [*starts[1:], len(story)] if starts else []
-    assert [run.history for run in runs] == [story[begin:end] for begin, end in zip(starts, ends, strict=True)]
+    assert [tuple(run.history) for run in runs] == [story[begin:end] for begin, end in zip(starts, ends, strict=True)]
 
 
 async def _live_and_read_back(folder: Path, story: list[e.Event]) -> tuple[SessionState, SessionState]:

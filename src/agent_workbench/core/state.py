@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.log import Log
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
@@ -41,7 +42,8 @@ class Phase(StrEnum):
     OVER = "over"
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots, these two can be replaced at every event as quickly as `core.replacing` does.
+@dataclass(frozen=True)
 class TaskRun:
     """One task being worked on in one workspace.
 
@@ -64,7 +66,7 @@ class TaskRun:
     checked_tree: str = ""
     step: int = 0
     answered_step: int = 0
-    history: tuple[Recorded, ...] = ()
+    history: Log[Recorded] = field(default_factory=Log)
     proposal: Proposal | None = None
     stage: ProposalStage = ProposalStage.FINISHED
     decision: ActionDecided | None = None
@@ -107,7 +109,7 @@ class TaskRun:
         return acceptable(results, self.baseline, self.required)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionState:
     """Everything a session's journal amounts to up to `seq` (-1: nothing yet).
 

@@ -1,7 +1,6 @@
 """From events to state: each group of events has its own fold."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import reduce
 
 from agent_workbench.core.events import GateEvent, PlanEvent, Recorded, SessionEvent, StepEvent, WorkEvent
@@ -10,6 +9,7 @@ from agent_workbench.core.fold.plan import fold_plan
 from agent_workbench.core.fold.session import fold_session
 from agent_workbench.core.fold.step import fold_step
 from agent_workbench.core.fold.work import fold_work
+from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import SessionState
 
 
@@ -31,7 +31,7 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
     run = after.run
     if run is None:
         return replace(after, opening=(*after.opening, recorded))
-    return replace(after, run=replace(run, history=(*run.history, recorded)))
+    return replace(after, run=replace(run, history=run.history.plus(recorded)))
 
 
 def fold_all(events: Iterable[Recorded], state: SessionState | None = None) -> SessionState:

@@ -1,11 +1,11 @@
 """Fold of the gate: what waits, and what was decided."""
 
-from dataclasses import replace
 from typing import assert_never
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import AbortAsked, ActionDecided, ActionProposed, GateEvent, ProposalReplaced
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
+from agent_workbench.core.replacing import replace
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 

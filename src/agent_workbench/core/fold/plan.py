@@ -1,9 +1,9 @@
 """Fold of the plan's events: what it holds, how tasks stand, what scratchpads say."""
 
-from dataclasses import replace
 from typing import assert_never
 
 from agent_workbench.core.events import PlanEvent, PlanRead, ScratchpadChanged, TaskStatusChanged
+from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import SessionState
 
 

@@ -1,6 +1,5 @@
 """Fold of the session's own events: beginning, configuration, model, trouble, leaving."""
 
-from dataclasses import replace
 from typing import assert_never
 
 from agent_workbench.core.events import (
@@ -16,6 +15,7 @@ from agent_workbench.core.events import (
     SessionStarted,
     TroubleMet,
 )
+from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import SessionState
 
 

@@ -1,6 +1,5 @@
 """Fold of the steps: what the model was shown and what it said."""
 
-from dataclasses import replace
 from typing import assert_never
 
 from agent_workbench.core.events import (
@@ -23,6 +22,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.reads import grown_from, reads_of
+from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 
 

@@ -1,6 +1,5 @@
 """Fold of the work: effects of approved actions, checks, checkpoints, commits, and the end of a task."""
 
-from dataclasses import replace
 from typing import assert_never
 
 from agent_workbench.core.checks import CheckPurpose
@@ -19,6 +18,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMPACT, ProposalStage
+from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 
 FINISH = "finish"
