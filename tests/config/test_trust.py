@@ -75,6 +75,26 @@ RISKY = {
     "memory.dir": ("memory: {dir: a}", "memory: {dir: b}"),
     "memory.plan": ("memory: {plan: a}", "memory: {plan: b}"),
     "retrieval.top_n": ("retrieval: {top_n: 9}", "retrieval: {top_n: 10}"),
+    "retrieval.embeddings.provider": (
+        "retrieval: {embeddings: {provider: server}}",
+        "retrieval: {embeddings: {provider: onnx}}",
+    ),
+    "retrieval.embeddings.url": (
+        "retrieval: {embeddings: {url: 'http://a'}}",
+        "retrieval: {embeddings: {url: 'http://b'}}",
+    ),
+    "retrieval.embeddings.model": (
+        "retrieval: {embeddings: {model: a}}",
+        "retrieval: {embeddings: {model: b}}",
+    ),
+    "retrieval.embeddings.api_key_env": (
+        "retrieval: {embeddings: {api_key_env: A}}",
+        "retrieval: {embeddings: {api_key_env: B}}",
+    ),
+    "retrieval.embeddings.path": (
+        "retrieval: {embeddings: {path: a}}",
+        "retrieval: {embeddings: {path: b}}",
+    ),
     "retrieval.chunker.max_tokens": (
         "retrieval: {chunker: {max_tokens: 401}}",
         "retrieval: {chunker: {max_tokens: 402}}",

@@ -15,7 +15,7 @@ from agent_workbench.core.settings import SHORT_FORM, Settings
 FILE = ".agent.yml"
 # Either a file to serve or a server that runs: who says one, unsays the other as it was said with less weight.
 ALTERNATIVES = ("path", "url")
-HOME_PATHS = {"model.path", "model.server", "endpoints.*.path", "endpoints.*.server"}
+HOME_PATHS = {"model.path", "model.server", "endpoints.*.path", "endpoints.*.server", "retrieval.embeddings.path"}
 
 
 @dataclass(frozen=True, slots=True)

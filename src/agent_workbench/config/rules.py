@@ -86,6 +86,8 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "model.api_key_env": _variable_problem,
     "endpoints.*.url": _url_problem,
     "endpoints.*.api_key_env": _variable_problem,
+    "retrieval.embeddings.url": _url_problem,
+    "retrieval.embeddings.api_key_env": _variable_problem,
     **dict.fromkeys(("roles.planner", "roles.executor", "roles.reflexion", "roles.skills.*"), _chain_problem),
     **dict.fromkeys((f"{role}.{name}" for role in _SAMPLED for name in ("top_p", "min_p")), _share_problem),
     **dict.fromkeys((f"{role}.seed" for role in _SAMPLED), _seed_problem),

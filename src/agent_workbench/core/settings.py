@@ -1,6 +1,6 @@
 """The settings of a run as typed values; `config/` fills them from `.agent.yml`, environment and flags."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from agent_workbench.core.model import Purpose, Sampling
@@ -174,13 +174,34 @@ class MemorySettings:
     plan: str = "plans/PLAN.yaml"
 
 
+class EmbeddingProvider(StrEnum):
+    """Who makes the vectors of the code search: the workbench from the repo's own words, or a model."""
+
+    BUILTIN = "builtin"
+    SERVER = "server"
+    ONNX = "onnx"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """What makes vectors: a server of embeddings (`url`, `model`, key) or the folder of an ONNX model (`path`)."""
+
+    provider: EmbeddingProvider = EmbeddingProvider.BUILTIN
+    url: str = ""
+    model: str = ""
+    api_key_env: str = ""
+    path: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class RetrievalSettings:
-    """How much code is put before the model, and what is never indexed."""
+    """How much code is put before the model, what is never indexed, and where vectors come from."""
 
     top_n: int = 8
     max_chunk_tokens: int = 400
     exclude: tuple[str, ...] = ()
+    embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +271,12 @@ class Settings:
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     ui: UiSettings = field(default_factory=UiSettings)
 
+    @property
+    def searched(self) -> RetrievalSettings:
+        """How code is searched: as it was set, and never in what the workbench itself writes into the repo."""
+        own = (f"{self.memory.dir}/**", ".agent.yml")
+        return replace(self.retrieval, exclude=(*self.retrieval.exclude, *own))
+
     def chain(self, purpose: Purpose, skill: str = "") -> Chain:
         """Return the names of the endpoints to ask for `purpose` (for a skill: by its name), in order.
 
@@ -265,7 +292,8 @@ class Settings:
     @property
     def key_variables(self) -> tuple[str, ...]:
         """The environment variables that hold the keys of endpoints."""
-        named = (self.model.api_key_env, *(endpoint.api_key_env for _, endpoint in self.endpoints))
+        embeddings = self.retrieval.embeddings.api_key_env
+        named = (self.model.api_key_env, embeddings, *(endpoint.api_key_env for _, endpoint in self.endpoints))
         return tuple(dict.fromkeys(name for name in named if name))
 
     def _default_chain(self) -> Chain:

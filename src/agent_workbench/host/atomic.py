@@ -89,7 +89,7 @@ def make_directories(directory: Path) -> None:
         sync_directory(created.parent)
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write every byte, in as many calls as it takes."""
     rest = memoryview(data)
     while rest:

@@ -1,0 +1,1 @@
+"""Files as vectors: what is alike in meaning though no word is shared."""

@@ -1,0 +1,129 @@
+"""Vectors that a model makes of the files' texts: slowly, so that what is made is kept as soon as possible."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.adapters.retrieval.vectors.child import ChildLost
+from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
+from agent_workbench.adapters.retrieval.vectors.embedding import EmbeddingFailed, EmbeddingModel, parts_of
+from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held, no_vectors
+from agent_workbench.adapters.retrieval.vectors.keeper_process import KeeperProcess
+from agent_workbench.adapters.retrieval.vectors.lsa import unit
+from agent_workbench.adapters.retrieval.vectors.vectors import HELD, LEARNING, READY, Asked, OnReady, Read
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+_FILES_AT_ONCE = 8
+# After so many files what there is can be searched, and is kept.
+_WORTH_KEEPING = 200
+_MOST_QUERY_CHARS = 2_000
+# A search waits no longer for the query's vector.
+_QUERY_SECONDS = 2.0
+
+
+class EmbeddedVectors:
+    """`Vectors` by an `EmbeddingModel`; at most so many files as fit into memory."""
+
+    def __init__(self, model: EmbeddingModel, folder: Path, environ: Mapping[str, str]) -> None:
+        self._model = model
+        self._keeper = KeeperProcess(folder, model.name, environ)
+        self._one_at_a_time = asyncio.Lock()
+        self._held: Held | None = None
+        self._unkept: list[str] = []
+        self._lost = ""
+        self._doing = LEARNING
+
+    @property
+    def standing(self) -> str:
+        """How they stand."""
+        return self._lost or self._doing
+
+    async def update(self, corpus: Corpus, read: Read, on_ready: OnReady) -> None:
+        async with self._one_at_a_time:
+            if self._lost:
+                return
+            try:
+                await self._update(corpus, read, on_ready)
+            except EmbeddingFailed as error:
+                self._doing = f"off: {error}"
+            except (ChildLost, OSError) as error:
+                self._lost = f"off: {error}"
+            finally:
+                await self._keeper.end()
+
+    async def similar(self, files: FileVectors, asked: Asked, limit: int) -> dict[str, float]:
+        if self._lost or not files.paths:
+            return {}
+        try:
+            async with asyncio.timeout(_QUERY_SECONDS):
+                vectors = await self._model.embed([asked.text[:_MOST_QUERY_CHARS]])
+        except (EmbeddingFailed, TimeoutError) as error:
+            self._doing = f"off: {error}" if str(error) else "off: the model is slow to answer"
+            return {}
+        if vectors.shape[1] != files.matrix.shape[1]:
+            return {}
+        self._doing = READY if self._doing.startswith("off") else self._doing
+        return await asyncio.to_thread(files.nearest, vectors[0], limit)
+
+    async def close(self) -> None:
+        await self._keeper.end()
+        await self._model.close()
+
+    async def _update(self, corpus: Corpus, read: Read, on_ready: OnReady) -> None:
+        if self._held is None:
+            _, _, self._held = await self._keeper.open(self._wait)
+        missing = self._held.missing(corpus.blobs)
+        if len(missing) < len(corpus.blobs):
+            on_ready(await asyncio.to_thread(self._held.of_files, corpus.paths, corpus.blobs))
+        for first in range(0, len(missing), _FILES_AT_ONCE):
+            self._doing = f"{LEARNING} {first:,} of {len(missing):,}"
+            some = missing[first : first + _FILES_AT_ONCE]
+            await self._add(corpus, [corpus.paths[each] for each in some], [corpus.blobs[each] for each in some], read)
+            if len(self._unkept) >= _WORTH_KEEPING or first + _FILES_AT_ONCE >= len(missing):
+                on_ready(await asyncio.to_thread(self._held.of_files, corpus.paths, corpus.blobs))
+                await self._keep()
+        self._doing = READY
+
+    async def _add(self, corpus: Corpus, paths: Sequence[str], blobs: Sequence[str], read: Read) -> None:
+        """Make the vectors of these files; one that cannot be read any more gets none, and is asked for again."""
+        import numpy as np
+
+        contents = await read(paths)
+        parts = [parts_of(contents[path]) if path in contents else [] for path in paths]
+        made = await self._model.embed([part for of_file in parts for part in of_file])
+        held = self._held or no_vectors()
+        if len(held) and held.dimensions != made.shape[1]:
+            # Another model answers under the same name: what it did not make is of no use.
+            await self._begin_anew()
+            held = self._held = no_vectors()
+        ends = np.cumsum([len(of_file) for of_file in parts]).tolist()
+        found = [blob for blob, of_file in zip(blobs, parts, strict=True) if of_file]
+        sums = [made[end - len(of_file) : end].sum(axis=0) for end, of_file in zip(ends, parts, strict=True) if of_file]
+        if found:
+            held.add(found, unit(np.stack(sums)), corpus.blobs)
+            self._unkept += found
+
+    async def _keep(self) -> None:
+        """Store what is not stored yet; a few are made again at the next start sooner than a process is started."""
+        if not self._keeper.pid and len(self._unkept) < _FILES_AT_ONCE:
+            return
+        if not self._keeper.pid:
+            await self._keeper.open(self._wait)
+        blobs, vectors = await asyncio.to_thread((self._held or no_vectors()).of_contents, self._unkept)
+        await self._keeper.keep(blobs, vectors)
+        self._unkept.clear()
+
+    async def _begin_anew(self) -> None:
+        if not self._keeper.pid:
+            await self._keeper.open(self._wait)
+        await self._keeper.begin(None, 0)
+        self._unkept.clear()
+
+    def _wait(self) -> None:
+        self._doing = HELD

@@ -1,0 +1,72 @@
+"""Vectors from an ONNX model in a folder of the user's, run in a process of its own."""
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from agent_workbench.adapters.retrieval.vectors.child import Child, ChildLost
+from agent_workbench.adapters.retrieval.vectors.embedding import EmbeddingFailed
+from agent_workbench.adapters.retrieval.vectors.wire import Message, NoMessage, pack_texts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+_MODULE = "agent_workbench.adapters.retrieval.vectors.onnx_server"
+_SECONDS = 120.0
+_TEXTS_AT_ONCE = 32
+
+
+class OnnxModel:
+    """`EmbeddingModel`; the process begins with the first text and lives until `close`."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environ = environ
+        self._child: Child | None = None
+        self._starting = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return f"onnx-{sha256(str(self._folder).encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
+
+    async def embed(self, texts: Sequence[str]) -> "Floats":
+        return await asyncio.to_thread(self._embed, texts)
+
+    async def close(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            await asyncio.to_thread(child.end)
+
+    def _embed(self, texts: Sequence[str]) -> "Floats":
+        import numpy as np
+
+        with self._starting:
+            try:
+                if self._child is None:
+                    self._child = Child(_MODULE, [str(self._folder)], self._environ)
+                parts = [
+                    self._some(texts[first : first + _TEXTS_AT_ONCE]) for first in range(0, len(texts), _TEXTS_AT_ONCE)
+                ]
+            except (ChildLost, NoMessage) as error:
+                child, self._child = self._child, None
+                if child is not None:
+                    child.end()
+                raise EmbeddingFailed(f"the model in {self._folder}: {error}") from error
+        return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
+
+    def _some(self, texts: Sequence[str]) -> "Floats":
+        if self._child is None:
+            raise ChildLost("its process was ended")
+        answer = self._child.ask(Message("embed", {}, {"texts": pack_texts(texts)}), _SECONDS)
+        if answer.word == "failed":
+            raise ChildLost(answer.fact("why"))
+        vectors = cast("Floats", answer.array("vectors", "float32", 2))
+        if len(vectors) != len(texts):
+            raise NoMessage("not as many vectors as texts")
+        return vectors
