@@ -14,7 +14,7 @@ __all__ = ["llama_server", "tiny_model_path"]
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
     """A machine on which no model is configured."""
-    machine = Machine(tmp_path / "machine")
+    machine = Machine(tmp_path / "machine", forks=True)
     yield machine
     machine.end()
 
@@ -22,7 +22,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 @pytest.fixture
 def served(tmp_path: Path, llama_server: LlamaServer) -> Iterator[Machine]:
     """A machine on which a real llama.cpp server runs and is configured, with its key."""
-    machine = Machine(tmp_path / "machine", server_environ(llama_server))
+    machine = Machine(tmp_path / "machine", server_environ(llama_server), forks=True)
     yield machine
     machine.end()
 

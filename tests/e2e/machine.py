@@ -8,15 +8,19 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
+
+from tests.e2e.zygote import Forked, Zygote, can_fork
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
 CHECKOUT = Path(__file__).parents[2]
 WAIT_SECONDS = 60.0
 # Safety promise G8: nothing of ours lives longer than this after us.
 SURVIVAL_SECONDS = 1.0
+# What a worker of the tests starts its commands with.
+ZYGOTE = Zygote()
 GIT_CONFIG = "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
 
 
@@ -46,7 +50,7 @@ class Done:
 class Running:
     """A command that runs; what it prints goes to files, so that no pipe fills up."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     out: Path
     err: Path
     mark: Path
@@ -91,12 +95,16 @@ class Machine:
     """Somebody's home in `folder`; `environ` is what is set there besides the usual.
 
     Where the tests run there may be no sandbox, and few of them are about it: every `agent run` is `--unconfined`,
-    which says nothing where one holds, unless the machine is `strict`.
+    which says nothing where one holds, unless the machine is `strict`. Where it `forks`, `agent` is not imported anew
+    for each command.
     """
 
-    def __init__(self, folder: Path, environ: Mapping[str, str] | None = None, *, strict: bool = False) -> None:
+    def __init__(
+        self, folder: Path, environ: Mapping[str, str] | None = None, *, strict: bool = False, forks: bool = False
+    ) -> None:
         self.folder = folder
         self._strict = strict
+        self._forks = forks and can_fork()
         self.home = folder / "home"
         self.state = folder / "state" / "agent-workbench"
         self.home.mkdir(parents=True)
@@ -113,7 +121,7 @@ class Machine:
             **({"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}),
             **(environ or {}),
         }
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._started: list[subprocess.Popen[bytes] | Forked] = []
 
     def end(self) -> None:
         """End what was started and still runs."""
@@ -123,9 +131,34 @@ class Machine:
 
     def agent(self, *arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -> Done:
         """Run `agent` to its end."""
+        # A fork has its modules already, wherever others may be.
+        if self._forks and "PYTHONPATH" not in (environ or {}):
+            folder = self._new_folder()
+            with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+                process = self._fork(arguments, "", cwd, environ, out, err)
+            return Running(process, folder / "out", folder / "err", folder / "halted").wait()
         # Warnings are shown, so that a test that looks at standard error sees what was not closed.
         command = [sys.executable, "-W", "default", "-m", "agent_workbench", *self._said(arguments)]
         return self.run(command, cwd, environ)
+
+    def _new_folder(self) -> Path:
+        folder = self.folder / f"run-{len(self._started)}"
+        folder.mkdir()
+        return folder
+
+    def _fork(
+        self,
+        arguments: Sequence[str],
+        plan: str,
+        cwd: Path,
+        environ: Mapping[str, str] | None,
+        out: IO[bytes],
+        err: IO[bytes],
+    ) -> Forked:
+        environ = {**self.environ, **(environ or {})}
+        process = ZYGOTE.start(self._said(arguments), plan=plan, cwd=cwd, environ=environ, out=out, err=err)
+        self._started.append(process)
+        return process
 
     def _said(self, arguments: Sequence[str]) -> Sequence[str]:
         runs = arguments[:1] == ("run",) and len(arguments) > 1 and not self._strict
@@ -154,17 +187,21 @@ class Machine:
         prefix: Sequence[str] = (),
     ) -> Running:
         """Start `agent` with a model that says `scripts`, and stays at `halt`; `prefix` is a command that starts it."""
-        folder = self.folder / f"run-{len(self._started)}"
-        folder.mkdir()
+        folder = self._new_folder()
         plan = folder / "plan.json"
         mark = folder / "halted"
         plan.write_text(json.dumps({"scripts": scripts or {}, "halt": halt, "mark": str(mark)}))
         paths = [str(CHECKOUT), self.environ.get("PYTHONPATH")]
+        environ = {**(environ or {}), "PYTHONPATH": ":".join(filter(None, paths))}
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+            if self._forks and not prefix:
+                return Running(
+                    self._fork(arguments, str(plan), cwd, environ, out, err), folder / "out", folder / "err", mark
+                )
             process = subprocess.Popen(
                 [*prefix, sys.executable, str(LAUNCHER), str(plan), *self._said(arguments)],
                 cwd=cwd,
-                env={**self.environ, **(environ or {}), "PYTHONPATH": ":".join(filter(None, paths))},
+                env={**self.environ, **environ},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

@@ -34,7 +34,9 @@ def found_in(text: str | bytes) -> list[str]:
     return [value for value in VALUES if value.encode() in data]
 
 
-def test_secrets_reach_nothing(machine: Machine) -> None:
+def test_secrets_reach_nothing(tmp_path: Path) -> None:
+    # Processes that begin with the secrets, as the kernel tells of everybody's environment.
+    machine = Machine(tmp_path / "machine")
     plan = PLAN.replace("python test_calc.py", "python nosy.py")
     notes = f"the token is {SECRETS['GITHUB_TOKEN']}\nand {ADDRESS['DATABASE_URL']}\n"
     repo = calc_repo(machine, {"nosy.py": NOSY, "memory/plans/PLAN.yaml": plan, "notes.txt": notes})
