@@ -4,7 +4,9 @@ import asyncio
 import os
 import resource
 import signal
+import stat
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,31 @@ def die_at(number: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(count)
+
+
+def note_effects(folder: Path, notes: Path) -> None:
+    """Write a line for each effect of this process: a digest of all that is in the folder just before it."""
+
+    def note(event: str, _: tuple[object, ...]) -> None:
+        if event in _EFFECTS:
+            with notes.open("a") as lines:
+                lines.write(f"{_digest(folder)}\n")
+
+    sys.addaudithook(note)
+
+
+def _digest(folder: Path) -> str:
+    found = sha256()
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted((*folders, *names)):
+            path = Path(place, name)
+            mode = path.lstat().st_mode
+            content = path.read_bytes() if stat.S_ISREG(mode) else b""
+            link = os.readlink(path) if stat.S_ISLNK(mode) else ""  # noqa: PTH115 - exactly as it is
+            found.update(f"{path} {mode} {link} {len(content)}\n".encode())
+            found.update(content)
+    return found.hexdigest()
 
 
 async def whole_task(folder: Path) -> None:

@@ -7,6 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,25 +17,44 @@ import pytest
 from agent_workbench.adapters.git.repository import Repository
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import SESSION, TASK, User, make_home, make_repo
-from tests.faults.git_scenes import CHANGES, base_of, die_at, whole_task
+from tests.faults.git_scenes import CHANGES, base_of, die_at, note_effects, whole_task
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARES = 4
+SHARES = 2
 
 
-def play_until_killed(folder: Path, number: int) -> bool:
-    """Do the task in a child that dies before its effect of that number; return whether it came that far."""
+def in_child(folder: Path, prepare: Callable[[], None]) -> int:
+    """Do the task in a child that prepares itself before; return how it ended."""
     child = os.fork()
     if child == 0:
         try:
-            die_at(number)
+            prepare()
             asyncio.run(whole_task(folder))
             os._exit(0)
         finally:
             os._exit(1)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in {0, -signal.SIGKILL}, status
-    return status != 0
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def find_moments(folder: Path) -> tuple[int, list[int]]:
+    """Do the task and return how many effects it has, and the numbers of those before which the disk changed.
+
+    Whoever is killed before one of the others leaves what is left by a kill before the one ahead of it.
+    """
+    # Once to no purpose, so that each child after it finds the same imported.
+    asyncio.run(whole_task(new_place(folder / "first")))
+    notes = folder / "notes"
+    place = new_place(folder / "noted")
+    assert in_child(place, partial(note_effects, place, notes)) == 0
+    states = notes.read_text().split()
+    return len(states), [number for number, pair in enumerate(pairwise(["", *states]), 1) if pair[0] != pair[1]]
+
+
+def new_place(place: Path) -> Path:
+    """Make a folder with a repository and a note of what tasks start from."""
+    place.mkdir()
+    (place / "base").write_text(make_repo(place / "repo").head())
+    return place
 
 
 async def go_on(folder: Path) -> None:
@@ -55,23 +77,19 @@ async def go_on(folder: Path) -> None:
     assert list((folder / "state").rglob("agent-T-1*")) == []
 
 
-def survive_all(folder: Path, share: int) -> int:
-    """Kill at every effect whose number falls to this share; return how many."""
-    killed = 0
-    for number in range(share + 1, 1000, SHARES):
-        place = folder / str(number)
-        place.mkdir()
-        user = make_repo(place / "repo")
-        (place / "base").write_text(user.head())
+def survive_all(folder: Path, share: int) -> tuple[int, int]:
+    """Kill at every moment that falls to this share; return how many effects there were and how many moments."""
+    effects, moments = find_moments(folder)
+    for number in moments[share::SHARES]:
+        place = new_place(folder / str(number))
+        user = User(place / "repo")
         before = fingerprint(user.root)
-        if not play_until_killed(place, number):
-            return killed
-        killed += 1
+        assert in_child(place, partial(die_at, number)) == -signal.SIGKILL, number
         assert fingerprint(user.root) == before, number
         asyncio.run(go_on(place))
         assert fingerprint(user.root) == before, number
         shutil.rmtree(place)
-    return killed
+    return effects, len(moments)
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -88,7 +106,9 @@ def test_killed_at_every_effect(share: int, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) * SHARES > 40
+    effects, moments = json.loads(done.stdout)
+    assert effects > 40
+    assert moments > 20
 
 
 if __name__ == "__main__":
