@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from agent_workbench.adapters.retrieval.threads import in_thread
 from agent_workbench.adapters.retrieval.vectors.child import Child, ChildLost
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.held import Held, no_vectors
@@ -51,7 +52,7 @@ class KeeperProcess:
                 await asyncio.sleep(_LOOK_SECONDS)
                 continue
             await self.end()
-            self._child = await asyncio.to_thread(Child, _MODULE, [str(self._folder), self._model], self._environ)
+            await in_thread(self._start)
             answer = await self._ask(Message("open"), _OPEN_SECONDS)
             if answer.word == "opened":
                 return await asyncio.to_thread(_read, answer)
@@ -78,6 +79,9 @@ class KeeperProcess:
         child, self._child = self._child, None
         if child:
             await asyncio.shield(asyncio.to_thread(child.end))
+
+    def _start(self) -> None:
+        self._child = Child(_MODULE, [str(self._folder), self._model], self._environ)
 
     def _is_held(self) -> bool:
         return bool(lock_holder(self._folder / LOCK))
