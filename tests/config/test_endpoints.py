@@ -153,7 +153,9 @@ def test_the_environment_spells_endpoints_and_chains(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("AGENT_ENDPOINTS__A__URI", "http://x", "unknown setting 'endpoints.a.uri'"),
+        ("AGENT_ENDPOINTS__A__URI", "http://x", "unknown setting 'endpoints.a.uri'; did you mean 'endpoints.a.url'?"),
+        ("AGENT_ENDPOINTS__A__API_KEY", "x", "'endpoints.a.api_key' is no setting: settings hold no keys"),
+        ("AGENT_SAMPLING__EXECUTOR__SEED", "9" * 20, f"expected a whole number of at most 18 digits, found {'9' * 20}"),
         ("AGENT_ENDPOINTS__A", "http://x", "endpoints.a is a group of settings"),
         ("AGENT_ENDPOINTS", "http://x", "endpoints is a group of settings"),
         ("AGENT_ENDPOINTS__A__URL", "x", "expected an address such as"),
@@ -167,6 +169,18 @@ def test_faults_of_the_environment_name_the_variable(tmp_path: Path, name: str, 
         load(tmp_path, None, {name: text})
     assert name in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_a_key_in_the_environment_is_not_repeated_but_told_where_it_belongs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, None, {"AGENT_ENDPOINTS__GPU__API_KEY": "s3cret"})
+    assert "in endpoints.gpu.api_key_env (or AGENT_ENDPOINTS__GPU__API_KEY_ENV)" in caught.value.advice
+    assert "s3cret" not in f"{caught.value} {caught.value.advice}"
+
+
+def test_an_endpoint_that_a_flag_names_is_said_with_the_flag(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^flag --endpoint: there is no endpoint 'nope'$"):
+        load(tmp_path, None, flags={"roles.planner": "nope"})
 
 
 def test_who_names_a_path_unsays_the_url_of_that_endpoint_alone(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ def check_chains(merged: Layer) -> None:
         for index, name in enumerate(names_of(said)):
             if name not in names and name != SHORT_FORM:
                 place = said.items[index] if said.items else said.said_at
+                where = place if said.origin == "flag" else f"{place}: {key}"
                 raise ConfigError(
-                    f"{place}: {key}: there is no endpoint {shown(name)}{nearest(name, (*names, SHORT_FORM))}",
+                    f"{where}: there is no endpoint {shown(name)}{nearest(name, (*names, SHORT_FORM))}",
                     advice=f"endpoints are {', '.join((*names, SHORT_FORM))}; more are named under endpoints",
                 )
 

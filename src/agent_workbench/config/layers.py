@@ -14,6 +14,8 @@ from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.typed_documents import expected, is_nothing, join, read_value
 
 PREFIX = "AGENT_"
+FLAGS = {"model.path": "--model", "model.url": "--model-url", "roles": "--endpoint"}
+"""Which flag says a key, or those of a group, where users type one."""
 NO_KEYS = "keep keys out of files: name the environment variable that holds it in {}"
 KEY_NAME = "api_key_env"
 SECRET_WORDS = {"key", "apikey", "token", "secret", "password", "bearer", "authorization", "credentials"}
@@ -71,7 +73,10 @@ def environment_layer(environ: Mapping[str, str]) -> Layer:
 def flag_layer(overrides: Mapping[str, str]) -> Layer:
     """Return what flags say, given as dotted key to text; raise `ConfigError`."""
     known = leaves()
-    return {key: Setting(_from_text(key, text, f"flag {key}", known), "flag") for key, text in overrides.items()}
+    places = {key: f"flag {FLAGS.get(key) or FLAGS.get(key.split('.')[0], key)}" for key in overrides}
+    return {
+        key: Setting(_from_text(key, text, places[key], known), "flag", places[key]) for key, text in overrides.items()
+    }
 
 
 def server_layer(environ: Mapping[str, str]) -> Layer:
@@ -157,7 +162,7 @@ def _from_text(key: str, text: str, source: str, known: Known) -> object:
         inner = next(each for each in known if each.startswith(f"{key}.") or not key_of(key, known))
         raise ConfigError(f"{source}: {key} is a group of settings", advice=f"name one of it, such as {inner}")
     if not (named := key_of(key, known)):
-        raise ConfigError(f"{source}: unknown setting {shown(key)}{nearest(key, known)}")
+        raise _unset(key, source, known)
     if ANY in named and not all(map(is_given_name, key.split("."))):
         raise ConfigError(f"{source}: {shown(key)} holds a name that no endpoint can have")
     wanted = known[named].wanted
@@ -168,6 +173,26 @@ def _from_text(key: str, text: str, source: str, known: Known) -> object:
     if wrong := problem(named, value):
         raise ConfigError(f"{source}: {wrong}")
     return value
+
+
+def _unset(key: str, source: str, known: Known) -> ConfigError:
+    """Return the error for a key that is no setting; what was given for it is not said, as it may be a secret."""
+    group, _, name = key.rpartition(".")
+    if _names_a_secret(name) and "_tokens" not in name:
+        belongs = f"{group if key_of(f'{group}.{KEY_NAME}', known) else 'model'}.{KEY_NAME}"
+        variable = f"{PREFIX}{belongs.replace('.', '__').upper()}"
+        return ConfigError(
+            f"{source}: {shown(key)} is no setting: settings hold no keys",
+            advice=f"put the key in a variable of another name, and that name in {belongs} (or {variable})",
+        )
+    given = key.split(".")
+    here = [".".join(_filled(each.split("."), given)) for each in known]
+    return ConfigError(f"{source}: unknown setting {shown(key)}{nearest(key, here)}")
+
+
+def _filled(parts: list[str], given: list[str]) -> list[str]:
+    """Return the parts of a key with the names in it that were given."""
+    return [given[at] if part == ANY and at < len(given) else part for at, part in enumerate(parts)]
 
 
 def _spelled(text: str, wanted: object) -> Node:

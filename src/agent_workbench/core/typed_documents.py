@@ -129,7 +129,8 @@ def _scalar(node: Scalar, wanted: object, path: str) -> object:
         return _boolean(node, path)
     if wanted is int:
         if not (node.plain and WHOLE.fullmatch(node.text)):
-            raise expected(node, _name(int), path)
+            too_long = node.plain and re.fullmatch(r"[1-9][0-9]+", node.text)
+            raise expected(node, "a whole number of at most 18 digits" if too_long else _name(int), path)
         return int(node.text)
     if wanted is float:
         if not (node.plain and NUMBER.fullmatch(node.text) and math.isfinite(float(node.text))):
