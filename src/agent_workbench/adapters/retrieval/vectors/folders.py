@@ -26,7 +26,7 @@ class FolderVectors:
         self._environ = environ
         self._of_repo: dict[Path, Vectors] = {}
         self._files: dict[str, FileVectors] = {}
-        self._wanted: dict[str, tuple[Sources, "IndexView"]] = {}
+        self._wanted: dict[str, tuple[Sources, IndexView]] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def standing(self, root: str) -> str:
