@@ -70,11 +70,16 @@ def test_merging_keeps_the_living_in_order(parts: list[list[Counter[str]]], data
 
 def test_merging_in_small_steps_is_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOVED_AT_ONCE", 3)
+    monkeypatch.setattr("agent_workbench.ranking.vocabulary._UNITED_AT_ONCE", 2)
     documents: Sequence[Counter[str]] = [Counter({f"w{n % 7}": n + 1, "all": 1}) for n in range(20)]
-    vocabulary, fields = build([documents])
-    shares = [Share(vocabulary, fields, [np.arange(start, start + 20, dtype=np.int32)]) for start in (0, 20)]
-    merged, (field,) = merge(shares, [40])
-    assert documents_of(merged, field) == [*documents, *documents]
+    others: Sequence[Counter[str]] = [Counter({f"{letter}{n % 3}": 2, "all": 1}) for n, letter in enumerate("azwvxy")]
+    shares = []
+    for some, start in ((documents, 0), (others, 20)):
+        vocabulary, fields = build([some])
+        shares.append(Share(vocabulary, fields, [np.arange(start, start + len(some), dtype=np.int32)]))
+    merged, (field,) = merge(shares, [26])
+    assert documents_of(merged, field) == [*documents, *others]
+    assert list(merged) == sorted({word for each in [*documents, *others] for word in each})
 
 
 @pytest.mark.parametrize(("most", "kind"), [(255, np.uint8), (256, np.uint16), (70_000, np.int32)])

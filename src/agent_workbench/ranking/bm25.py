@@ -1,13 +1,12 @@
 """BM25 (Okapi) over documents of which some may be gone, as `rank_bm25.BM25Okapi` scores them."""
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from agent_workbench.ranking.postings import Postings, build, spread
+from agent_workbench.ranking.postings import Postings, build, counted, spread
 from agent_workbench.ranking.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Scores = NDArray[np.float64]
-    Counts = NDArray[np.int_]
+    Counts = NDArray[np.int32]
     Rows = NDArray[np.intp]
     Mask = NDArray[np.bool_]
 
@@ -42,7 +41,7 @@ class _Hits:
 
     words: Sequence[str]
     rows: "Rows"
-    counts: "Scores"
+    counts: "Counts"
     sizes: Sequence[int]
 
 
@@ -52,7 +51,7 @@ class Bm25:
     They equal those of `BM25Okapi` over the living documents, with one exception. A word that is in more than half of
     the documents gets a share of the mean over all words, and that mean is taken over the largest part alone, and while
     that is large (300 000 postings), with its dead documents. So all is exact for one part without dead documents, as
-    a build or merge makes it, and for small ones with them. Not for several threads at once.
+    a build or merge makes it, and for small ones with them. Any thread may ask.
     """
 
     def __init__(self, parts: Sequence[Part], *, k1: float = K1, b: float = B, epsilon: float = EPSILON) -> None:
@@ -61,15 +60,21 @@ class Bm25:
         self._parts = parts
         self._k1, self._epsilon = k1, epsilon
         self._offsets = list(accumulate((len(part.postings.lengths) for part in parts), initial=0))
-        lengths = np.concatenate([np.zeros(0), *(part.postings.lengths for part in parts)])
-        alive = np.concatenate([np.zeros(0, bool), *(_alive(part) for part in parts)])
-        self._living = int(alive.sum())
-        total = float(lengths[alive].sum())
+        self._living, total = 0, 0
+        for part in parts:
+            lengths = part.postings.lengths if part.alive is None else part.postings.lengths[part.alive]
+            self._living, total = self._living + len(lengths), total + int(lengths.sum())
         # By document: what is added below the fraction. Of one that is gone nothing is left, whatever hits in it.
-        self._damping = k1 * (1 - b + b * lengths / (total / self._living)) if total else np.ones(len(lengths))
-        self._damping[~alive] = np.inf
+        self._damping = np.concatenate([np.zeros(0), *(part.postings.lengths for part in parts)], dtype=np.float64)
+        self._damping *= k1 * b * self._living / max(total, 1)
+        self._damping += k1 * (1 - b)
+        for part, start, end in zip(parts, self._offsets, self._offsets[1:], strict=False):
+            if part.alive is not None:
+                self._damping[start:end][~part.alive] = np.inf
         self._idfs: dict[str, float] = {}
         self._mean_idf: float | None = None
+        # Who asks for scores mostly asks for the same words' coverage next.
+        self._recent: tuple[tuple[str, ...], _Hits] | None = None
 
     @classmethod
     def of(cls, documents: Sequence[Mapping[str, int]]) -> "Bm25":
@@ -86,21 +91,28 @@ class Bm25:
         import numpy as np
 
         wanted = Counter(words)
-        scores = np.zeros(len(self._damping))
-        for hits in self._hits(wanted):
-            factors = [wanted[word] * self._idf(word) * (self._k1 + 1) for word in hits.words]
-            shares = hits.counts / (hits.counts + self._damping[hits.rows])
-            shares *= np.repeat(factors, hits.sizes)
-            scores += np.bincount(hits.rows, shares, minlength=len(scores))
-        return scores
+        scores: Scores | None = None
+        for hits in self._hits(tuple(wanted)):
+            shares = self._damping.take(hits.rows)
+            idfs = self._idfs_of(hits, shares)
+            shares += hits.counts
+            np.divide(hits.counts, shares, out=shares)
+            times = np.fromiter((wanted[word] for word in hits.words), np.float64, len(idfs))
+            shares *= np.repeat(idfs * times * (self._k1 + 1), hits.sizes)
+            some = np.bincount(hits.rows, shares, minlength=len(self._damping)).astype(np.float64, copy=False)
+            scores = some if scores is None else np.add(scores, some, out=scores)
+        return np.zeros(len(self._damping)) if scores is None else scores
 
-    def coverage(self, words: Iterable[str]) -> "Counts":
+    def coverage(self, words: Iterable[str]) -> "Rows":
         """Return, for every document, how many different words of `words` it holds; 0 for dead ones."""
         import numpy as np
 
-        held = np.zeros(len(self._damping), dtype=np.int_)
-        for hits in self._hits(dict.fromkeys(words)):
-            held += np.bincount(hits.rows, minlength=len(held))
+        held: Rows | None = None
+        for hits in self._hits(tuple(dict.fromkeys(words))):
+            each: Rows = np.bincount(hits.rows, minlength=len(self._damping))
+            held = each if held is None else held + each
+        if held is None:
+            return np.zeros(len(self._damping), np.intp)
         if self._living < len(held):
             held[np.isinf(self._damping)] = 0
         return held
@@ -108,110 +120,120 @@ class Bm25:
     def explain(self, row: int, words: Iterable[str]) -> list[tuple[str, float]]:
         """Return the words of `words` that document `row` holds, with what each adds to its score, best first."""
         damping = float(self._damping[row])
-        number = bisect_right(self._offsets, row) - 1
-        part, local = self._parts[number], row - self._offsets[number]
         found = []
         for word, times in Counter(words).items():
-            start, end = _span(part, word)
-            rows = part.postings.rows[start:end]
-            place = int(rows.searchsorted(local))
-            if place < len(rows) and rows[place] == local and damping < float("inf"):
-                count = int(part.postings.counts[start + place])
-                found.append((word, times * self._idf(word) * (self._k1 + 1) * count / (count + damping)))
+            for span in self._spans(word):
+                rows, local = span.part.postings.rows, row - span.offset
+                place = span.start + int(rows[span.start : span.end].searchsorted(local))
+                if place < span.end and rows[place] == local and damping < float("inf"):
+                    count = int(span.part.postings.counts[place])
+                    found.append((word, times * self._idf(word) * (self._k1 + 1) * count / (count + damping)))
         return sorted(found, key=lambda word_and_share: (-word_and_share[1], word_and_share[0]))
 
     def holders(self, word: str) -> "Rows":
         """Return the living documents that hold the word, ascending."""
         import numpy as np
 
-        rows = [hits.rows for hits in self._hits([word])]
-        found: Rows = np.concatenate([np.zeros(0, np.intp), *rows])
-        return found[np.isfinite(self._damping[found])]
+        for hits in self._hits((word,)):
+            return hits.rows[np.isfinite(self._damping[hits.rows])]
+        return np.zeros(0, np.intp)
 
-    def _hits(self, words: Iterable[str]) -> Iterator[_Hits]:
+    def _hits(self, words: tuple[str, ...]) -> Iterator[_Hits]:
         """Yield the postings of the words that are in any document, some words at a time."""
-        import numpy as np
-
-        some: list[str] = []
-        sizes: list[int] = []
-        rows: list[NDArray[np.int32]] = []
-        counts: list[NDArray[np.generic]] = []
-
-        def together() -> _Hits:
-            return _Hits(
-                tuple(some), np.concatenate(rows, dtype=np.intp), np.concatenate(counts, dtype=np.float64), tuple(sizes)
-            )
-
+        if self._recent is not None and self._recent[0] == words:
+            yield self._recent[1]
+            return
+        spans: list[_Span] = []
+        some: dict[str, int] = {}
+        total, yielded = 0, 0
         for word in words:
             size = 0
-            for part, offset in zip(self._parts, self._offsets, strict=False):
-                start, end = _span(part, word)
-                if end > start:
-                    found = part.postings.rows[start:end]
-                    rows.append(found + np.int32(offset) if offset else found)
-                    counts.append(part.postings.counts[start:end])
-                    size += end - start
+            for span in self._spans(word):
+                spans.append(span)
+                size += span.end - span.start
             if size:
-                some.append(word)
-                sizes.append(size)
-            if sum(sizes) > _SCORED_AT_ONCE:
-                yield together()
-                for each in (some, sizes, rows, counts):
-                    each.clear()
+                some[word] = size
+                total += size
+            if total > _SCORED_AT_ONCE:
+                yield self._together(some, spans)
+                spans, some, total, yielded = [], {}, 0, yielded + 1
         if some:
-            yield together()
+            hits = self._together(some, spans)
+            if not yielded:
+                self._recent = (words, hits)
+            yield hits
+
+    def _spans(self, word: str) -> "Iterator[_Span]":
+        for part, offset in zip(self._parts, self._offsets, strict=False):
+            number = part.vocabulary.find(word)
+            if number >= 0:
+                start, end = part.postings.starts[number : number + 2].tolist()
+                if start < end:
+                    yield _Span(part, offset, start, end)
+
+    def _together(self, sizes: Mapping[str, int], spans: "Sequence[_Span]") -> _Hits:
+        import numpy as np
+
+        rows = np.concatenate([span.rows for span in spans], dtype=np.intp)
+        counts = np.concatenate([span.part.postings.counts[span.start : span.end] for span in spans])
+        return _Hits(tuple(sizes), rows, counts, tuple(sizes.values()))
+
+    def _idfs_of(self, hits: _Hits, damping: "Scores") -> "Scores":
+        """Return by word of the hits how telling it is; `damping` is that of their rows."""
+        import numpy as np
+
+        documents = np.array(hits.sizes)
+        if self._living < len(self._damping):
+            starts = np.cumsum(documents) - documents
+            documents = np.add.reduceat(np.isfinite(damping), starts, dtype=np.intp)
+        idfs = _idf(self._living, documents)
+        # A word that is left in no document at all tells nothing, and hits nothing.
+        if (idfs < 0).any():
+            idfs[idfs < 0] = self._epsilon * self._mean()
+        if len(self._idfs) > _MOST_REMEMBERED:
+            self._idfs = {}
+        self._idfs.update(zip(hits.words, idfs.tolist(), strict=True))
+        return idfs
 
     def _idf(self, word: str) -> float:
         """Return how telling the word is; one that is in over half of the documents gets a share of the mean."""
         idf = self._idfs.get(word)
         if idf is None:
-            documents = sum(_spread(part, word) for part in self._parts)
-            idf = float(_idf(self._living, documents)) if documents else 0.0
-            if idf < 0:
-                idf = self._epsilon * self._mean()
-            if len(self._idfs) >= _MOST_REMEMBERED:
-                self._idfs.clear()
-            self._idfs[word] = idf
-        return idf
+            for hits in self._hits((word,)):
+                idf = float(self._idfs_of(hits, self._damping[hits.rows])[0])
+        return idf or 0.0
 
     def _mean(self) -> float:
-        import numpy as np
-
         if self._mean_idf is None:
             part = max(self._parts, key=lambda part: len(part.postings.rows))
-            starts, living = part.postings.starts, len(part.postings.lengths)
-            documents = np.diff(starts)
-            if part.alive is not None and len(part.postings.rows) < _WORTH_COUNTING:
-                documents, living = spread(part.postings, part.alive), int(part.alive.sum())
-            # Many words are in as many documents as others: each number is looked at once.
-            words = np.bincount(documents)[1:]
-            numbers = np.flatnonzero(words) + 1
-            self._mean_idf = float(_idf(living, numbers) @ words[numbers - 1] / max(words.sum(), 1))
+            self._mean_idf = _mean_idf(part.postings, part.alive)
         return self._mean_idf
 
 
-def _idf(living: int, documents: "int | Rows") -> "Scores":
+class _Span(NamedTuple):
+    """Where a word's postings stand in a part, whose documents are numbered from `offset`."""
+
+    part: Part
+    offset: int
+    start: int
+    end: int
+
+    @property
+    def rows(self) -> "NDArray[np.int32]":
+        found = self.part.postings.rows[self.start : self.end]
+        return found + self.offset if self.offset else found
+
+
+def _idf(living: int, documents: "Rows") -> "Scores":
     import numpy as np
 
-    idf: Scores = np.log(living - documents + 0.5) - np.log(np.add(documents, 0.5))
-    return idf
+    idfs: Scores = np.log(living - documents + 0.5) - np.log(documents + 0.5)
+    return idfs
 
 
-def _span(part: Part, word: str) -> tuple[int, int]:
-    """Return where the word's postings begin and end."""
-    number = part.vocabulary.find(word)
-    return (0, 0) if number < 0 else (int(part.postings.starts[number]), int(part.postings.starts[number + 1]))
-
-
-def _spread(part: Part, word: str) -> int:
-    """Return in how many living documents of the part the word is."""
-    import numpy as np
-
-    start, end = _span(part, word)
-    return end - start if part.alive is None else int(np.count_nonzero(part.alive[part.postings.rows[start:end]]))
-
-
-def _alive(part: Part) -> "Mask":
-    import numpy as np
-
-    return np.ones(len(part.postings.lengths), bool) if part.alive is None else part.alive
+def _mean_idf(postings: Postings, alive: "Mask | None") -> float:
+    """Return the mean over all words that are in any document."""
+    living, (numbers, words) = len(postings.lengths), postings.spreads
+    if alive is not None and len(postings.rows) < _WORTH_COUNTING:
+        living, (numbers, words) = int(alive.sum()), counted(spread(postings, alive))
+    return float(_idf(living, numbers) @ words / max(words.sum(), 1))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,13 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int32]
     Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.int32]
     Mask = NDArray[np.bool_]
+    Numbers = NDArray[np.intp]
 
 # So many postings are moved at a time: what that takes besides is then small against the index.
 _MOVED_AT_ONCE = 500_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Postings:
     """The documents of word `w` are `rows[starts[w]:starts[w + 1]]`, ascending, `counts` beside them how often.
 
@@ -30,6 +32,13 @@ class Postings:
     rows: "Ints"
     counts: "Counts"
     lengths: "Ints"
+
+    @cached_property
+    def spreads(self) -> "tuple[Numbers, Numbers]":
+        """`counted` of all words."""
+        import numpy as np
+
+        return counted(np.diff(self.starts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,15 @@ def narrowed(counts: "Ints") -> "Counts":
     if most <= np.iinfo(np.uint8).max:
         return counts.astype(np.uint8)
     return counts.astype(np.uint16) if most <= np.iinfo(np.uint16).max else counts
+
+
+def counted(documents: "Ints") -> "tuple[Numbers, Numbers]":
+    """Return the different numbers but 0 among those given by word, and beside each how many words have it."""
+    import numpy as np
+
+    words = np.bincount(documents, minlength=1)
+    numbers = np.flatnonzero(words[1:]) + 1
+    return numbers, words[numbers]
 
 
 def _of_documents(documents: Sequence[Mapping[str, int]], number_of: Mapping[str, int]) -> Postings:

@@ -1,7 +1,8 @@
 """The words of an index: sorted, in one block of memory, found without a Python object for each."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 # Words between two marks: few enough that to look through them costs little, many enough that marks are few.
 _STRIDE = 64
 _MOST_REMEMBERED = 4_096
+# So many words of the largest vocabulary are united at a time: meanwhile no other thread has its turn.
+_UNITED_AT_ONCE = 8_192
 _SEPARATOR = b"\n"
 
 
@@ -93,13 +96,21 @@ def unite(vocabularies: Sequence[Vocabulary], used: "Sequence[NDArray[np.bool_]]
     for vocabulary, wanted in zip(vocabularies, used, strict=True):
         words = vocabulary.encoded()
         lists.append(words if wanted.all() else [words[number] for number in np.flatnonzero(wanted).tolist()])
-    # Sorting finds that each list is in order already, and only merges.
-    merged = list(dict.fromkeys(sorted(word for words in lists for word in words))) if len(lists) > 1 else lists[0]
-    number_of = {word: number for number, word in enumerate(merged)} if len(lists) > 1 else {}
-    maps = []
-    for vocabulary, wanted, words in zip(vocabularies, used, lists, strict=True):
-        numbers = np.full(len(vocabulary), -1, np.int32)
-        fresh = map(number_of.__getitem__, words) if len(lists) > 1 else range(len(words))
-        numbers[wanted] = np.fromiter(fresh, np.int32, len(words))
-        maps.append(numbers)
+    maps = [np.full(len(vocabulary), -1, np.int32) for vocabulary in vocabularies]
+    places = [np.flatnonzero(wanted) for wanted in used]
+    merged: list[bytes] = []
+    starts = [0] * len(lists)
+    for end_word in [*max(lists, key=len, default=[])[_UNITED_AT_ONCE::_UNITED_AT_ONCE], None]:
+        ends = [
+            len(words) if end_word is None else bisect_left(words, end_word, start)
+            for words, start in zip(lists, starts, strict=True)
+        ]
+        some = [words[start:end] for words, start, end in zip(lists, starts, ends, strict=True)]
+        # Sorting finds that each list is in order already, and only merges.
+        fresh = dict.fromkeys(sorted(chain.from_iterable(some)))
+        number_of = dict(zip(fresh, range(len(merged), len(merged) + len(fresh)), strict=True))
+        for numbers, place, words, start, end in zip(maps, places, some, starts, ends, strict=True):
+            numbers[place[start:end]] = np.fromiter(map(number_of.__getitem__, words), np.int32, len(words))
+        merged += fresh
+        starts = ends
     return Vocabulary.of(merged), maps

@@ -155,7 +155,7 @@ path, mine = Path(sys.argv[1]), sys.argv[2]
 pieces = [Piece(n + 1, n + 1, "", {f"word{mine}": 1, f"text{n}": 2}, {}, {}) for n in range(50)]
 index = WorkspaceIndex()
 index.take(Segment.build([SourceFile(f"p{mine}.py", "b", Kind.SOURCE, pieces)]))
-for _ in range(40):
+for _ in range(20):
     index.save(path, mine.encode())
 """
 
@@ -165,7 +165,7 @@ def test_of_two_processes_that_save_at_once_one_wins_whole(tmp_path: Path) -> No
     command = [sys.executable, "-c", _SAVE_OFTEN, str(path)]
     writers = [subprocess.Popen([*command, f"{mine}"]) for mine in range(2)]
     seen = set[bytes]()
-    while any([writer.poll() is None for writer in writers]) or not seen:
+    while any(writer.poll() is None for writer in writers) or not seen:
         if path.exists():
             index, extra = WorkspaceIndex.load(path)
             assert list(index.view.paths()) == [f"p{extra.decode()}.py"]

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-# An index of so few postings is merged whenever it grows: it is cheap then, and its scores stay exact.
-_SMALL = 50_000
+# The newest segments are merged whenever one comes while they have no more postings than this together: that is cheap,
+# what changes again and again stays in one, and the scores of a small index stay exact.
+_SMALL = 30_000
 _MOST_SEGMENTS = 8
 # A segment joins in a merge when it is at most so many times as large as all later ones together.
 _JOINS = 2
@@ -84,11 +85,25 @@ class WorkspaceIndex:
         view = self.view
         return save_snapshot(path, Snapshot(view.segments, view.alive, extra), max_bytes)
 
-    def take(self, segment: Segment) -> None:
-        """Take in the segment's files, each in place of what was known under its path."""
+    def take(self, segment: Segment, *, tidy: bool = True) -> None:
+        """Take in the segment's files, each in place of what was known under its path.
+
+        Unless `tidy` nothing is merged, and who calls asks `untidy` and merges elsewhere.
+        """
         paths = list(segment.files.paths)
         alive = [*self._without(paths), _last_of_each(paths)]
-        self._set([*self.view.segments, segment], alive)
+        self._set([*self.view.segments, segment], alive, tidy=tidy)
+
+    def untidy(self) -> int | None:
+        """Return from which segment on all should be merged into one, None when nothing should."""
+        return _place_to_merge(self.view)
+
+    def replace_from(self, place: int, merged: Segment) -> None:
+        """Put what `merge` made of the segments from `place` on, as they are in `view`, in their place."""
+        import numpy as np
+
+        alive = np.ones(len(merged.files.kinds), bool)
+        self.view = IndexView([*self.view.segments[:place], merged], [*self.view.alive[:place], alive])
 
     def drop(self, *paths: str) -> None:
         """Forget these files, as far as they are known."""
@@ -195,15 +210,19 @@ class WorkspaceIndex:
                 masks[place][local] = False
         return masks
 
-    def _set(self, segments: Sequence[Segment], alive: "Sequence[Mask]") -> None:
+    def _set(self, segments: Sequence[Segment], alive: "Sequence[Mask]", *, tidy: bool = True) -> None:
         view = IndexView(segments, alive)
-        sizes = [segment.postings for segment in segments]
-        pieces, dead = view.pieces, view.dead_pieces
-        if dead > max(_WORTH_MERGING, (pieces + dead) * _MOST_DEAD) or (len(sizes) > 1 and sum(sizes) <= _SMALL):
-            view = _merged_from(0, view)
-        elif len(sizes) > _MOST_SEGMENTS:
-            view = _merged_from(_first_to_merge(sizes), view)
-        self.view = view
+        place = _place_to_merge(view) if tidy else None
+        self.view = view if place is None else _merged_from(place, view)
+
+
+def _place_to_merge(view: IndexView) -> int | None:
+    """Return where the segments begin that should be merged into one, None where none should."""
+    pieces, dead = view.pieces, view.dead_pieces
+    if dead > max(_WORTH_MERGING, (pieces + dead) * _MOST_DEAD):
+        return 0
+    place = _newest_to_merge([segment.postings for segment in view.segments])
+    return place if place < len(view.segments) - 1 else None
 
 
 def _merged_from(place: int, view: IndexView) -> IndexView:
@@ -215,13 +234,22 @@ def _merged_from(place: int, view: IndexView) -> IndexView:
     return IndexView([*view.segments[:place], merged], [*view.alive[:place], alive])
 
 
-def _first_to_merge(sizes: Sequence[int]) -> int:
-    """Return where the segments begin that are merged: the last two, and before them those that are not much larger."""
-    place = len(sizes) - 2
-    total = sum(sizes[place:])
-    while place and sizes[place - 1] <= _JOINS * total:
+def _newest_to_merge(sizes: Sequence[int]) -> int:
+    """Return where the newest segments begin that are small together; `sizes` are in postings.
+
+    Where there are too many it is the last two at least, and before them those that are not much larger than all later
+    ones together: so what was merged once is not soon merged again.
+    """
+    place, total = len(sizes), 0
+    while place and total + sizes[place - 1] <= _SMALL:
         place -= 1
         total += sizes[place]
+    if len(sizes) > _MOST_SEGMENTS:
+        place = min(place, len(sizes) - 2)
+        total = sum(sizes[place:])
+        while place and sizes[place - 1] <= _JOINS * total:
+            place -= 1
+            total += sizes[place]
     return place
 
 

@@ -81,7 +81,7 @@ class Extents:
     symbols: Strings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Segment:
     """Files, their pieces, and their words in all fields. Arrays only: to store, send or map it costs nothing."""
 
@@ -125,12 +125,12 @@ class Segment:
             ),
         )
 
-    @property
+    @cached_property
     def postings(self) -> int:
         """How large it is: the number of its postings in all fields."""
         return sum(len(each.rows) for each in self.fields.values())
 
-    @property
+    @cached_property
     def file_of(self) -> "Ints":
         """The number of the file, by piece."""
         import numpy as np

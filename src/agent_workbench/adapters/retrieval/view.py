@@ -53,6 +53,7 @@ class IndexView:
         self._first_pieces = list(accumulate((len(each.extents.first_lines) for each in segments), initial=0))
         self._file_of: Ints | None = None
         self._kinds: Kinds | None = None
+        self._alive_pieces: Sequence[Mask | None] | None = None
         self._fields: dict[tuple[Field, float], Bm25] = {}
 
     @property
@@ -143,11 +144,20 @@ class IndexView:
         found = self._fields.get((field, b))
         if found is None:
             parts = [
-                Part(segment.vocabulary, segment.fields[field], _alive_in(field, segment, alive))
-                for segment, alive in zip(self.segments, self.alive, strict=True)
+                Part(segment.vocabulary, segment.fields[field], alive)
+                for segment, alive in zip(self.segments, self._alive_in(field), strict=True)
             ]
             found = self._fields[field, b] = Bm25(parts, b=b)
         return found
+
+    def _alive_in(self, field: Field) -> "Sequence[Mask | None]":
+        """Return by segment which documents of the field are alive, None where all are."""
+        if field not in FIELDS_OF_PIECES:
+            return [None if mask.all() else mask for mask in self.alive]
+        if self._alive_pieces is None:
+            pairs = zip(self.segments, self.alive, strict=True)
+            self._alive_pieces = [None if mask.all() else mask[segment.file_of] for segment, mask in pairs]
+        return self._alive_pieces
 
     def definers(self, name: str) -> list[int]:
         """Return the pieces whose symbol ends in exactly this name, in order; capitals make no difference."""
@@ -164,9 +174,3 @@ class IndexView:
             shares.append(Share(segment.vocabulary, [segment.fields[Field.WHOLE_FILE]], [rows]))
         vocabulary, (postings,) = merge(shares, [self._first_files[-1]])
         return Matrix(vocabulary, postings.starts, postings.rows, postings.counts)
-
-
-def _alive_in(field: Field, segment: Segment, alive: "Mask") -> "Mask | None":
-    if alive.all():
-        return None
-    return alive[segment.file_of] if field in FIELDS_OF_PIECES else alive
