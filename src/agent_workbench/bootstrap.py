@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,11 +134,10 @@ class Site:
         from agent_workbench.engine.bench import Ports
         from agent_workbench.host.paths import cache_dir, config_dir, state_dir
 
-        never_searched = (*settings.retrieval.exclude, f"{settings.memory.dir}/**", ".agent.yml")
         return Ports(
             workspaces=self.repository,
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
-            retriever=CodeRetriever(replace(settings.retrieval, exclude=never_searched), cache_dir()),
+            retriever=CodeRetriever(settings.searched, cache_dir()),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),

@@ -3,10 +3,11 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.inert import inert
+from agent_workbench.core.inert import inert, inert_line
 
 
 def say(text: str, *, to: TextIO | None = None) -> None:
@@ -20,6 +21,11 @@ def say(text: str, *, to: TextIO | None = None) -> None:
 def say_json(value: object) -> None:
     """Print a value as one line of JSON, all in ASCII: nothing in it controls the terminal. Raises what `say` does."""
     _print(json.dumps(value, ensure_ascii=True), None)
+
+
+def say_cells(cells: Sequence[str]) -> None:
+    """Print texts as one line with a tab between them, for programs. Raises what `say` does."""
+    _print("\t".join(map(inert_line, cells)), None)
 
 
 def _print(text: str, to: TextIO | None) -> None:

@@ -1,0 +1,37 @@
+"""A line on standard error that is written over as something goes on; nothing where that is no terminal."""
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.retrieval import IndexStatus
+from agent_workbench.core.views.reasons import index_words
+
+LINE_CHARS = 78
+
+
+class ProgressLine:
+    """Shows what it is told last; gone when the block ends."""
+
+    def __init__(self) -> None:
+        self._shows = sys.stderr.isatty()
+        self._shown = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.show("")
+
+    def show(self, text: str) -> None:
+        """Write `text` in place of what stood there."""
+        line = inert_line(text, LINE_CHARS)
+        if self._shows and line != self._shown:
+            sys.stderr.write(f"\r{line.ljust(len(self._shown))}{'' if line else chr(13)}")
+            sys.stderr.flush()
+            self._shown = line
+
+    def show_index(self, status: IndexStatus) -> None:
+        """Write how far an index is, while it is not complete."""
+        self.show("" if status.complete else " · ".join(index_words(status)))
