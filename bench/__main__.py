@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bench import code_search, diff_faults, edits, first_paint, journal, patches, prompt, start_up
+from bench import code_search, diff_faults, edits, first_paint, index_scale, journal, patches, prompt, start_up
 from bench.figures import Figure
 
 Measure = Callable[[], list[Figure]]
@@ -22,6 +22,7 @@ BENCHES: dict[str, Measure] = {
     "patch-faults": diff_faults.measure,
     "edits": edits.measure,
     "search": code_search.measure,
+    "index-scale": index_scale.measure,
 }
 # The same at sizes that take a few seconds in all; good for seeing that they work, and for little else.
 QUICK: dict[str, Measure] = {
@@ -33,6 +34,7 @@ QUICK: dict[str, Measure] = {
     "patch-faults": lambda: diff_faults.measure(commits=4, packages=False),
     "edits": lambda: edits.measure(seeds=10, lines=40, vocabulary=0, tokens=60),
     "search": lambda: code_search.measure(package="unidiff"),
+    "index-scale": lambda: index_scale.measure(chunks=600, queries=20),
 }
 
 

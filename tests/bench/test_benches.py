@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_workbench.core.model import AnswerFigures, Purpose
-from bench import code_search, edits, first_paint, journal, patches, prompt, start_up
+from bench import code_search, edits, first_paint, index_scale, journal, patches, prompt, start_up
 from bench.__main__ import BENCHES, QUICK, main
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from bench.terminal import NotPaintedError, paint
@@ -56,6 +56,13 @@ def test_a_package_is_indexed_and_searched() -> None:
 def test_a_package_that_is_not_there_is_said() -> None:
     with pytest.raises(SystemExit, match="no_such_package is not installed"):
         code_search.measure(package="no_such_package")
+
+
+def test_a_large_index_is_built_saved_loaded_changed_and_searched() -> None:
+    found = by_name(index_scale.measure(chunks=300, queries=5))
+    assert found["chunks"] >= 300
+    assert found["saved"] > 0
+    assert found["five fields for a query of 20 words"] > 0
 
 
 @pytest.mark.xdist_group("llama")

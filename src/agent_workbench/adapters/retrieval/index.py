@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.kinds import Kind, kind_of
-from agent_workbench.adapters.retrieval.pieces import Piece
+from agent_workbench.adapters.retrieval.kinds import Kind
 from agent_workbench.adapters.retrieval.query import Names, Place, Query, read_query
-from agent_workbench.adapters.retrieval.segments import Field, Segment, SourceFile, merge
+from agent_workbench.adapters.retrieval.segments import Field, Segment, merge
 from agent_workbench.adapters.retrieval.selection import Selection, select
 from agent_workbench.adapters.retrieval.snapshot import MAX_BYTES, Snapshot, load_snapshot, save_snapshot
 from agent_workbench.adapters.retrieval.view import IndexView
@@ -61,16 +60,6 @@ class WorkspaceIndex:
 
     def __init__(self) -> None:
         self.view = IndexView()
-        self._pending: list[SourceFile] = []
-
-    def put(self, path: str, blob: str, pieces: Sequence[Piece]) -> None:
-        """Take the file in with the next search, in place of what was known of it."""
-        self._pending.append(SourceFile(path, blob, kind_of(path, b""), pieces))
-
-    def _take_pending(self) -> None:
-        if self._pending:
-            pending, self._pending = self._pending, []
-            self.take(Segment.build(pending))
 
     @classmethod
     def load(cls, path: Path) -> tuple["WorkspaceIndex", bytes]:
@@ -107,7 +96,6 @@ class WorkspaceIndex:
 
     def drop(self, *paths: str) -> None:
         """Forget these files, as far as they are known."""
-        self._take_pending()
         if any(self.view.find(path) for path in paths):
             self._set(self.view.segments, self._without(paths))
 
@@ -118,12 +106,10 @@ class WorkspaceIndex:
 
     def blob_of(self, path: str) -> str:
         """Return the content the file has in the index, empty when it is not in it."""
-        self._take_pending()
         return self.view.blob_of(path)
 
     def search(self, text: str, limit: int) -> list[Found]:
         """Return the best pieces for a query, best first, at most a few of each file."""
-        self._take_pending()
         view = self.view
         query = read_query(text, Names(list(view.paths())))
         if not view.pieces or limit < 1:
