@@ -4,7 +4,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from agent_workbench.adapters.git.folders import link_target, look, reach
@@ -45,14 +45,21 @@ class Content:
         tracked = {**self.tracked, **(besides or {})}
         modules = {path: entry for path, entry in tracked.items() if entry.mode == GITLINK}
         found = {path: entry for path, entry in modules.items() if self._is_folder_or_nothing(path)}
-        for path in self._names(tracked, found):
+        for path in self._names(tracked, found, self._untracked("")):
             entry = self._entry(path)
             if entry is not None:
                 found[path] = entry
         return found
 
-    def _names(self, tracked: Mapping[str, Entry], modules: Mapping[str, Entry]) -> list[str]:
-        names = set(self._untracked(""))
+    def names(self) -> list[str]:
+        """Return the paths of `entries` but for submodules, sorted, without reading a file."""
+        modules = {path: entry for path, entry in self.tracked.items() if entry.mode == GITLINK}
+        filled = {path: entry for path, entry in modules.items() if self._is_folder_or_nothing(path)}
+        listed = set(self._untracked(""))
+        return [path for path in self._names(self.tracked, filled, listed) if path in listed or self._is_file(path)]
+
+    def _names(self, tracked: Mapping[str, Entry], modules: Mapping[str, Entry], listed: Collection[str]) -> list[str]:
+        names = set(listed)
         folders: dict[str, bool] = {"": True}
         for path in tracked.keys() - names:
             if self._leads_through_folders(path.rpartition("/")[0], folders):
@@ -89,6 +96,10 @@ class Content:
     def _is_folder(self, path: str) -> bool:
         status = look(self.root, path)
         return status is not None and stat.S_ISDIR(status.st_mode)
+
+    def _is_file(self, path: str) -> bool:
+        status = look(self.root, path)
+        return status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
 
     def _is_folder_or_nothing(self, path: str) -> bool:
         status = look(self.root, path)

@@ -23,7 +23,7 @@ class WorktreeFiles:
 
     def names(self) -> tuple[str, ...]:
         """Return all files and links, sorted; submodules are left out."""
-        return tuple(sorted(path for path, entry in self._content.entries().items() if entry.mode != GITLINK))
+        return tuple(self._content.names())
 
     def read(self, path: str) -> FileContent | None:
         """Return a regular file's content."""

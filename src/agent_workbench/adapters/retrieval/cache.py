@@ -180,6 +180,8 @@ def _decode(data: object) -> tuple[Piece, ...]:
 def _piece(row: object) -> Piece:
     match row:
         case [int(first), int(last), str(symbol), dict(body), dict(names), dict(comments)]:
-            if 1 <= first <= last and all(type(n) is int for each in (body, names, comments) for n in each.values()):
+            fields = (body, names, comments)
+            whole = all(type(times) is int and "\n" not in word for each in fields for word, times in each.items())
+            if 1 <= first <= last and whole:
                 return Piece(first, last, symbol, body, names, comments)
     raise ValueError("not a piece")

@@ -88,6 +88,8 @@ class FolderIndex:
         drains = [self._drain(sources, batches, changes, few=few) for _ in range(1 if few else WORKERS + 1)]
         try:
             await all_of(drains)
+            if len(changes.paths) > len(changes.stamps) // 2 and len(self.index.view.segments) > 1:
+                await self._merge_from(0)
         finally:
             if not few:
                 await self._tools.workers.close()
@@ -103,8 +105,10 @@ class FolderIndex:
             texts, gone = await in_thread(partial(self._sort_out, paths, read))
             for batch in await self._cut(texts, few=few):
                 self._tools.parsed += batch.parsed
-                await self._take(batch, ())
-            await self._take(None, gone)
+                await self._take(batch, few=few)
+            if gone:
+                async with self._changing:
+                    await in_thread(partial(self.index.drop, *gone))
             self._stamps.update({path: changes.stamps[path] for path in paths})
             self.status = replace(self.status, done=self.status.done + len(paths))
 
@@ -136,14 +140,22 @@ class FolderIndex:
         self.status = replace(self.status, left_out=self.status.left_out + (alone.count(None) or 1))
         return [each for each in alone if each is not None]
 
-    async def _take(self, batch: Batch | None, gone: Sequence[str]) -> None:
+    async def _take(self, batch: Batch, *, few: bool) -> None:
         async with self._changing:
-            if batch is not None:
-                await in_thread(partial(self.index.take, batch.segment))
-            if gone:
-                await in_thread(partial(self.index.drop, *gone))
+            await in_thread(partial(self.index.take, batch.segment, tidy=few))
+            if not few and (place := self.index.untidy()) is not None:
+                await self._merge_from(place)
             view = self.index.view
             self.status = replace(self.status, files=view.files, chunks=view.pieces)
+
+    async def _merge_from(self, place: int) -> None:
+        """Merge in a worker: here the screen would stand still meanwhile."""
+        view = self.index.view
+        merged = await self._tools.workers.merge(view.segments[place:], view.alive[place:])
+        if merged is None:
+            await in_thread(self.index.compact)
+        else:
+            self.index.replace_from(place, merged)
 
     def _changes(self, paths: Sequence[str]) -> Changes:
         """Return what has to be read anew; what is gone is forgotten."""
@@ -173,7 +185,6 @@ class FolderIndex:
 
     def _save(self) -> None:
         """Save the index, if the disk lets us, and keep all that is saved within bounds."""
-        self.index.compact()
         extra = encode_stamps(self._stamps, self.index.view.paths(), self._header())
         with suppress(StorageError):
             self.index.save(self._cache.snapshot_of(self._root), extra)

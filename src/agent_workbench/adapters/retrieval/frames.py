@@ -10,7 +10,7 @@ _SIZES = struct.Struct("<IQ")
 _MOST_BYTES = 1 << 30
 
 
-def write_frame(stream: IO[bytes], head: object, parts: Sequence[bytes] = ()) -> None:
+def write_frame(stream: IO[bytes], head: object, parts: Sequence[bytes | memoryview] = ()) -> None:
     """Write one message; raises `OSError` when nobody reads any more."""
     encoded = json.dumps(head, separators=(",", ":")).encode()
     stream.write(_SIZES.pack(len(encoded), sum(map(len, parts))) + encoded)

@@ -41,21 +41,27 @@ class Parser:
         keys = {path: f"{blob}:{language_of(path)}:{self._max_tokens}" for path, blob in blobs.items()}
         with self._alone:
             known = self._cache.find(keys.values())
-            fresh: dict[str, tuple[Piece, ...]] = {}
             missing = {key: path for path, key in keys.items() if key not in known}
-            try:
-                for key, path in missing.items():
-                    if stop is not None and stop.is_set():
-                        raise Stopped
-                    known[key], lasting = self._cut(path, files[path])
-                    if lasting:
-                        fresh[key] = known[key]
-            finally:
-                self._cache.keep(fresh)
-        sources = (
-            SourceFile(path, blobs[path], kind_of(path, data), known[keys[path]]) for path, data in files.items()
-        )
-        return Batch(Segment.build(sources), len(missing))
+            known |= self._cut_all(missing, files, stop)
+        indexed = [SourceFile(path, blobs[path], kind_of(path, files[path]), known[keys[path]]) for path in files]
+        return Batch(Segment.build(indexed), len(missing))
+
+    def _cut_all(
+        self, missing: Mapping[str, str], files: Mapping[str, bytes], stop: threading.Event | None
+    ) -> dict[str, tuple[Piece, ...]]:
+        """Return the pieces by key, and keep them, as many as there are when it is stopped."""
+        found: dict[str, tuple[Piece, ...]] = {}
+        lasting: dict[str, tuple[Piece, ...]] = {}
+        try:
+            for key, path in missing.items():
+                if stop is not None and stop.is_set():
+                    raise Stopped
+                found[key], lasts = self._cut(path, files[path])
+                if lasts:
+                    lasting[key] = found[key]
+        finally:
+            self._cache.keep(lasting)
+        return found
 
     def shrink_cache(self) -> None:
         """Bound the cache's size."""

@@ -10,7 +10,7 @@ from agent_workbench.adapters.retrieval.cache import PieceCache
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.files import blob_id
 from agent_workbench.adapters.retrieval.folder_index import FolderIndex, Tools
-from agent_workbench.adapters.retrieval.index import Found
+from agent_workbench.adapters.retrieval.index import Found, WorkspaceIndex
 from agent_workbench.adapters.retrieval.parsing import Parser
 from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN
 from agent_workbench.adapters.retrieval.refreshing import Refreshing
@@ -37,9 +37,8 @@ class CodeRetriever:
     def __init__(self, settings: RetrievalSettings, cache_dir: Path) -> None:
         self._settings = settings
         self._cache = CacheFolder(cache_dir)
-        self._tools = Tools(
-            Parser(PieceCache(cache_dir), settings.max_chunk_tokens), Workers(cache_dir, settings.max_chunk_tokens)
-        )
+        self.workers = Workers(cache_dir, settings.max_chunk_tokens)
+        self._tools = Tools(Parser(PieceCache(cache_dir), settings.max_chunk_tokens), self.workers)
         self._folders: OrderedDict[str, Refreshing] = OrderedDict()
         self._searching = asyncio.Lock()
         self._preparing: set[asyncio.Task[None]] = set()
@@ -70,7 +69,7 @@ class CodeRetriever:
             task.cancel()
         await asyncio.gather(*self._preparing, return_exceptions=True)
         await asyncio.gather(*(folder.close() for folder in self._folders.values()))
-        await self._tools.workers.close()
+        await self.workers.close()
 
     async def search(
         self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
@@ -115,7 +114,10 @@ class CodeRetriever:
 
 
 def _search(folder: FolderIndex, query: CodeQuery, limit: int) -> list[Found]:
-    return folder.index.search("\n".join(filter(None, (query.text, query.failing))), limit)
+    # Of one state, whatever is taken in meanwhile.
+    index = WorkspaceIndex()
+    index.view = folder.index.view
+    return index.search("\n".join(filter(None, (query.text, query.failing))), limit)
 
 
 def _chunk(found: Found, data: bytes | None, max_tokens: int) -> Chunk | None:

@@ -3,12 +3,15 @@
 import os
 import signal
 import sys
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO
 
 from agent_workbench.adapters.retrieval.cache import PieceCache
 from agent_workbench.adapters.retrieval.frames import read_frame, write_frame
-from agent_workbench.adapters.retrieval.parsing import Parser
+from agent_workbench.adapters.retrieval.packing import pack
+from agent_workbench.adapters.retrieval.parsing import Batch, Parser
+from agent_workbench.adapters.retrieval.segments import Segment, merge
 
 # A batch that takes longer will not end; the session goes on with another process, and file by file.
 _BATCH_SECONDS = 120
@@ -27,23 +30,36 @@ def serve(asked: IO[bytes], answers: IO[bytes], parser: Parser) -> None:
     """Answer until nobody asks or nobody listens any more."""
     while (frame := read_frame(asked)) is not None:
         signal.alarm(_BATCH_SECONDS)
-        batch = parser.index(unpack_files(*frame))
+        batch = answer(parser, *frame)
         signal.alarm(0)
         try:
-            write_frame(answers, batch.parsed, (batch.segment.to_bytes(),))
+            write_frame(answers, batch.parsed, pack(batch.segment.arrays()))
         except OSError:
             return
 
 
-def unpack_files(head: object, body: bytes) -> dict[str, bytes]:
-    """Return the files of a message: its head names them with their sizes, its body is their contents."""
-    files: dict[str, bytes] = {}
-    start = 0
-    for entry in head if isinstance(head, list) else ():
-        path, size = entry
-        files[path] = body[start : start + size]
-        start += size
-    return files
+def answer(parser: Parser, head: object, body: bytes) -> Batch:
+    """Return what is asked for: files indexed (named with their sizes), or segments merged (their sizes and masks')."""
+    match head:
+        case ["index", list(entries)]:
+            contents = _cut(body, [size for _, size in entries])
+            return parser.index({path: bytes(data) for (path, _), data in zip(entries, contents, strict=True)})
+        case ["merge", list(sizes)]:
+            return Batch(_merged(_cut(body, sizes)), 0)
+        case _:
+            raise ValueError("not what a worker is asked for")
+
+
+def _merged(parts: list[memoryview]) -> Segment:
+    """Merge segments; behind each stands which of its files are alive."""
+    import numpy as np
+
+    return merge([Segment.from_bytes(part) for part in parts[::2]], [np.frombuffer(part, bool) for part in parts[1::2]])
+
+
+def _cut(body: bytes, sizes: list[int]) -> list[memoryview]:
+    ends = list(accumulate(sizes, initial=0))
+    return [memoryview(body)[start:end] for start, end in pairwise(ends)]
 
 
 if __name__ == "__main__":

@@ -4,15 +4,20 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.frames import read_frame, write_frame
-from agent_workbench.adapters.retrieval.packing import DamagedIndex
+from agent_workbench.adapters.retrieval.packing import DamagedIndex, pack
 from agent_workbench.adapters.retrieval.parsing import Batch
 from agent_workbench.adapters.retrieval.segments import Segment
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WORKERS = 2
 _MODULE = "agent_workbench.adapters.retrieval.worker"
@@ -30,15 +35,35 @@ class Workers:
     """
 
     def __init__(self, cache_dir: Path, max_tokens: int) -> None:
-        self._command = [sys.executable, "-P", "-m", _MODULE, str(cache_dir), str(max_tokens)]
+        self.command = [sys.executable, "-P", "-m", _MODULE, str(cache_dir), str(max_tokens)]
         self._idle: list[_Worker] = []
         self._places = asyncio.Semaphore(WORKERS)
         self._threads = ThreadPoolExecutor(WORKERS, "index-worker")
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes that wait for work."""
+        return [worker.pid for worker in self._idle]
+
     async def index(self, files: Mapping[str, bytes]) -> Batch | None:
         """Return the segment of these files (path to content); None if a worker dies of them."""
+        return await self._ask(["index", [[path, len(data)] for path, data in files.items()]], list(files.values()))
+
+    async def merge(self, segments: Sequence[Segment], alive: "Sequence[NDArray[np.bool_]]") -> Segment | None:
+        """Return one segment of the living files of these; None if a worker dies of it."""
+        parts: list[bytes | memoryview] = []
+        sizes = []
+        for segment, mask in zip(segments, alive, strict=True):
+            packed = pack(segment.arrays())
+            sizes += [sum(map(len, packed)), len(mask)]
+            parts += [*packed, mask.tobytes()]
+        batch = await self._ask(["merge", sizes], parts)
+        return None if batch is None else batch.segment
+
+    async def _ask(self, head: object, parts: Sequence[bytes | memoryview]) -> Batch | None:
         async with self._worker() as worker:
-            waiting = asyncio.get_running_loop().run_in_executor(self._threads, worker.index, files)
+            waiting = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, head, parts)
+            waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
             try:
                 return await asyncio.shield(waiting)
             except WorkerDied:
@@ -46,8 +71,6 @@ class Workers:
             except asyncio.CancelledError:
                 worker.kill()
                 await asyncio.wait({waiting})  # the thread, for it still looks at the process
-                if not waiting.cancelled():
-                    waiting.exception()
                 raise
 
     async def close(self) -> None:
@@ -58,7 +81,7 @@ class Workers:
     @asynccontextmanager
     async def _worker(self) -> "AsyncIterator[_Worker]":
         async with self._places:
-            worker = self._idle.pop() if self._idle else await asyncio.to_thread(_Worker, self._command)
+            worker = self._idle.pop() if self._idle else await asyncio.to_thread(_Worker, self.command)
             try:
                 yield worker
             finally:
@@ -82,15 +105,16 @@ class _Worker:
             env={**os.environ, "PYTHONPATH": paths},
             start_new_session=True,
         )
+        self.pid = self._process.pid
         self.lives = True
 
-    def index(self, files: Mapping[str, bytes]) -> Batch:
-        """Return the segment of these files; raise `WorkerDied`."""
+    def ask(self, head: object, parts: Sequence[bytes | memoryview]) -> Batch:
+        """Return the answer to a message; raise `WorkerDied`."""
         source, answers = self._process.stdin, self._process.stdout
         frame = None
         if source is not None and answers is not None:
             with suppress(OSError):
-                write_frame(source, [[path, len(data)] for path, data in files.items()], tuple(files.values()))
+                write_frame(source, head, parts)
                 frame = read_frame(answers)
         match frame:
             case (int(parsed), bytes(segment)):

@@ -1,0 +1,216 @@
+"""Building an index in the background: searched meanwhile, saved, shared, and never harmed by what it meets."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
+from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.settings import RetrievalSettings
+from tests.adapters.retrieval.test_retriever import places, wait_until_old, write
+from tests.fakes.folder_workspace import FolderWorkspace
+
+FILES = 200
+DEADLY = """
+import os, sys
+sys.argv = ["worker", *sys.argv[1:]]
+from agent_workbench.adapters.retrieval import worker
+from agent_workbench.adapters.retrieval.parsing import Parser
+index = Parser.index
+def deadly(self, files, stop=None):
+    if any(b"poison" in data for data in files.values()):
+        os._exit(9)
+    return index(self, files, stop)
+Parser.index = deadly
+worker.main()
+"""
+
+
+class SlowFolder(FolderWorkspace):
+    """Reads the first files at once, those from `module_064.py` on when `go` is set."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.go = asyncio.Event()
+
+    async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        if max(paths, default="") >= "module_064.py":
+            await self.go.wait()
+        return await super().read_files(paths)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    for number in range(FILES):
+        body = "\n".join(f"    step_{line} = compute(value_{line})" for line in range(30))
+        write(folder / f"module_{number:03}.py", f"def procedure_{number:03}():\n{body}\n")
+    return folder
+
+
+@pytest.fixture
+async def retriever(tmp_path: Path) -> AsyncIterator[CodeRetriever]:
+    made = make(tmp_path)
+    yield made
+    await made.close()
+
+
+def make(tmp_path: Path) -> CodeRetriever:
+    return CodeRetriever(RetrievalSettings(), tmp_path / "cache")
+
+
+async def find(retriever: CodeRetriever, folder: FolderWorkspace, text: str, *, complete: bool = True) -> list[str]:
+    return places(await retriever.search(folder, CodeQuery(text), 1, complete=complete))
+
+
+async def first_batch(retriever: CodeRetriever, folder: FolderWorkspace) -> None:
+    """Return when something is indexed."""
+    while not retriever.status(folder).done:  # noqa: ASYNC110 - nobody tells when a batch is done
+        await asyncio.sleep(0.01)
+
+
+async def test_what_is_ready_is_searched_while_the_rest_is_indexed(root: Path, retriever: CodeRetriever) -> None:
+    folder = SlowFolder(root)
+    assert await find(retriever, folder, "procedure_000", complete=False) == []
+    complete = asyncio.create_task(find(retriever, folder, "procedure_199"))
+    await first_batch(retriever, folder)
+    assert await find(retriever, folder, "procedure_000", complete=False) == ["module_000.py"]
+    status = retriever.status(folder)
+    assert (status.done, status.total, status.files, status.complete) == (64, FILES, 64, False)
+    assert not complete.done()
+    folder.go.set()
+    assert await complete == ["module_199.py"]
+    assert retriever.status(folder).files == FILES
+    assert retriever.parsed_files == FILES
+
+
+async def test_the_next_start_reads_nothing_that_did_not_change(root: Path, tmp_path: Path) -> None:
+    await wait_until_old(root)
+    first, second = make(tmp_path), make(tmp_path)
+    await first.build(FolderWorkspace(root))
+    await first.close()
+    write(root / "module_007.py", "def other_procedure():\n    return 7\n")
+    (root / "module_008.py").unlink()
+    folder = FolderWorkspace(root)
+    await second.build(folder)
+    assert folder.reads == ["module_007.py"]
+    assert second.parsed_files == 1
+    assert second.status(folder).files == FILES - 1
+    assert await find(second, folder, "procedure_199") == ["module_199.py"]
+    await second.close()
+
+
+@pytest.mark.parametrize("harm", ["", "cut", "flipped", "other settings"])
+async def test_a_harmed_or_foreign_snapshot_is_not_believed(root: Path, tmp_path: Path, harm: str) -> None:
+    await wait_until_old(root)
+    first = make(tmp_path)
+    await first.build(FolderWorkspace(root))
+    snapshot = await asyncio.to_thread(CacheFolder(tmp_path / "cache").snapshot_of, str(root))
+    data = snapshot.read_bytes()
+    half = len(data) // 2
+    snapshot.write_bytes(data[:half] if harm == "cut" else data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :])
+    if harm in {"", "other settings"}:
+        snapshot.write_bytes(data if harm else b"")
+    settings = RetrievalSettings(max_chunk_tokens=300 if harm == "other settings" else 400)
+    later = CodeRetriever(settings, tmp_path / "cache")
+    folder = FolderWorkspace(root)
+    await later.build(folder)
+    assert len(folder.reads) == FILES
+    assert await find(later, folder, "procedure_042") == ["module_042.py"]
+    await later.close()
+
+
+async def test_another_worktree_of_the_repo_takes_over_what_has_the_same_content(root: Path, tmp_path: Path) -> None:
+    (root / ".git" / "worktrees" / "other").mkdir(parents=True)
+    write(root / ".git" / "worktrees" / "other" / "commondir", "../..\n")
+    first, second = make(tmp_path), make(tmp_path)
+    await first.build(FolderWorkspace(root))
+    other = tmp_path / "other"
+    write(other / ".git", f"gitdir: {root}/.git/worktrees/other\n")
+    for number in range(0, FILES, 2):
+        name = f"module_{number:03}.py"
+        write(other / name, (root / name).read_text())
+    for piece_cache in (tmp_path / "cache").glob("chunks-*"):
+        piece_cache.unlink()
+    folder = FolderWorkspace(other)
+    assert await find(second, folder, "procedure_042") == ["module_042.py"]
+    assert await find(second, folder, "procedure_043") != ["module_043.py"]
+    assert (second.parsed_files, second.status(folder).files) == (0, FILES // 2)
+    await second.close()
+
+
+async def test_two_sessions_index_one_folder_at_once(root: Path, tmp_path: Path) -> None:
+    sessions = [make(tmp_path), make(tmp_path)]
+    found = await asyncio.gather(*(find(each, FolderWorkspace(root), "procedure_123") for each in sessions))
+    assert found == [["module_123.py"]] * 2
+    assert all(each.parsed_files <= FILES for each in sessions)
+    for each in sessions:
+        await each.close()
+    later, folder = make(tmp_path), FolderWorkspace(root)
+    await later.build(folder)
+    assert later.parsed_files == 0
+
+
+async def test_a_file_that_kills_a_worker_is_left_out_and_nothing_else_is(
+    root: Path, tmp_path: Path, retriever: CodeRetriever
+) -> None:
+    write(root / "module_150.py", "poison = 1\n" * 30)
+    retriever.workers.command = [sys.executable, "-c", DEADLY, str(tmp_path / "cache"), "400"]
+    folder = FolderWorkspace(root)
+    assert await find(retriever, folder, "procedure_151") == ["module_151.py"]
+    status = retriever.status(folder)
+    assert (status.files, status.left_out, status.complete) == (FILES - 1, 1, True)
+
+
+async def test_a_folder_that_vanishes_while_it_is_indexed_is_no_harm(root: Path, retriever: CodeRetriever) -> None:
+    folder = SlowFolder(root)
+    building = asyncio.create_task(retriever.build(folder))
+    await first_batch(retriever, folder)
+    for path in root.iterdir():
+        path.unlink()
+    root.rmdir()
+    folder.go.set()
+    await building
+    assert await find(retriever, folder, "procedure_000") == []
+    assert retriever.status(folder).files == 0
+
+
+async def test_the_cache_tells_what_it_holds_and_forgets_what_it_is_told_to(
+    root: Path, tmp_path: Path, retriever: CodeRetriever
+) -> None:
+    cache = CacheFolder(tmp_path / "cache")
+    assert (await asyncio.to_thread(cache.facts)).total_bytes == (await asyncio.to_thread(cache.clear)) == 0
+    await retriever.build(FolderWorkspace(root))
+    facts = await asyncio.to_thread(cache.facts)
+    assert facts.blobs == FILES
+    assert facts.folder == str(tmp_path / "cache")
+    (snapshot,) = facts.snapshots
+    assert (snapshot.root, snapshot.there) == (str(root), True)
+    assert snapshot.bytes > 0
+    assert min(facts.bytes_by_kind["pieces"], facts.bytes_by_kind["snapshots"]) > 0
+    assert (await asyncio.to_thread(cache.clear, str(root))) >= snapshot.bytes
+    assert (await asyncio.to_thread(cache.facts)).snapshots == ()
+    assert (await asyncio.to_thread(cache.facts)).blobs == FILES
+    assert (await asyncio.to_thread(cache.clear)) > 0
+    assert (await asyncio.to_thread(cache.facts)).total_bytes == 0
+
+
+async def test_the_index_of_a_folder_that_is_gone_goes_when_another_is_saved(
+    root: Path, tmp_path: Path, retriever: CodeRetriever
+) -> None:
+    gone = tmp_path / "gone"
+    for number in range(60):
+        write(gone / f"{number}.py", f"name_{number} = 1\n")
+    await retriever.build(FolderWorkspace(gone))
+    cache = CacheFolder(tmp_path / "cache")
+    assert [each.root for each in (await asyncio.to_thread(cache.facts)).snapshots] == [str(gone)]
+    for path in gone.iterdir():
+        path.unlink()
+    gone.rmdir()
+    assert not (await asyncio.to_thread(cache.facts)).snapshots[0].there
+    await retriever.build(FolderWorkspace(root))
+    assert [each.root for each in (await asyncio.to_thread(cache.facts)).snapshots] == [str(root)]
