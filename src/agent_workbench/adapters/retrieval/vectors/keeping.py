@@ -4,6 +4,7 @@ A folder holds the vectors of one model, by the names of the contents they were 
 """
 
 import shutil
+import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -121,11 +122,11 @@ class Kept:
 
     def _empty(self) -> None:
         """Remove the folder, never what a link leads to, and make it anew."""
-        if self._collection is not None:
-            # chromadb keeps one system for each folder as long as the process lives.
+        self._collection = None
+        if "chromadb" in sys.modules:
+            # chromadb would go on with what it opened in this folder, or failed to.
             from chromadb.api.shared_system_client import SharedSystemClient
 
-            self._collection = None
             SharedSystemClient.clear_system_cache()
         if self._folder.is_symlink() or self._folder.is_file():
             self._folder.unlink()
