@@ -208,6 +208,18 @@ async def test_an_edit_is_sent_when_it_is_saved() -> None:
         assert bench.session.intents == [EditProposal(DIFF.id, runs.RIGHT)]
 
 
+async def test_an_edit_that_was_refused_comes_back_for_another_try() -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("e")
+        bench.screen.query_one(TextArea).text = "my own words"
+        await bench.press("ctrl+s", "e")
+        assert bench.screen.query_one(TextArea).text == "my own words"
+        assert "what was not taken" in bench.text()
+        await bench.press("escape", "e")
+        assert bench.screen.query_one(TextArea).text == runs.WRONG
+        assert len(bench.session.intents) == 1
+
+
 async def test_an_edit_that_is_discarded_or_changes_nothing_sends_nothing() -> None:
     async with driving(waiting()) as bench:
         await bench.press("e")

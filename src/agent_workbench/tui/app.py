@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.live import Question, SessionUpdate
     from agent_workbench.core.ports import Clock, Session
     from agent_workbench.core.settings import UiSettings
+    from agent_workbench.tui.dialogues import Draft
     from agent_workbench.tui.session_screen import SessionScreen
 
 NOTICE_SECONDS = 8.0
@@ -78,6 +79,7 @@ class WorkbenchApp(App["SessionUpdate"]):
         self._looks: UiSettings | None = None
         self._newest: SessionUpdate | None = None
         self._leaving = False
+        self.draft: Draft | None = None
         self._question: Question | None = None
         self._notices_shown = 0
         self.animation_level = "none"

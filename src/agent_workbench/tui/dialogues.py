@@ -1,6 +1,7 @@
 """What the workbench asks the user, and the intent that the answer becomes."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -17,6 +18,7 @@ from agent_workbench.core.intents import (
     SayToModel,
 )
 from agent_workbench.core.live import Question, SessionUpdate
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.views.gate import Waiting
 
@@ -43,6 +45,14 @@ EDIT_TITLES = {
 
 FOLLOWING = frozenset({"receipt", "piece", "find"})
 """Dialogues that go on with the session while they stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the user made of a proposal, as long as it may have to be tried again."""
+
+    proposal: Proposal
+    text: str
 
 
 class Following(Protocol):
@@ -92,20 +102,24 @@ def ask_reason(app: "WorkbenchApp", waiting: Waiting) -> None:
 
 
 def edit_proposal(app: "WorkbenchApp", waiting: Waiting) -> None:
-    """Let the user change what waits."""
+    """Let the user change what waits; what was written and not taken is there again."""
     from agent_workbench.tui.screens.edit import EditScreen
 
     proposal = waiting.proposal
+    draft = app.draft if app.draft is not None and app.draft.proposal == proposal else None
 
     async def replace(text: str | None) -> None:
+        app.draft = None
         if text is not None and text != proposal.text:
+            # Where it is taken, another proposal waits; as long as this one does, it is not lost.
+            app.draft = Draft(proposal, text)
             await app.want(EditProposal(proposal.id, text))
 
     app.push_screen(
         EditScreen(
             EDIT_TITLES[proposal.kind],
-            proposal.text,
-            "It is shown again before it counts.",
+            draft.text if draft is not None else proposal.text,
+            "It is shown again before it counts." if draft is None else "This is what was not taken.",
             wraps=proposal.kind is GateKind.SUMMARY,
         ),
         replace,
