@@ -1,5 +1,6 @@
 """What holds for every test: blocking calls are found, and in CI nothing is skipped silently."""
 
+import gc
 import os
 from collections.abc import Generator, Iterator
 
@@ -24,6 +25,17 @@ def blockbuster() -> Iterator[BlockBuster]:
     """
     with blockbuster_ctx("agent_workbench") as active:
         yield active
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Do not look for garbage among some million objects that live as long as the tests do."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _in_ci() -> bool:

@@ -19,6 +19,8 @@ CHECKOUT = Path(__file__).parents[2]
 WAIT_SECONDS = 60.0
 # Safety promise G8: nothing of ours lives longer than this after us.
 SURVIVAL_SECONDS = 1.0
+# Variables that Python reads when it starts; a fork of it would not notice them.
+READ_AT_START = ("PYTHON", "LANG", "LC_")
 # What a worker of the tests starts its commands with.
 ZYGOTE = Zygote()
 GIT_CONFIG = "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
@@ -131,8 +133,7 @@ class Machine:
 
     def agent(self, *arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -> Done:
         """Run `agent` to its end."""
-        # A fork has its modules already, wherever others may be.
-        if self._forks and "PYTHONPATH" not in (environ or {}):
+        if self._forks and not any(name.startswith(READ_AT_START) for name in environ or {}):
             folder = self._new_folder()
             with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
                 process = self._fork(arguments, "", cwd, environ, out, err)
