@@ -37,7 +37,7 @@ class Vocabulary:
         """Make one of different words in order; raises `ValueError` when a word holds a line end."""
         import numpy as np
 
-        block = _SEPARATOR + b"".join(word + _SEPARATOR for word in words)
+        block = _SEPARATOR.join((b"", *words, b"")) if words else _SEPARATOR
         if block.count(_SEPARATOR) != len(words) + 1:
             raise ValueError("a word of an index holds a line end")
         sizes = np.fromiter(map(len, words), np.int32, len(words))

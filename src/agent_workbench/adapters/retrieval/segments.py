@@ -247,15 +247,15 @@ def merge(segments: Sequence[Segment], alive: "Sequence[Mask]") -> Segment:
         vocabulary,
         dict(zip(FIELDS, merged, strict=True)),
         Files(
-            _living([segment.files.paths for segment in segments], alive),
-            _living([segment.files.blobs for segment in segments], alive),
+            Strings.joined([segment.files.paths for segment in segments], alive),
+            Strings.joined([segment.files.blobs for segment in segments], alive),
             np.concatenate([segment.files.kinds[mask] for segment, mask in zip(segments, alive, strict=True)]),
             first_pieces,
         ),
         Extents(
             lines([segment.extents.first_lines for segment in segments]),
             lines([segment.extents.last_lines for segment in segments]),
-            _living([segment.extents.symbols for segment in segments], living_pieces),
+            Strings.joined([segment.extents.symbols for segment in segments], living_pieces),
         ),
     )
 
@@ -269,15 +269,6 @@ def _renumbered(alive: "Sequence[Mask]") -> "Iterator[Ints]":
         numbers = np.where(mask, first + np.cumsum(mask, dtype=np.int32) - 1, -1).astype(np.int32)
         first += int(mask.sum())
         yield numbers
-
-
-def _living(texts: Sequence[Strings], alive: "Sequence[Mask]") -> Strings:
-    return Strings.of_encoded(
-        text
-        for some, mask in zip(texts, alive, strict=True)
-        for text, stays in zip(some.encoded(), mask.tolist(), strict=True)
-        if stays
-    )
 
 
 def _defined(symbol: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Many texts in two arrays: their letters one behind the other, and where each begins."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -20,16 +20,26 @@ class Strings:
     @classmethod
     def of(cls, texts: Iterable[str]) -> "Strings":
         """Store these texts."""
-        return cls.of_encoded(text.encode("utf-8", "surrogatepass") for text in texts)
-
-    @classmethod
-    def of_encoded(cls, texts: Iterable[bytes]) -> "Strings":
-        """Store these texts, given as they are stored."""
         import numpy as np
 
-        some = list(texts)
+        some = [text.encode("utf-8", "surrogatepass") for text in texts]
         starts = np.fromiter(accumulate(map(len, some), initial=0), np.int32, len(some) + 1)
         return cls(np.frombuffer(b"".join(some), np.uint8), starts)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Strings]", kept: "Sequence[NDArray[np.bool_]]") -> "Strings":
+        """Return the texts of all parts in order, of each those that `kept` says."""
+        import numpy as np
+
+        sizes = [np.diff(part.starts) for part in parts]
+        letters = [
+            part.letters if mask.all() else part.letters[np.repeat(mask, size)]
+            for part, mask, size in zip(parts, kept, sizes, strict=True)
+        ]
+        kept_sizes = np.concatenate([size[mask] for size, mask in zip(sizes, kept, strict=True)])
+        starts = np.zeros(len(kept_sizes) + 1, np.int32)
+        np.cumsum(kept_sizes, out=starts[1:])
+        return cls(np.concatenate(letters), starts)
 
     def __len__(self) -> int:
         """Return how many texts there are."""
@@ -42,11 +52,7 @@ class Strings:
 
     def __iter__(self) -> Iterator[str]:
         """Yield all texts in order."""
-        return (text.decode("utf-8", "surrogatepass") for text in self.encoded())
-
-    def encoded(self) -> Iterator[bytes]:
-        """Yield all texts in order, as they are stored."""
         letters, start = self.letters.tobytes(), 0
         for end in self.starts[1:].tolist():
-            yield letters[start:end]
+            yield letters[start:end].decode("utf-8", "surrogatepass")
             start = end
