@@ -7,6 +7,8 @@ STAMP  := $(VENV)/.setup-stamp
 ARGS   ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where it is set, every process that the tests start would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # With no home there is no place for pip's cache, and `/.cache` is not ours.
 ifeq ($(strip $(HOME)),)
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/pip-cache
@@ -23,7 +25,8 @@ setup: $(STAMP)  ## make .venv from the lock (again only when lock or pyproject 
 $(STAMP): requirements-dev.lock pyproject.toml
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib src >/dev/null || true  # some libraries bring files of other Pythons
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -39,7 +42,11 @@ run: setup  ## the demo: `make run`, or `make run ARGS=--headless`
 test: setup  ## all tests, or some: `make test ARGS=tests/core`
 	$(BIN)/python -m pytest $(ARGS)
 
-check: format-check lint types contracts test  ## all that CI checks
+# The quick checks first; then the types beside the tests, which often wait. Types are what may be in the background:
+# there Ctrl-C is ignored, which tests try.
+check: setup format-check lint contracts  ## all that CI checks
+	@$(MAKE) --no-print-directory types & types=$$!; $(MAKE) --no-print-directory test; tests=$$?; \
+		wait $$types && exit $$tests
 
 .PHONY: format-check
 format-check: setup
