@@ -8,10 +8,10 @@ from agent_workbench.core.events import ChunkPinned
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.desk import Desk
-from agent_workbench.engine.failing import newest_failing
 from agent_workbench.engine.gating import spoken
 
 MOST_FOUND = 12
+NAMESAKES = 3
 MOST_LINES = 400
 MOST_CHARS = 24_000
 AROUND_LINES = 20
@@ -58,9 +58,11 @@ def read_place(asked: str, paths: tuple[str, ...]) -> Place | None:
 
 
 async def _search(bench: Bench, words: str, limit: int) -> tuple[Chunk, ...]:
-    """Return what fits the words best, of what is indexed so far."""
-    query = CodeQuery(words, newest_failing(bench.run))
-    found = await bench.ports.retriever.search(bench.workspace, query, limit, complete=False)
+    """Return what fits the words best, and nothing but these; while the index is built, of what is ready."""
+    retriever = bench.ports.retriever
+    status = retriever.status(bench.workspace)
+    built = status.complete and status.files > 0
+    found = await retriever.search(bench.workspace, CodeQuery(words), limit, complete=built)
     return tuple(chunk for chunk in found if bench.may_read(chunk.path))
 
 
@@ -73,9 +75,7 @@ async def _at(bench: Bench, place: Place) -> tuple[Chunk, ...]:
     if place.last:
         return (_piece(place.path, lines, place.first, max(place.first, place.last)),)
     if place.first:
-        named = await bench.ports.retriever.search(
-            bench.workspace, CodeQuery(f"{place.path}:{place.first}"), 3, complete=False
-        )
+        named = await _search(bench, f"{place.path}:{place.first}", NAMESAKES)
         around = [
             each for each in named if each.path == place.path and each.first_line <= place.first <= each.last_line
         ]
