@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.adapters.retrieval.vectors.child import ChildLost
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.embedding import EmbeddingFailed, EmbeddingModel, parts_of
-from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held, no_vectors
+from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held
 from agent_workbench.adapters.retrieval.vectors.keeper_process import KeeperProcess
 from agent_workbench.adapters.retrieval.vectors.lsa import unit
 from agent_workbench.adapters.retrieval.vectors.vectors import HELD, LEARNING, READY, Asked, OnReady, Read
@@ -34,7 +34,8 @@ class EmbeddedVectors:
         self._model = model
         self._keeper = KeeperProcess(folder, model.name, environ)
         self._one_at_a_time = asyncio.Lock()
-        self._held: Held | None = None
+        self._held = Held()
+        self._loaded = False
         self._unkept: list[str] = []
         self._lost = ""
         self._doing = LEARNING
@@ -76,8 +77,9 @@ class EmbeddedVectors:
         await self._model.close()
 
     async def _update(self, corpus: Corpus, read: Read, on_ready: OnReady) -> None:
-        if self._held is None:
+        if not self._loaded:
             _, _, self._held = await self._keeper.open(self._wait)
+            self._loaded = True
         missing = self._held.missing(corpus.blobs)
         if len(missing) < len(corpus.blobs):
             on_ready(await asyncio.to_thread(self._held.of_files, corpus.paths, corpus.blobs))
@@ -96,18 +98,17 @@ class EmbeddedVectors:
 
         contents = await read(paths)
         parts = [parts_of(contents[path]) if path in contents else [] for path in paths]
+        if not any(parts):
+            return
         made = await self._model.embed([part for of_file in parts for part in of_file])
-        held = self._held or no_vectors()
-        if len(held) and held.dimensions != made.shape[1]:
+        if self._held.dimensions not in {0, made.shape[1]}:
             # Another model answers under the same name: what it did not make is of no use.
             await self._begin_anew()
-            held = self._held = no_vectors()
         ends = np.cumsum([len(of_file) for of_file in parts]).tolist()
         found = [blob for blob, of_file in zip(blobs, parts, strict=True) if of_file]
         sums = [made[end - len(of_file) : end].sum(axis=0) for end, of_file in zip(ends, parts, strict=True) if of_file]
-        if found:
-            held.add(found, unit(np.stack(sums)), corpus.blobs)
-            self._unkept += found
+        self._held.add(found, unit(np.stack(sums)), corpus.blobs)
+        self._unkept += found
 
     async def _keep(self) -> None:
         """Store what is not stored yet; a few are made again at the next start sooner than a process is started."""
@@ -115,7 +116,7 @@ class EmbeddedVectors:
             return
         if not self._keeper.pid:
             await self._keeper.open(self._wait)
-        blobs, vectors = await asyncio.to_thread((self._held or no_vectors()).of_contents, self._unkept)
+        blobs, vectors = await asyncio.to_thread(self._held.of_contents, self._unkept)
         await self._keeper.keep(blobs, vectors)
         self._unkept.clear()
 
@@ -123,6 +124,7 @@ class EmbeddedVectors:
         if not self._keeper.pid:
             await self._keeper.open(self._wait)
         await self._keeper.begin(None, 0)
+        self._held = Held()
         self._unkept.clear()
 
     def _wait(self) -> None:

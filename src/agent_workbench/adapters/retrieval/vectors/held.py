@@ -40,18 +40,19 @@ class FileVectors:
 class Held:
     """All vectors of a repo that are at hand, by the names of the contents. For one thread at a time."""
 
-    def __init__(self, blobs: Sequence[str], matrix: "Floats") -> None:
+    def __init__(self, blobs: Sequence[str] = (), matrix: "Floats | None" = None) -> None:
         self._matrix = matrix
         self._row_of = {blob: row for row, blob in enumerate(blobs)}
 
-    def __len__(self) -> int:
-        """Return how many there are."""
+    @property
+    def count(self) -> int:
+        """How many there are."""
         return len(self._row_of)
 
     @property
     def dimensions(self) -> int:
-        """How long a vector is."""
-        return int(self._matrix.shape[1])
+        """How long a vector is, 0 where there is none."""
+        return 0 if self._matrix is None else int(self._matrix.shape[1])
 
     def missing(self, blobs: Sequence[str]) -> list[int]:
         """Return the places in `blobs` of those that have no vector, each content once."""
@@ -68,7 +69,7 @@ class Held:
         room = max(0, most - len(self._row_of))
         first = len(self._row_of)
         self._row_of |= {blob: first + place for place, blob in enumerate(blobs[:room])}
-        self._matrix = np.concatenate((self._matrix, vectors[:room])) if first else vectors[:room]
+        self._matrix = vectors[:room] if self._matrix is None else np.concatenate((self._matrix, vectors[:room]))
 
     def of_files(self, paths: Sequence[str], blobs: Sequence[str]) -> FileVectors:
         """Return the vectors of these files, without those that have none."""
@@ -78,24 +79,22 @@ class Held:
             (path, row) for path, blob in zip(paths, blobs, strict=True) if (row := self._row_of.get(blob, -1)) >= 0
         ]
         rows = np.array([row for _, row in found], dtype=np.int64)
-        return FileVectors([path for path, _ in found], rows, self._matrix)
+        return FileVectors([path for path, _ in found], rows, self._all())
 
     def of_contents(self, blobs: Sequence[str]) -> "tuple[list[str], Floats]":
         """Return those of these contents that have a vector, and the vectors."""
         known = [blob for blob in blobs if blob in self._row_of]
-        return known, self._matrix[[self._row_of[blob] for blob in known]]
+        return known, self._all()[[self._row_of[blob] for blob in known]]
 
     def _keep(self, blobs: Sequence[str]) -> None:
-        self._matrix = self._matrix[[self._row_of[blob] for blob in blobs]]
+        self._matrix = self._all()[[self._row_of[blob] for blob in blobs]]
         self._row_of = {blob: row for row, blob in enumerate(blobs)}
+
+    def _all(self) -> "Floats":
+        import numpy as np
+
+        return np.zeros((0, 0), dtype=np.float32) if self._matrix is None else self._matrix
 
     @staticmethod
     def _most(dimensions: int) -> int:
         return MOST_BYTES // (4 * max(1, dimensions))
-
-
-def no_vectors() -> Held:
-    """Return what holds nothing."""
-    import numpy as np
-
-    return Held((), np.zeros((0, 0), dtype=np.float32))

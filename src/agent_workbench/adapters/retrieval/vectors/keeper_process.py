@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from agent_workbench.adapters.retrieval.threads import in_thread
 from agent_workbench.adapters.retrieval.vectors.child import Child, ChildLost
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
-from agent_workbench.adapters.retrieval.vectors.held import Held, no_vectors
+from agent_workbench.adapters.retrieval.vectors.held import Held
 from agent_workbench.adapters.retrieval.vectors.keeper import LOCK, describe_corpus
 from agent_workbench.adapters.retrieval.vectors.keeping import pack_learnt
 from agent_workbench.adapters.retrieval.vectors.lsa import Projection
@@ -105,7 +105,7 @@ def _read(answer: Message) -> "tuple[Projection | None, int, Held]":
         raise ChildLost(f"its process answered nonsense: {error}") from error
     fits = projection is None or vectors.shape[1] == projection.dimensions
     if not blobs or len(blobs) != len(vectors) or not fits:
-        return projection, taught, no_vectors()
+        return projection, taught, Held()
     return projection, taught, Held(blobs, vectors)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_workbench.adapters.retrieval.vectors.child import ChildLost
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
-from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held, no_vectors
+from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held
 from agent_workbench.adapters.retrieval.vectors.keeper_process import KeeperProcess
 from agent_workbench.adapters.retrieval.vectors.lsa import FEWEST_FILES, Projection
 from agent_workbench.adapters.retrieval.vectors.vectors import HELD, LEARNING, READY, Asked, OnReady, Read
@@ -33,7 +33,7 @@ class LearntVectors:
         self._doing = LEARNING
         self._projection: Projection | None = None
         self._taught = 0
-        self._held: Held = no_vectors()
+        self._held: Held = Held()
         self._unkept: set[str] = set()
         self._learnt_now = False
 
@@ -91,7 +91,7 @@ class LearntVectors:
         """Return whether what was learnt is too old for these files."""
         if self._projection is None:
             return True
-        came_later = max(0, len(self._held) - self._taught) + len(self._held.missing(corpus.blobs))
+        came_later = max(0, self._held.count - self._taught) + len(self._held.missing(corpus.blobs))
         return came_later > _FRESH_SHARE * max(self._taught, len(corpus.paths))
 
     async def _open(self) -> None:
@@ -109,7 +109,7 @@ class LearntVectors:
         projection = await self._keeper.train(corpus)
         if projection is not None:
             self._projection, self._taught, self._learnt_now = projection, len(corpus.paths), True
-            self._held, self._unkept = no_vectors(), set()
+            self._held, self._unkept = Held(), set()
 
     def _fold_in(self, projection: Projection, corpus: Corpus) -> None:
         missing = self._held.missing(corpus.blobs)
