@@ -45,15 +45,19 @@ async def run_unattended(place: Place, on_recorded: "OnRecorded", say: Say) -> "
 
 async def _check_begin(site: Site) -> "Ending | None":
     """Return the ending where there is nothing to do, so that no empty session is left of it; raise `PlanError`."""
-    from agent_workbench.engine.headless import nothing_to_do
+    from agent_workbench.engine.headless import all_done, already_done, nothing_to_do
     from agent_workbench.engine.starting import check_startable
 
     settings = await asyncio.to_thread(lambda: site.settings(trusted=True))
-    if await asyncio.to_thread(lambda: site.sessions(settings).find(site.wanted)) is not None:
+    sessions = site.sessions(settings)
+    if await asyncio.to_thread(sessions.find, site.wanted) is not None:
         return None
-    plan, tasks = await site.plans(settings).read(), site.place.tasks
-    check_startable(plan, tasks or ())
-    return nothing_to_do(plan) if tasks is None and plan.next_task() is None else None
+    plan, tasks = await site.plans(settings).read(), site.place.tasks or ()
+    again = not site.wanted.fresh and all_done(plan, tasks)
+    if again and await asyncio.to_thread(sessions.was_killed_when_done, tasks):
+        return already_done(tasks)
+    check_startable(plan, tasks)
+    return nothing_to_do(plan) if site.place.tasks is None and plan.next_task() is None else None
 
 
 async def demo_place(folder: Path, place: Place) -> Place:

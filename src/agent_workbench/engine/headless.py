@@ -92,6 +92,18 @@ def nothing_to_do(plan: Plan) -> Ending:
     return Ending(ExitCode.DONE, "; ".join(["no task is ready", *waiting]))
 
 
+def all_done(plan: Plan, tasks: tuple[TaskId, ...]) -> bool:
+    """Return whether these tasks, at least one, are all done; raise `PlanError` for one that is not in the plan."""
+    found = [plan.task(task).status for task in tasks]
+    return bool(found) and set(found) == {TaskStatus.DONE}
+
+
+def already_done(tasks: tuple[TaskId, ...]) -> Ending:
+    """Return the ending of a run for tasks that a session did which was killed before it could say so."""
+    verb = "is" if len(tasks) == 1 else "are"
+    return Ending(ExitCode.DONE, f"{', '.join(tasks)} {verb} done: the session that was killed had come to its end")
+
+
 async def _work(desk: Desk) -> Ending:
     """Move until the task is over."""
     while True:

@@ -10,6 +10,7 @@ import pytest
 from agent_workbench.adapters.journal.opening import Sessions, Wanted
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.core.errors import JournalError, LockedError, TrustError, UsageError
+from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.ids import SessionId, TaskId
 from tests.adapters.journal.journals import NO_SECRETS, STORY, append_all, started, write_quickly
 
@@ -79,6 +80,17 @@ def test_a_finished_one_is_not_taken_up_by_itself(sessions: Sessions) -> None:
     folder = begun(sessions, whole=True)
     assert sessions.find(Wanted()) is None
     assert sessions.find(Wanted(OLD)) == folder
+
+
+def test_one_that_was_killed_when_its_task_was_done_is_known(sessions: Sessions) -> None:
+    begun(sessions, whole=True)
+    assert sessions.was_killed_when_done((T1,))
+    assert not sessions.was_killed_when_done((T2,))
+    opening = sessions.open(GivenIds(NEW), NO_SECRETS, Wanted(OLD))
+    assert not sessions.was_killed_when_done((T1,)), "somebody has it open"
+    asyncio.run(opening.writer.append(len(opening.events), "now", SessionLeft("ended")))
+    asyncio.run(opening.writer.close())
+    assert not sessions.was_killed_when_done((T1,)), "it was left in order"
 
 
 def test_a_journal_that_came_with_the_repo_is_replayed_and_no_more(sessions: Sessions, tmp_path: Path) -> None:

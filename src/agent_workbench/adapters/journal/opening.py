@@ -74,6 +74,17 @@ class Sessions:
             )
         return directory
 
+    def was_killed_when_done(self, tasks: tuple[TaskId, ...]) -> bool:
+        """Return whether the newest session begun here on one of these tasks was killed when it had the task done.
+
+        What the plan says of the task since is not looked at.
+        """
+        for summary in list_sessions(self._folder):
+            if summary.tasks and summary.tasks[-1] in tasks and self._is_ours(summary.directory):
+                ended = summary.status is TaskStatus.DONE and not summary.left
+                return ended and not summary.holder and not summary.problem
+        return False
+
     def _unfinished(self, tasks: tuple[TaskId, ...] | None) -> Path | None:
         """Return the newest one that is unfinished; raise when it is damaged, unless a newer one was begun since."""
         newer = False

@@ -13,6 +13,7 @@ from agent_workbench.core.events import Recorded
 from agent_workbench.host.atomic import storage_error
 
 FIRST_KIND = "session_started"
+LAST_KIND = "session_left"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_workbench.adapters.journal.files import LOCK
 from agent_workbench.adapters.journal.line import Line, parse
-from agent_workbench.adapters.journal.reader import FIRST_KIND, read_lines
+from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_lines
 from agent_workbench.core.codec import JsonValue
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
 from agent_workbench.core.ids import SESSION_ID, SessionId, TaskId
@@ -21,8 +21,8 @@ class SessionSummary:
     """A session as a list shows it.
 
     `started` and `last` are UTC times in ISO 8601; `tasks` in the order they were started; `status` of the task
-    worked on last; `holder` says who has it open, empty: nobody. `problem` is what of the lines looked at does not
-    fit (all lines are looked at by `verify_journal` alone).
+    worked on last; `left` tells that it came to its own end; `holder` says who has it open, empty: nobody. `problem` is
+    what of the lines looked at does not fit (all lines are looked at by `verify_journal` alone).
     """
 
     id: SessionId
@@ -32,6 +32,7 @@ class SessionSummary:
     parent: SessionId | None = None
     tasks: tuple[TaskId, ...] = ()
     status: TaskStatus | None = None
+    left: bool = False
     events: int = 0
     holder: str = ""
     torn_bytes: int = 0
@@ -96,6 +97,7 @@ def _summary(directory: Path) -> SessionSummary:
         parent=SessionId(parent) if isinstance(parent, str) else None,
         tasks=tasks,
         status=status,
+        left=last is not None and last.kind == LAST_KIND,
         events=len(lines),
         holder=holder,
         torn_bytes=len(torn),
