@@ -126,7 +126,7 @@ def _of_documents(documents: Sequence[Mapping[str, int]], number_of: Mapping[str
     starts = np.zeros(len(number_of) + 1, np.int32)
     np.cumsum(np.bincount(words, minlength=len(number_of)), out=starts[1:])
     rows = np.repeat(np.arange(len(documents), dtype=np.int32), sizes)
-    lengths = np.fromiter((sum(each.values()) for each in documents), np.int32, len(documents))
+    lengths = np.bincount(rows, counts, minlength=len(documents)).astype(np.int32)
     return Postings(starts, rows[order], narrowed(counts[order]), lengths)
 
 

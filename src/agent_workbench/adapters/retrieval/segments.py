@@ -273,6 +273,8 @@ def _renumbered(alive: "Sequence[Mask]") -> "Iterator[Ints]":
 
 def _defined(symbol: str) -> Iterator[str]:
     """Yield the names in a symbol as `definers` looks for them: of `a.B, a.C` the last parts, `b` and `c`."""
-    for name in symbol.split(", "):
-        if _NAME.fullmatch(last := _QUALIFIERS.split(name)[-1].strip().lower()):
+    for name in symbol.lower().split(", "):
+        # Most names are plain, and there is one for each piece.
+        last = name if name.isidentifier() else _QUALIFIERS.split(name)[-1].strip()
+        if _NAME.fullmatch(last):
             yield last
