@@ -1,15 +1,11 @@
 """The index of one workspace: files come, change and go, and searches see the state they began with."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.kinds import Kind
-from agent_workbench.adapters.retrieval.query import Names, Place, Query, read_query
-from agent_workbench.adapters.retrieval.segments import Field, Segment, merge
-from agent_workbench.adapters.retrieval.selection import Selection, select
+from agent_workbench.adapters.retrieval.merging import merge
+from agent_workbench.adapters.retrieval.segments import Segment
 from agent_workbench.adapters.retrieval.snapshot import MAX_BYTES, Snapshot, load_snapshot, save_snapshot
 from agent_workbench.adapters.retrieval.view import IndexView
 
@@ -28,28 +24,6 @@ _JOINS = 2
 # All is merged when more pieces than these are dead, and more than this part of all.
 _WORTH_MERGING = 2_000
 _MOST_DEAD = 1 / 3
-
-# What a hit in each field is worth; found by trying on commits of public repositories, as is the next.
-_BODY, _NAMES, _COMMENTS, _PATH, _WHOLE_FILE = 1.0, 0.4, 0.3, 1.0, 0.3
-# How much a long piece counts less: half as much as usual, for they are of like length already.
-_BODY_LENGTH = 0.5
-# Where nothing tells words apart, as in a repo of one file, more of them are still better.
-_EACH_WORD = 0.01
-_TEST_SHARE, _DOCUMENT_SHARE = 0.6, 0.7
-_MOST_REASONS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A piece that fits a query: where it is, in which content of the file, and why it came."""
-
-    path: str
-    blob: str
-    first_line: int
-    last_line: int
-    symbol: str
-    score: float
-    why: tuple[str, ...]
 
 
 class WorkspaceIndex:
@@ -107,81 +81,6 @@ class WorkspaceIndex:
     def blob_of(self, path: str) -> str:
         """Return the content the file has in the index, empty when it is not in it."""
         return self.view.blob_of(path)
-
-    def search(self, text: str, limit: int) -> list[Found]:
-        """Return the best pieces for a query, best first, at most a few of each file."""
-        view = self.view
-        query = read_query(text, Names(list(view.paths())))
-        if not view.pieces or limit < 1:
-            return []
-        scores = self._scores(query)
-        named = {piece: place for place in query.places if (piece := self._piece_at(place, scores)) is not None}
-        chosen = select(scores, view.file_of.tolist(), list(named), limit)
-        return [self._found(each, query, named.get(each.piece)) for each in chosen]
-
-    def _scores(self, query: Query) -> "NDArray[np.float64]":
-        """Return a score for each piece, 0 where no word hits."""
-        import numpy as np
-
-        words, view = query.stems, self.view
-        file_of = view.file_of
-        body, names = view.field(Field.BODY, b=_BODY_LENGTH), view.field(Field.NAMES)
-        mix = _BODY * body.scores(words) + _NAMES * names.scores(words)
-        by_file = _PATH * view.field(Field.PATH).scores(words)
-        by_file += _WHOLE_FILE * view.field(Field.WHOLE_FILE).scores(words)
-        mix += _COMMENTS * view.field(Field.COMMENTS).scores(words) + by_file[file_of]
-        held = body.coverage(words) + names.coverage(words) + view.field(Field.PATH).coverage(words)[file_of]
-        mix = np.where(held > 0, np.maximum(mix, 0.0) + _EACH_WORD * held, 0.0)
-        share = np.ones(len(view.kinds))
-        if not query.of_tests:
-            share[view.kinds == Kind.TEST] *= _TEST_SHARE
-        if not query.of_documents:
-            share[view.kinds == Kind.DOCUMENT] *= _DOCUMENT_SHARE
-        share[view.kinds == Kind.GENERATED] *= _DOCUMENT_SHARE
-        scores: NDArray[np.float64] = mix * share[file_of]
-        return scores
-
-    def _piece_at(self, place: Place, scores: "NDArray[np.float64]") -> int | None:
-        """Return the piece of the named file that holds the line, or the best one where no line is named."""
-        file = self.view.number_of(place.path)
-        held = range(0) if file is None else self.view.pieces_of(file)
-        if not held:
-            return None
-        if not place.line:
-            return max(held, key=lambda piece: scores[piece])
-        after = bisect_right(held, place.line, key=lambda piece: self.view.extent(piece).first_line)
-        return held[max(after - 1, 0)]
-
-    def _found(self, selection: Selection, query: Query, place: Place | None) -> Found:
-        piece = selection.piece
-        path = self.view.path_of(int(self.view.file_of[piece]))
-        extent = self.view.extent(piece)
-        reasons = self._reasons(piece, query)
-        if place is not None:
-            reasons.insert(0, path.rsplit("/", 1)[-1] + (f":{place.line}" if place.line else ""))
-        return Found(
-            path,
-            self.view.blob_of(path),
-            extent.first_line,
-            extent.last_line,
-            extent.symbol,
-            round(selection.score, 3),
-            tuple(reasons[:_MOST_REASONS]),
-        )
-
-    def _reasons(self, piece: int, query: Query) -> list[str]:
-        """Return the query's words that hit, best first."""
-        fields = (
-            (self.view.field(Field.BODY, b=_BODY_LENGTH), piece, _BODY),
-            (self.view.field(Field.NAMES), piece, _NAMES),
-            (self.view.field(Field.COMMENTS), piece, _COMMENTS),
-            (self.view.field(Field.PATH), int(self.view.file_of[piece]), _PATH),
-        )
-        shares: dict[str, float] = {}
-        for index, number, weight in fields:
-            for root, share in index.explain(number, query.stems):
-                shares[root] = shares.get(root, 0.0) + weight * share
-        return [query.written[root] for root in sorted(shares, key=lambda root: (-shares[root], root))]
 
     def _without(self, paths: Sequence[str]) -> "list[Mask]":
         """Return which files are alive when these are gone; masks that change are copied."""

@@ -1,23 +1,41 @@
-"""What a query asks for: words, places that it names, and whether it speaks of tests or documents."""
+"""What a query asks for: words, places and names that it says, and whether it speaks of tests or documents."""
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.ranking.stems import stem
-from agent_workbench.ranking.tokens import split_identifiers
+from agent_workbench.ranking.tokens import STOP_WORDS, split_identifiers
 
 # A query holds a description and the output of failing tests; what is said again and again there is not more wanted.
 _MOST_CHARS = 40_000
 _MOST_WORDS = 300
+_MOST_WORDS_OF_FAILING = 60
 _MOST_REPEATS = 2
 _MOST_PLACES = 40
+_MOST_NAMES = 40
+_MOST_PAIRS = 80
 # What somebody asks for stands first; the output of failing tests behind it speaks of tests whatever is wanted.
 _SAID_CHARS = 400
 # A run of what paths are made of, and behind it a line as Python, compilers and .NET or shells write it.
 _PLACE = re.compile(r"([\w.@+~/\\-]+)(?:\"?,? line (\d{1,7})|:(\d{1,7})|\((\d{1,7})\b)?")
 _LONGEST_PATH = 1_000
+# What tools and customs add to a message: who had to do with it, where it was talked of.
+_NOISE = re.compile(
+    r"^[ \t]*[A-Za-z][\w-]{1,30}-by: .*$|^[ \t]*(?:change-id|cc)[ \t]*:.*$|https?://\S{1,2000}|\(?#\d{1,9}\)?",
+    re.MULTILINE | re.IGNORECASE,
+)
+# In the output of what failed, the lines that say what is wrong.
+_TELLING = re.compile(
+    r"error|exception|assert|fail|panic|expected|undefined|unknown|cannot|not found|^E\s", re.IGNORECASE
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,79}")
+_CODE = re.compile(r"`{1,2}([^`\n]{1,80})`{1,2}|(?<!\w)([A-Za-z_]\w{2,79})\(")
+_MIXED = re.compile(r"[a-z0-9][A-Z]")
+_PLAIN = re.compile(r"[A-Za-z0-9]+")
 _TEST_WORDS = frozenset({"test", "tests", "testing", "tested", "pytest", "unittest", "fixture", "fixtures", "spec"})
 _DOCUMENT_WORDS = frozenset({"doc", "docs", "documentation", "document", "readme", "changelog", "guide", "tutorial"})
 _INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", "lib", ".cargo", "vendor"})
@@ -35,13 +53,21 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`stems` of its words, as often as they count, each with the word as it was `written`, and what else it says."""
+    """`stems` of its words, as often as they count, each with the word as it was `written`, and what else it says.
+
+    `title` are the stems of its `first_line`, `names` what is written as code writes names, `pairs` what two words that
+    stand beside each other are called where they are one name.
+    """
 
     stems: tuple[str, ...]
     written: Mapping[str, str]
     places: tuple[Place, ...]
     of_tests: bool
     of_documents: bool
+    title: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
+    first_line: str = ""
 
 
 class Names:
@@ -69,24 +95,88 @@ class Names:
         return sorted(found) if len(found) <= _MOST_NAMESAKES else []
 
 
-def read_query(text: str, names: Names) -> Query:
-    """Return what `text` asks for, of the files in `names`."""
-    text = text if len(text) <= _MOST_CHARS else text[: _MOST_CHARS // 2] + "\n" + text[-_MOST_CHARS // 2 :]
-    words = Counter(split_identifiers(text))
-    said = split_identifiers(text[:_SAID_CHARS])
-    stems: Counter[str] = Counter()
+def read_query(query: CodeQuery | str, names: Names) -> Query:
+    """Return what `query` asks for, of the files in `names`."""
+    asked = CodeQuery(query) if isinstance(query, str) else query
+    text, failing = plain(_bounded(asked.text)).strip(), _bounded(asked.failing)
     written: dict[str, str] = {}
-    for word, times in words.items():
-        stems[stem(word)] += times
-        written.setdefault(stem(word), word)
-    wanted = list(stems.items())[:_MOST_WORDS]
+    words = _counted(text, written, _MOST_WORDS)
+    for root, times in _counted(_telling(failing), written, _MOST_WORDS_OF_FAILING).items():
+        words.setdefault(root, times)
+    said = split_identifiers(text[:_SAID_CHARS])
+    title = text.partition("\n")[0] or _telling(failing)[:_SAID_CHARS]
     return Query(
-        tuple(root for root, times in wanted for _ in range(min(times, _MOST_REPEATS))),
+        _repeated(words),
         written,
-        tuple(_places(text, names)),
+        tuple(_places(f"{_bounded(asked.text)}\n{failing}", names)),
         not _TEST_WORDS.isdisjoint(said),
         not _DOCUMENT_WORDS.isdisjoint(said),
+        _repeated(_counted(title, written, _MOST_WORDS)),
+        tuple(_names(f"{text}\n{_telling(failing)}")),
+        tuple(_pairs(text)),
+        title,
     )
+
+
+def wanted_words(query: CodeQuery) -> tuple[str, ...]:
+    """Return the stems that are looked for, as often as they count."""
+    return read_query(query, Names(())).stems
+
+
+def plain(text: str) -> str:
+    """Return a message without who signed it, addresses of pages, and numbers of issues."""
+    return _NOISE.sub(" ", text)
+
+
+def title_of(message: str) -> str:
+    """Return the first line of what a message says."""
+    return plain(message).strip().partition("\n")[0]
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _MOST_CHARS else text[: _MOST_CHARS // 2] + "\n" + text[-_MOST_CHARS // 2 :]
+
+
+def _telling(failing: str) -> str:
+    """Return the lines that say what is wrong, the last ones first: tools end with what counts."""
+    lines = [line for line in failing.splitlines() if _TELLING.search(line[:_LONGEST_PATH])]
+    return "\n".join(reversed(lines))
+
+
+def _counted(text: str, written: dict[str, str], most: int) -> dict[str, int]:
+    """Return the first `most` stems of a text and how often each counts; note how they were written."""
+    counts: Counter[str] = Counter()
+    for word, times in Counter(split_identifiers(text)).items():
+        root = stem(word)
+        if root in counts or len(counts) < most:
+            counts[root] += times
+            written.setdefault(root, word)
+    return {root: min(times, _MOST_REPEATS) for root, times in counts.items()}
+
+
+def _repeated(words: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(root for root, times in words.items() for _ in range(times))
+
+
+def _names(text: str) -> Sequence[str]:
+    """Return what is written as only code writes it: with underscores or capitals within, called, or between ticks."""
+    marked = {name for match in _CODE.finditer(text) for name in _IDENTIFIER.findall(match[1] or match[2])}
+    found: dict[str, None] = {}
+    for name in _IDENTIFIER.findall(text):
+        if name in marked or "_" in name.strip("_") or _MIXED.search(name):
+            found.setdefault(name)
+    return list(found)[:_MOST_NAMES]
+
+
+def _pairs(text: str) -> Sequence[str]:
+    """Return for each two words that follow one another the stems of the names made of both."""
+    found: dict[str, None] = {}
+    words = _PLAIN.findall(text.lower())
+    for first, second in pairwise(words):
+        if first not in STOP_WORDS and second not in STOP_WORDS:
+            found.setdefault(stem(first + second))
+            found.setdefault(f"{first}_{second}")
+    return list(found)[:_MOST_PAIRS]
 
 
 def _places(text: str, names: Names) -> Iterator[Place]:

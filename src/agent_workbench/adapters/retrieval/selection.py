@@ -1,8 +1,10 @@
-"""Which pieces are shown: files are weighed by their best pieces, and none fills the list alone."""
+"""Which pieces are shown: the best files' best ones, and no file fills the list alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from agent_workbench.adapters.retrieval.view import IndexView
 
 if TYPE_CHECKING:
     import numpy as np
@@ -11,11 +13,8 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 MOST_IN_A_FILE = 3
-# A file is as good as its three best pieces together, the later ones counting less.
-_FILE_SHARES = (1.0, 1 / 2, 1 / 3)
 # A second piece of a file says less that is new than a first one of another.
 _NEXT_IN_FILE = 0.7
-_MOST_CANDIDATES = 1_000
 # What the query names comes first, but leaves room for what it only describes.
 _NAMED_SHARE = 0.75
 
@@ -28,43 +27,45 @@ class Selection:
     score: float
 
 
-def select(scores: "Scores", file_of: Sequence[int], named: Sequence[int], limit: int) -> list[Selection]:
-    """Return at most `limit` pieces, best first: those of `named`, then by their own score and their file's."""
-    by_file: dict[int, list[int]] = {}
-    for piece in _candidates(scores, named):
-        by_file.setdefault(file_of[piece], []).append(piece)
-    final: dict[int, float] = {}
-    for pieces in by_file.values():
-        best = float(scores[pieces[0]]) or 1.0
-        whole = sum(share * float(scores[piece]) for share, piece in zip(_FILE_SHARES, pieces, strict=False))
-        for place, piece in enumerate(pieces):
-            final[piece] = whole * float(scores[piece]) / best * (_NEXT_IN_FILE if place else 1.0)
+def select(view: IndexView, files: "Scores", pieces: "Scores", named: Sequence[int], limit: int) -> list[Selection]:
+    """Return at most `limit` pieces, best first: those of `named`, then by their file's score and their own."""
+    final = {number: score for file in _best(files, limit) for number, score in _few(view, file, files, pieces)}
     top = max(final.values(), default=0.0) + 1.0
+    for piece in named:
+        final.setdefault(piece, float(files[view.file_of[piece]]))
     first = sorted(set(named), key=lambda piece: (-final[piece], piece))[: max(1, int(limit * _NAMED_SHARE))]
     for piece in first:
         final[piece] += top
-    return _few_of_each(sorted(final, key=lambda piece: (-final[piece], piece)), final, file_of, limit)
-
-
-def _candidates(scores: "Scores", named: Sequence[int]) -> list[int]:
-    """Return the pieces that hit or are named, best first."""
-    import numpy as np
-
-    hits = np.flatnonzero(scores > 0)
-    best = hits[np.lexsort((hits, -scores[hits]))][:_MOST_CANDIDATES].tolist()
-    known = set(best)
-    return [*best, *(piece for piece in dict.fromkeys(named) if piece not in known)]
-
-
-def _few_of_each(ranked: Sequence[int], final: dict[int, float], file_of: Sequence[int], limit: int) -> list[Selection]:
     taken: dict[int, int] = {}
     chosen: list[Selection] = []
-    for piece in ranked:
-        file = file_of[piece]
-        if taken.get(file, 0) >= MOST_IN_A_FILE:
-            continue
+    for piece in sorted(final, key=lambda piece: (-final[piece], piece)):
+        file = int(view.file_of[piece])
         taken[file] = taken.get(file, 0) + 1
-        chosen.append(Selection(piece, final[piece]))
-        if len(chosen) == limit:
-            break
+        if taken[file] <= MOST_IN_A_FILE and len(chosen) < limit:
+            chosen.append(Selection(piece, final[piece]))
     return chosen
+
+
+def _best(files: "Scores", limit: int) -> list[int]:
+    """Return the files that anything speaks for, best first."""
+    import numpy as np
+
+    hits = np.flatnonzero(files > 0)
+    if len(hits) > limit:
+        # Equals at the edge are in order of their number, as everywhere.
+        edge = np.partition(files[hits], len(hits) - limit)[len(hits) - limit]
+        hits = hits[files[hits] >= edge]
+    best: list[int] = hits[np.lexsort((hits, -files[hits]))][:limit].tolist()
+    return best
+
+
+def _few(view: IndexView, file: int, files: "Scores", pieces: "Scores") -> list[tuple[int, float]]:
+    """Return the best pieces of a file with their scores; the first has the file's own."""
+    held = view.pieces_of(file)
+    if not held:
+        return []
+    scores = pieces[held.start : held.stop]
+    order = (-scores).argsort(kind="stable")[:MOST_IN_A_FILE].tolist()
+    best, whole = float(scores[order[0]]), float(files[file])
+    rest = [(held[each], whole * _NEXT_IN_FILE * float(scores[each]) / best) for each in order[1:] if scores[each] > 0]
+    return [(held[order[0]], whole), *rest]

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.segments import FIELDS_OF_PIECES, Field, Segment
-from agent_workbench.ranking.bm25 import B, Bm25, Part
+from agent_workbench.ranking.bm25 import K1, B, Bm25, Part
 from agent_workbench.ranking.postings import Share, merge
 from agent_workbench.ranking.vocabulary import Vocabulary
 
@@ -54,7 +54,7 @@ class IndexView:
         self._file_of: Ints | None = None
         self._kinds: Kinds | None = None
         self._alive_pieces: Sequence[Mask | None] | None = None
-        self._fields: dict[tuple[Field, float], Bm25] = {}
+        self._fields: dict[tuple[Field, float, float], Bm25] = {}
 
     @property
     def files(self) -> int:
@@ -139,15 +139,18 @@ class IndexView:
             self._kinds = np.concatenate([np.zeros(0, np.int8), *(each.files.kinds for each in self.segments)])
         return self._kinds
 
-    def field(self, field: Field, b: float = B) -> Bm25:
-        """Return the scores of one field, by piece or by file; `b` is how much length counts there, 0 to 1."""
-        found = self._fields.get((field, b))
+    def field(self, field: Field, b: float = B, k1: float = K1) -> Bm25:
+        """Return the scores of one field, by piece or by file.
+
+        `b` is how much length counts there, 0 to 1; `k1` how much more a word says that is there often, from 0 on.
+        """
+        found = self._fields.get((field, b, k1))
         if found is None:
             parts = [
                 Part(segment.vocabulary, segment.fields[field], alive)
                 for segment, alive in zip(self.segments, self._alive_in(field), strict=True)
             ]
-            found = self._fields[field, b] = Bm25(parts, b=b)
+            found = self._fields[field, b, k1] = Bm25(parts, b=b, k1=k1)
         return found
 
     def _alive_in(self, field: Field) -> "Sequence[Mask | None]":

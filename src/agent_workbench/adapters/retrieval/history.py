@@ -1,0 +1,192 @@
+"""What the past says of files: the messages of the commits that touched them."""
+
+import asyncio
+import gzip
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import ReferenceType, ref
+
+from agent_workbench.adapters.retrieval.query import plain, title_of
+from agent_workbench.adapters.retrieval.view import IndexView
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.ids import CommitId
+from agent_workbench.core.ports import Sources
+from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.host.atomic import write_atomically
+from agent_workbench.ranking.bm25 import Bm25
+from agent_workbench.ranking.stems import count_stems
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float64]
+
+MOST_COMMITS = 5_000
+# A commit that touches more files than these is about none of them.
+_MOST_FILES = 20
+_MOST_CHARS = 2_000
+_FORMAT = 1
+# All commits together; beyond it the file is somebody else's.
+_MOST_BYTES = 64_000_000
+_MESSAGE_LENGTH = 0.5
+_NEAREST, _NEAREST_TITLES = 30, 100
+# After so many commits what was done to a file counts a third of what it did.
+_LATELY = 500
+
+
+class Past:
+    """Commits, searched by the words of their messages. Never changes; files are numbered as in `paths`."""
+
+    def __init__(self, commits: Iterable[PastCommit]) -> None:
+        """Takes about a second for 5,000 commits: for a thread."""
+        import numpy as np
+
+        self.commits = tuple(each for each in commits if 0 < len(each.paths) <= _MOST_FILES)[:MOST_COMMITS]
+        numbers: dict[str, int] = {}
+        for commit in self.commits:
+            for path in commit.paths:
+                numbers.setdefault(path, len(numbers))
+        self.paths = tuple(numbers)
+        touched = [[numbers[path] for path in commit.paths] for commit in self.commits]
+        messages = [count_stems(plain(commit.message[:_MOST_CHARS])) for commit in self.commits]
+        titles = [count_stems(title_of(commit.message[:_MOST_CHARS])) for commit in self.commits]
+        self._messages = Bm25.of(messages)
+        self._titles = Bm25.of(titles)
+        self._messages_of = Bm25.of(_by_file(messages, touched, len(numbers)))
+        self._titles_of = Bm25.of(_by_file(titles, touched, len(numbers)))
+        sizes = [len(each) for each in touched]
+        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+        self._touched = np.array([file for files in touched for file in files], dtype=np.int64)
+        self.recent = self._recent(sizes)
+        self._rows: tuple[ReferenceType[IndexView], NDArray[np.int64]] | None = None
+
+    def words(self, stems: Sequence[str]) -> "Scores":
+        """Return by file how well the messages of its commits fit."""
+        return self._messages_of.scores(stems)
+
+    def titles(self, stems: Sequence[str]) -> "Scores":
+        """Return by file how well the first lines of those messages fit."""
+        return self._titles_of.scores(stems)
+
+    def nearest(self, stems: Sequence[str]) -> "Scores":
+        """Return by file the votes of the commits whose messages fit best: each has one, for all its files together."""
+        return self._votes(self._messages.scores(stems), _NEAREST)
+
+    def nearest_titles(self, stems: Sequence[str]) -> "Scores":
+        """Return the same by the first lines of the messages; these are less sure, so more of them vote."""
+        return self._votes(self._titles.scores(stems), _NEAREST_TITLES)
+
+    def rows_in(self, view: IndexView) -> "NDArray[np.int64]":
+        """Return the numbers that the files have in the view, -1 for those that are not there."""
+        import numpy as np
+
+        if self._rows is None or self._rows[0]() is not view:
+            found = ((-1 if number is None else number) for number in map(view.number_of, self.paths))
+            self._rows = ref(view), np.fromiter(found, np.int64, len(self.paths))
+        return self._rows[1]
+
+    def _recent(self, sizes: Sequence[int]) -> "Scores":
+        """Return by file how much was done to it lately."""
+        import numpy as np
+
+        weights = np.repeat(np.exp(-np.arange(len(sizes)) / _LATELY), sizes)
+        lately: Scores = np.log1p(np.bincount(self._touched, weights, minlength=len(self.paths)))
+        return lately
+
+    def _votes(self, scores: "Scores", most: int) -> "Scores":
+        import numpy as np
+
+        votes = np.zeros(len(self.paths))
+        best = np.argsort(-scores, kind="stable")[:most]
+        if not len(best) or scores[best[0]] <= 0:
+            return votes
+        for commit in best[scores[best] > 0].tolist():
+            start, end = self._starts[commit : commit + 2].tolist()
+            votes[self._touched[start:end]] += (scores[commit] / scores[best[0]]) ** 2 / (end - start)
+        return votes
+
+    def words_of(self, path: str, stems: Sequence[str]) -> list[str]:
+        """Return which of the stems the messages of the file's commits hold, best first."""
+        row = self.paths.index(path) if path in self.paths else -1
+        return [] if row < 0 else [root for root, _ in self._messages_of.explain(row, stems)]
+
+
+class History:
+    """The past of one repo, kept in `file` between runs. `past` is what searches take: swapped whole, None at first."""
+
+    def __init__(self, file: Path) -> None:
+        self.past: Past | None = None
+        self._file = file
+        self._known: tuple[PastCommit, ...] | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def update(self, sources: Sources) -> None:
+        """Read the commits that are new. Raises what `sources` raises; a disk that refuses keeps nothing."""
+        async with self._one_at_a_time:
+            known = self._known if self._known is not None else await asyncio.to_thread(_load, self._file)
+            commits = await _brought_up(sources, known)
+            if self.past is None or commits != self._known:
+                self.past = await asyncio.to_thread(Past, commits)
+            self._known = commits
+            if commits != known:
+                await asyncio.to_thread(_save, self._file, commits)
+
+
+async def _brought_up(sources: Sources, known: tuple[PastCommit, ...]) -> tuple[PastCommit, ...]:
+    """Return the newest commits, the known ones among them unless the history was rewritten."""
+    if not known:
+        return await sources.past_commits(MOST_COMMITS)
+    fresh = await sources.past_commits(MOST_COMMITS, str(known[0].id))
+    if not fresh:
+        newest = await sources.past_commits(1)
+        ids = {commit.id for commit in known}
+        return known if newest and newest[0].id in ids else await sources.past_commits(MOST_COMMITS)
+    ids = {commit.id for commit in fresh}
+    return (*fresh, *(commit for commit in known if commit.id not in ids))[:MOST_COMMITS]
+
+
+def _by_file(
+    messages: Sequence[Mapping[str, int]], touched: Sequence[Sequence[int]], files: int
+) -> Sequence[Mapping[str, int]]:
+    """Return by file the words of all messages of its commits."""
+    counts: list[Counter[str]] = [Counter() for _ in range(files)]
+    for words, numbers in zip(messages, touched, strict=True):
+        for number in numbers:
+            counts[number].update(words)
+    return counts
+
+
+def _load(file: Path) -> tuple[PastCommit, ...]:
+    """Return what was kept; nothing where it cannot be read as what `_save` writes."""
+    try:
+        with gzip.open(file, "rb") as stream:
+            text = stream.read(_MOST_BYTES + 1)
+        read = json.loads(text) if len(text) <= _MOST_BYTES else None
+        if not isinstance(read, dict) or read.get("format") != _FORMAT:
+            return ()
+        return tuple(_commit(*each) for each in read["commits"])
+    except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError):
+        return ()
+
+
+def _commit(name: object, message: object, paths: object) -> PastCommit:
+    if not (isinstance(name, str) and isinstance(message, str) and isinstance(paths, list)):
+        raise ValueError(name)
+    if not all(isinstance(path, str) for path in paths):
+        raise ValueError(name)
+    return PastCommit(CommitId(name), message, tuple(paths))
+
+
+def _save(file: Path, commits: Sequence[PastCommit]) -> None:
+    rows = [[commit.id, commit.message[:_MOST_CHARS], commit.paths[: _MOST_FILES + 1]] for commit in commits]
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, gzip.compress(json.dumps({"format": _FORMAT, "commits": rows}).encode(), 5))
+    except (OSError, StorageError):
+        # It is read anew the next time, which takes a second.
+        return

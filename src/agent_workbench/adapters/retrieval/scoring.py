@@ -1,0 +1,157 @@
+"""A search: which files fit, which of their pieces are shown, and why."""
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from agent_workbench.adapters.retrieval.features import KIND_OF, Evidence, Feature, gather
+from agent_workbench.adapters.retrieval.history import Past
+from agent_workbench.adapters.retrieval.kinds import Kind
+from agent_workbench.adapters.retrieval.layout import layout_of
+from agent_workbench.adapters.retrieval.query import Place, Query, read_query
+from agent_workbench.adapters.retrieval.reasons import Reasons
+from agent_workbench.adapters.retrieval.selection import Selection, select
+from agent_workbench.adapters.retrieval.view import IndexView
+from agent_workbench.core.retrieval import CodeQuery, Signal, SignalKind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float64]
+
+_TEST_SHARE, _DOCUMENT_SHARE, _GENERATED_SHARE = 0.6, 0.7, 0.7
+_MOST_REASONS = 6
+# Words are looked up again for each piece that is explained; nobody reads what is further down.
+_MOST_EXPLAINED = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A piece that fits a query: where it is, in which content of the file, and why it came."""
+
+    path: str
+    blob: str
+    first_line: int
+    last_line: int
+    symbol: str
+    score: float
+    why: tuple[str, ...]
+    signals: tuple[Signal, ...] = ()
+
+
+def search(
+    view: IndexView, query: CodeQuery, past: Past | None, similar: Mapping[str, float] | None, limit: int
+) -> list[Found]:
+    """Return the best pieces for a query, best first, at most a few of each file.
+
+    `past` is what is known of past commits; `similar` are the files that are like the query, with how much (0 to 1).
+    """
+    if not view.pieces or limit < 1:
+        return []
+    read = read_query(query, layout_of(view).names)
+    evidence = gather(view, read, past, similar)
+    files = _wanted_kinds(view, read, mix(evidence.files))
+    named = {piece: place for place in read.places if (piece := _piece_at(view, place, evidence)) is not None}
+    reasons = Reasons(view, read, past)
+    chosen = select(view, files, evidence.pieces, list(named), limit)
+    return [
+        _found(view, each, evidence, named.get(each.piece), reasons if number < _MOST_EXPLAINED else None)
+        for number, each in enumerate(chosen)
+    ]
+
+
+def mix(files: "Mapping[Feature, Scores]") -> "Scores":
+    """Return by file the weighted sum of what speaks for it."""
+    parts = [weight * files[feature] for feature, weight in weights().items() if feature in files]
+    total: Scores = sum(parts[1:], parts[0])
+    return total
+
+
+@cache
+def weights() -> Mapping[Feature, float]:
+    """Return what each feature counts, as `bench/fit_retrieval.py` found it; none counts nothing. Blocks once."""
+    text = resources.files(__package__).joinpath("weights.json").read_text(encoding="utf-8")
+    return {Feature(name): float(weight) for name, weight in json.loads(text).items()}
+
+
+def _wanted_kinds(view: IndexView, query: Query, files: "Scores") -> "Scores":
+    """Return the scores with less for tests and documents unless they are asked for, and for what tools made."""
+    import numpy as np
+
+    shares = np.ones(len(Kind))
+    shares[Kind.TEST] = 1.0 if query.of_tests else _TEST_SHARE
+    shares[Kind.DOCUMENT] = 1.0 if query.of_documents else _DOCUMENT_SHARE
+    shares[Kind.GENERATED] = _GENERATED_SHARE
+    scores: Scores = files * shares[view.kinds]
+    return scores
+
+
+def _piece_at(view: IndexView, place: Place, evidence: Evidence) -> int | None:
+    """Return the piece of the named file that holds the line, or the best one where no line is named."""
+    file = view.number_of(place.path)
+    held = range(0) if file is None else view.pieces_of(file)
+    if not held:
+        return None
+    if not place.line:
+        return held[int(evidence.pieces[held.start : held.stop].argmax())]
+    after = bisect_right(held, place.line, key=lambda piece: view.extent(piece).first_line)
+    return held[max(after - 1, 0)]
+
+
+def _found(
+    view: IndexView, selection: Selection, evidence: Evidence, place: Place | None, reasons: Reasons | None
+) -> Found:
+    piece = selection.piece
+    path, extent = view.path_of(int(view.file_of[piece])), view.extent(piece)
+    words = {} if reasons is None else reasons.words(piece)
+    why = [] if reasons is None else reasons.best(piece)
+    named = path.rsplit("/", 1)[-1] + (f":{place.line}" if place and place.line else "")
+    if place is not None:
+        why.insert(0, named)
+    signals = _signals(dict(_shares(view, piece, evidence)), words, named if place else "")
+    return Found(
+        path,
+        view.blob_of(path),
+        extent.first_line,
+        extent.last_line,
+        extent.symbol,
+        round(selection.score, 3),
+        tuple(why[:_MOST_REASONS]),
+        signals,
+    )
+
+
+def _shares(view: IndexView, piece: int, evidence: Evidence) -> Iterator[tuple[SignalKind, float]]:
+    """Yield by kind what it adds to the score; what the pieces add is divided as body, names and comments hit here."""
+    file = int(view.file_of[piece])
+    added = dict.fromkeys(SignalKind, 0.0)
+    for feature, weight in weights().items():
+        if feature in evidence.files:
+            added[KIND_OF[feature]] += weight * float(evidence.files[feature][file])
+    parts = {kind: max(float(scores[piece]), 0.0) for kind, scores in evidence.parts.items()}
+    whole = sum(parts.values())
+    if whole > 0:
+        of_words = added.pop(SignalKind.WORDS)
+        for kind, part in parts.items():
+            added[kind] = added.get(kind, 0.0) + of_words * part / whole
+    yield from added.items()
+
+
+def _signals(
+    added: Mapping[SignalKind, float], words: Mapping[SignalKind, Sequence[str]], named: str
+) -> tuple[Signal, ...]:
+    """Return the shares that sum to 1, largest first; what is named stands for half of why it came."""
+    amounts = {kind: amount for kind, amount in added.items() if amount > 0}
+    if named:
+        amounts[SignalKind.NAMED] = amounts.get(SignalKind.NAMED, 0.0) + (sum(amounts.values()) or 1.0)
+    total = sum(amounts.values())
+    signals = [
+        Signal(kind, amount / total, (named,) if named and kind == SignalKind.NAMED else tuple(words.get(kind, ())))
+        for kind, amount in amounts.items()
+    ]
+    return tuple(sorted(signals, key=lambda signal: -signal.share))
