@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.retrieval.cache import PieceCache
+from agent_workbench.adapters.retrieval.merging import merge
 from agent_workbench.adapters.retrieval.parsing import Parser
-from agent_workbench.adapters.retrieval.segments import merge
 from agent_workbench.adapters.retrieval.workers import Workers
 
 FILES = {

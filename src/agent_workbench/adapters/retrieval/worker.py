@@ -9,9 +9,10 @@ from typing import IO
 
 from agent_workbench.adapters.retrieval.cache import PieceCache
 from agent_workbench.adapters.retrieval.frames import read_frame, write_frame
+from agent_workbench.adapters.retrieval.merging import merge
 from agent_workbench.adapters.retrieval.packing import pack
 from agent_workbench.adapters.retrieval.parsing import Batch, Parser
-from agent_workbench.adapters.retrieval.segments import Segment, merge
+from agent_workbench.adapters.retrieval.segments import Segment
 
 # A batch that takes longer will not end; the session goes on with another process, and file by file.
 _BATCH_SECONDS = 120
