@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,16 @@ def add(verbs: "Verbs") -> None:
         each.add_argument("--json", action="store_true", help="print it as one line of JSON")
         if execute is clear:
             each.add_argument("--all", action="store_true", help="that of every repository, with all that was parsed")
+    measuring = add_verb(below, "eval", "measure the search on this repository's own past", evaluate)
+    measuring.add_argument("--commits", type=_commits, default=300, metavar="N", help="how many of the last ask (300)")
+    measuring.add_argument("--json", action="store_true", help="print it as one line of JSON")
     verb.set_defaults(json=False)
+
+
+def _commits(text: str) -> int:
+    if text.isdecimal() and 0 < int(text) <= 10_000:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10000")
 
 
 def status(options: argparse.Namespace) -> int:
@@ -79,6 +89,28 @@ def clear(options: argparse.Namespace) -> int:
         say_json({"removed_bytes": removed})
     else:
         say(f"{_size(removed)} removed")
+    return ExitCode.DONE
+
+
+def evaluate(options: argparse.Namespace) -> int:
+    """Measure the search, and print a table of it beside plain BM25 and plain text search."""
+    from agent_workbench.calls.evaluating import evaluate_search
+
+    with ProgressLine() as line:
+        found = asyncio.run(evaluate_search(_here(), options.commits, line.show))
+    if options.json:
+        say_json(asdict(found))
+        return ExitCode.DONE
+    say(f"{found.strict[0].questions} of {found.all[0].questions} messages of past commits name no file they changed;")
+    say(f"each asks the {found.files:,} files of {found.base[:10]}, from before all of them, for the files it changed.")
+    say("")
+    say(f"{'':<24}{'names no file':>18}{'all':>18}")
+    say(f"{'':<24}{'R@10':>10}{'MRR':>8}{'R@10':>10}{'MRR':>8}{'a question':>14}")
+    for strict, every in zip(found.strict, found.all, strict=True):
+        figures = (
+            f"{strict.recall:>10.3f}{strict.reciprocal_rank:>8.3f}{every.recall:>10.3f}{every.reciprocal_rank:>8.3f}"
+        )
+        say(f"{every.method:<24}{figures}{every.seconds * 1000:>11.1f} ms")
     return ExitCode.DONE
 
 

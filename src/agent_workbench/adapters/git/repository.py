@@ -9,6 +9,7 @@ from agent_workbench.adapters.git.checkout import Checkout
 from agent_workbench.adapters.git.discovery import Place, discover
 from agent_workbench.adapters.git.merging import Merging
 from agent_workbench.adapters.git.own_files import CheckoutFiles
+from agent_workbench.adapters.git.past_tree import PastTree, lay_out
 from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
 from agent_workbench.adapters.git.recorded import RecordedFiles
 from agent_workbench.adapters.git.sites import BRANCH_PREFIX, lock_path, site_of
@@ -47,6 +48,10 @@ class Repository:
     async def own_files(self) -> CheckoutFiles:
         """Return the files of the user's checkout, to be read and searched."""
         return await asyncio.to_thread(lambda: CheckoutFiles(lambda: self._now().checkout))
+
+    async def past_tree(self, commits_ago: int, folder: Path) -> PastTree:
+        """Return the files of so many commits before HEAD, written into `folder`; raises what `lay_out` raises."""
+        return await asyncio.to_thread(lambda: lay_out(self._now().worktrees.trees, commits_ago, folder))
 
     async def recorded_files(self, tree: str) -> RecordedFiles:
         """Return the files of a tree that a session recorded; raise `WorkspaceError` where it is gone."""

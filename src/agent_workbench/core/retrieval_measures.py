@@ -1,0 +1,54 @@
+"""How well a search finds files: what is asked, what the answer is, and the figures that come of it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LEAST_WORDS = 3
+MOST_ANSWERS = 3
+FIRST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FileQuestion:
+    """A message that asks, the files that answer it, and whether it names none of them."""
+
+    text: str
+    answers: tuple[str, ...]
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Of `questions`: how much was among the first (0 to 1), the mean of 1/rank of the first hit, seconds for each."""
+
+    method: str
+    questions: int
+    recall: float
+    reciprocal_rank: float
+    seconds: float
+
+
+def file_question(message: str, answers: Sequence[str]) -> FileQuestion | None:
+    """Return the question that a past commit asks; None where it says too little or touched too much."""
+    if not 0 < len(answers) <= MOST_ANSWERS or len(re.findall(r"[^\W\d_]{2,}", message)) < LEAST_WORDS:
+        return None
+    said = set(re.findall(r"\w+", message.lower()))
+    names = {answer.rsplit("/", 1)[-1].split(".")[0].lower() for answer in answers}
+    return FileQuestion(message, tuple(answers), said.isdisjoint(names))
+
+
+def measure(
+    method: str, questions: Sequence[FileQuestion], ranked: Sequence[Sequence[str]], seconds: float
+) -> Measured:
+    """Return the figures of one method; `ranked` are the files it brought for each question, best first.
+
+    `seconds` is what one question took on average.
+    """
+    recalls, reciprocals = [], []
+    for question, files in zip(questions, ranked, strict=True):
+        recalls.append(len(set(question.answers).intersection(files[:FIRST])) / len(question.answers))
+        hits = [1 / rank for rank, path in enumerate(files, 1) if path in question.answers]
+        reciprocals.append(hits[0] if hits else 0.0)
+    many = max(1, len(questions))
+    return Measured(method, len(questions), sum(recalls) / many, sum(reciprocals) / many, seconds)

@@ -1,0 +1,10 @@
+"""Files by how many of the words they hold."""
+
+from agent_workbench.ranking.line_hits import LineHits
+
+
+def test_more_different_words_go_before_more_hits() -> None:
+    hits = LineHits({"a": "cart cart cart", "b": "Cart of TOTALs", "c": "nothing", "d": "cart"})
+    assert hits.ranked(["total", "cart"], 9) == ["b", "a", "d"]
+    assert hits.ranked(["total", "cart"], 1) == ["b"]
+    assert hits.ranked([], 9) == []
