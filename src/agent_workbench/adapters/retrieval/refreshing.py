@@ -1,16 +1,25 @@
 """When an index is brought up to date: one refresh at a time, shared by all who wait for it."""
 
 import asyncio
+from collections.abc import Callable
 
 from agent_workbench.adapters.retrieval.folder_index import FolderIndex
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports import Sources
 
 
 class Refreshing:
-    """An index and the refreshes of it. Who stops waiting for a refresh does not stop it; `close` does."""
+    """An index and the refreshes of it. Who stops waiting for a refresh does not stop it; `close` does.
 
-    def __init__(self, index: FolderIndex) -> None:
+    `on_change` is told after the first refresh, and after each one that found changes.
+    """
+
+    def __init__(
+        self, index: FolderIndex, on_change: Callable[[Sources, FolderIndex], None] = lambda _sources, _index: None
+    ) -> None:
         self.index = index
+        self._on_change = on_change
+        self._told = False
         self._running: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
 
@@ -30,11 +39,11 @@ class Refreshing:
 
     async def close(self) -> None:
         """Stop what runs."""
-        tasks = [task for task in (self._next, self._running) if task is not None]
+        tasks = [task for task in (self._next, self._running, self._learning) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._next = self._running = None
+        self._next = self._running = self._learning = None
 
     def _begin_next(self, sources: Sources) -> "asyncio.Task[None]":
         """Return the next refresh: the one that runs may have listed the files before the last change."""
@@ -48,4 +57,7 @@ class Refreshing:
         if before is not None:
             await asyncio.wait({before})
         self._running, self._next = self._next, None
-        await self.index.refresh(sources)
+        changed = await self.index.refresh(sources)
+        if changed or not self._told:
+            self._told = True
+            self._on_change(sources, self.index)

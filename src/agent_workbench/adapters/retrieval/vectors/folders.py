@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,15 @@ class FolderVectors:
         self._folder_of = folder_of
         self._environ = environ
         self._of_repo: dict[Path, Vectors] = {}
+        self._of_root: dict[str, Vectors] = {}
         self._files: dict[str, FileVectors] = {}
         self._wanted: dict[str, tuple[Sources, IndexView]] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def standing(self, root: str) -> str:
-        """Return in a few words how the vectors of the folder `root` stand."""
-        return self._vectors(root).standing
+        """Return in a few words how the vectors of the folder `root` stand, empty before anything was begun."""
+        vectors = self._of_root.get(root)
+        return vectors.standing if vectors else ""
 
     def begin(self, sources: Sources, view: "IndexView") -> None:
         """Bring the vectors up to the index's `view` in the background; of several views only the newest counts."""
@@ -47,8 +50,8 @@ class FolderVectors:
 
     async def similar(self, root: str, text: str, words: Mapping[str, int], limit: int) -> dict[str, float]:
         """Return at most `limit` files of the folder that are like the query, best first, with how much (0 to 1)."""
-        files = self._files.get(root)
-        return await self._vectors(root).similar(files, Asked(text, words), limit) if files else {}
+        files, vectors = self._files.get(root), self._of_root.get(root)
+        return await vectors.similar(files, Asked(text, words), limit) if files and vectors else {}
 
     def forget(self, root: str) -> None:
         """Let go of what is held for a folder that is not searched any more."""
@@ -66,15 +69,16 @@ class FolderVectors:
         try:
             while wanted := self._wanted.pop(root, None):
                 sources, view = wanted
+                vectors = await asyncio.to_thread(self._vectors, root)
                 corpus = await asyncio.to_thread(corpus_of, view)
-                await self._vectors(root).update(
-                    corpus, sources.read_files, lambda files: self._files.__setitem__(root, files)
-                )
+                await vectors.update(corpus, sources.read_files, partial(self._files.__setitem__, root))
         finally:
             del self._running[root]
 
     def _vectors(self, root: str) -> Vectors:
-        folder = self._folder_of(root)
-        if folder not in self._of_repo:
-            self._of_repo[folder] = make_vectors(self._settings, folder, self._environ)
-        return self._of_repo[folder]
+        if root not in self._of_root:
+            folder = self._folder_of(root)
+            if folder not in self._of_repo:
+                self._of_repo[folder] = make_vectors(self._settings, folder, self._environ)
+            self._of_root[root] = self._of_repo[folder]
+        return self._of_root[root]

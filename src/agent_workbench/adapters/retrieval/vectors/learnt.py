@@ -8,7 +8,7 @@ from agent_workbench.adapters.retrieval.vectors.child import ChildLost
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held
 from agent_workbench.adapters.retrieval.vectors.keeper_process import KeeperProcess
-from agent_workbench.adapters.retrieval.vectors.lsa import FEWEST_FILES, Projection
+from agent_workbench.adapters.retrieval.vectors.lsa import Projection
 from agent_workbench.adapters.retrieval.vectors.vectors import HELD, LEARNING, READY, Asked, OnReady, Read
 
 # Raised whenever vectors come out differently: others are made anew.
@@ -18,7 +18,7 @@ _FRESH_SHARE = 0.5
 # Fewer are folded in again at the next start sooner than a process is started to keep them.
 _WORTH_KEEPING = 200
 # So few files are searched as well without vectors.
-_FEWEST = FEWEST_FILES
+_FEWEST = 30
 _FOLDED_AT_ONCE = 8_000
 
 
