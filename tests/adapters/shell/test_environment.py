@@ -98,13 +98,15 @@ def setuptools_version() -> tuple[int, ...]:
         return (0,)
 
 
-@pytest.fixture(params=LAYOUTS)
-def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
+@pytest.fixture(params=LAYOUTS, scope="module")
+def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project that is installed once for all tests that only look at it."""
     name = str(request.param)
     if name.startswith("setuptools") and setuptools_version() < SETUPTOOLS_NEEDED:
         pytest.skip("machine lacks: setuptools that makes wheels (70.1)")
     pyproject, below = LAYOUTS[name]
-    checkout, worktree = tmp_path / "checkout", tmp_path / "state" / "worktree"
+    place = tmp_path_factory.mktemp("project")
+    checkout, worktree = place / "checkout", place / "state" / "worktree"
     for folder in (checkout, worktree):
         write_copy(folder, pyproject, below)
     python = make_venv(checkout / ".venv")
@@ -118,6 +120,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
     return Project(checkout, worktree, python, SandboxedShell(SandboxSettings(), str(checkout), dict(os.environ)))
 
 
+@pytest.mark.xdist_group("editable")
 async def test_the_worktrees_code_is_imported(project: Project) -> None:
     environment = await WorktreeEnvironments("", str(project.checkout)).of(str(project.worktree))
     where = "python -c 'import sample; print(sample.WHERE)'"
@@ -128,6 +131,7 @@ async def test_the_worktrees_code_is_imported(project: Project) -> None:
     assert await project.say_where(linked, environment) == "worktree"
 
 
+@pytest.mark.xdist_group("editable")
 async def test_the_canary_says_which_copy_is_imported(project: Project) -> None:
     environment = await WorktreeEnvironments(project.python, str(project.checkout)).of(str(project.worktree))
     good = await check_import_place(project.shell, str(project.worktree), "sample", environment)
