@@ -31,8 +31,11 @@ from agent_workbench.core.plan import Budget
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import EndpointSettings, RoleSettings, Settings, TokenPrice
 from agent_workbench.engine.headless import Ending, run_headless
+from tests.adapters.git.conftest import home
 from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change, diff, task
 from tests.fakes.faulty_server import DONE, Answer, FaultyServer, as_json, delta, error, event, stream
+
+__all__ = ["home"]  # a machine on which git knows nobody is one too
 
 pytestmark = pytest.mark.xdist_group("llama")
 
