@@ -137,7 +137,7 @@ class Site:
         return Ports(
             workspaces=self.repository,
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
-            retriever=CodeRetriever(settings.searched, cache_dir()),
+            retriever=CodeRetriever(settings.searched, cache_dir(), self.place.environ),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 
 from agent_workbench.adapters.retrieval.folder_index import FolderIndex
-from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports import Sources
 
 
@@ -39,11 +38,11 @@ class Refreshing:
 
     async def close(self) -> None:
         """Stop what runs."""
-        tasks = [task for task in (self._next, self._running, self._learning) if task is not None]
+        tasks = [task for task in (self._next, self._running) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._next = self._running = self._learning = None
+        self._next = self._running = None
 
     def _begin_next(self, sources: Sources) -> "asyncio.Task[None]":
         """Return the next refresh: the one that runs may have listed the files before the last change."""

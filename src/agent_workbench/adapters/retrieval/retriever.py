@@ -1,8 +1,10 @@
 """The port `Retriever`: code found by words, names and places, in the files as they are now."""
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable
+import os
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +12,13 @@ from agent_workbench.adapters.retrieval.cache import PieceCache
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.files import blob_id
 from agent_workbench.adapters.retrieval.folder_index import FolderIndex, Tools
-from agent_workbench.adapters.retrieval.index import Found, WorkspaceIndex
 from agent_workbench.adapters.retrieval.parsing import Parser
 from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN
+from agent_workbench.adapters.retrieval.query import wanted_words
 from agent_workbench.adapters.retrieval.refreshing import Refreshing
+from agent_workbench.adapters.retrieval.scoring import Found, search
 from agent_workbench.adapters.retrieval.threads import in_thread
+from agent_workbench.adapters.retrieval.vectors.folders import FolderVectors
 from agent_workbench.adapters.retrieval.workers import Workers
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports import Sources
@@ -22,6 +26,7 @@ from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
 _MOST_FOLDERS = 4
+_MOST_SIMILAR = 1_000
 # Files may change between the search and the reading of what it found.
 _TRIES = 3
 # A piece is longer than this only where a line of it is.
@@ -34,11 +39,12 @@ class CodeRetriever:
     One search runs at a time, in a thread, beside the one refresh of each folder.
     """
 
-    def __init__(self, settings: RetrievalSettings, cache_dir: Path) -> None:
+    def __init__(self, settings: RetrievalSettings, cache_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
         self._settings = settings
         self._cache = CacheFolder(cache_dir)
         self.workers = Workers(cache_dir, settings.max_chunk_tokens)
         self._tools = Tools(Parser(PieceCache(cache_dir), settings.max_chunk_tokens), self.workers)
+        self._vectors = FolderVectors(settings.embeddings, self._cache.vectors_of, environ)
         self._folders: OrderedDict[str, Refreshing] = OrderedDict()
         self._searching = asyncio.Lock()
         self._preparing: set[asyncio.Task[None]] = set()
@@ -50,7 +56,8 @@ class CodeRetriever:
 
     def status(self, sources: Sources) -> IndexStatus:
         folder = self._folders.get(sources.root)
-        return folder.index.status if folder else IndexStatus()
+        status = folder.index.status if folder else IndexStatus()
+        return replace(status, vectors=self._vectors.standing(sources.root))
 
     def prepare(self, sources: Sources) -> "asyncio.Task[None]":
         """Begin to index in the background; what fails there fails again, and is told, at the next search."""
@@ -60,8 +67,9 @@ class CodeRetriever:
         return task
 
     async def build(self, sources: Sources) -> None:
-        """Return when all is indexed as it is now; raises what `sources` raises."""
+        """Return when all is indexed as it is now, vectors included; raises what `sources` raises."""
         await self._folder(sources).refresh(sources)
+        await self._vectors.settled(sources.root)
 
     async def close(self) -> None:
         """Stop what runs in the background."""
@@ -69,6 +77,7 @@ class CodeRetriever:
             task.cancel()
         await asyncio.gather(*self._preparing, return_exceptions=True)
         await asyncio.gather(*(folder.close() for folder in self._folders.values()))
+        await self._vectors.close()
         await self.workers.close()
 
     async def search(
@@ -81,7 +90,8 @@ class CodeRetriever:
                 await folder.refresh(sources)
             else:
                 folder.begin(sources)
-            found = await self._alone(partial(_search, folder.index, query, limit))
+            similar = await self._similar(sources, query)
+            found = await self._alone(partial(_search, folder.index, query, similar, limit))
             contents = await sources.read_files(tuple(dict.fromkeys(each.path for each in found)))
             chunks = [_chunk(each, contents.get(each.path), self._settings.max_chunk_tokens) for each in found]
             if not complete or None not in chunks:
@@ -93,9 +103,14 @@ class CodeRetriever:
         try:
             await folder.refresh(sources)
             # What only a search loads is loaded now.
-            await self._alone(partial(_search, folder.index, CodeQuery(""), 1))
+            await self._alone(partial(_search, folder.index, CodeQuery(""), {}, 1))
         except WorkbenchError:
             folder.index.status = IndexStatus()
+
+    async def _similar(self, sources: Sources, query: CodeQuery) -> dict[str, float]:
+        """Return the files whose vectors are like the query's, with how much; none while there are no vectors."""
+        text = "\n".join(filter(None, (query.text, query.failing)))
+        return await self._vectors.similar(sources.root, text, Counter(wanted_words(query)), _MOST_SIMILAR)
 
     async def _alone(self, search: Callable[[], list[Found]]) -> list[Found]:
         async with self._searching:
@@ -105,19 +120,20 @@ class CodeRetriever:
         """Return the folder's index, in place of one that was not asked for longest if there are many."""
         root = sources.root
         if root not in self._folders:
-            self._folders[root] = Refreshing(FolderIndex(root, self._settings, self._cache, self._tools))
+            self._folders[root] = Refreshing(
+                FolderIndex(root, self._settings, self._cache, self._tools),
+                lambda sources, index: self._vectors.begin(sources, index.index.view),
+            )
         self._folders.move_to_end(root)
         for other in tuple(self._folders)[: max(0, len(self._folders) - _MOST_FOLDERS)]:
             if self._folders[other].idle:
                 del self._folders[other]
+                self._vectors.forget(other)
         return self._folders[root]
 
 
-def _search(folder: FolderIndex, query: CodeQuery, limit: int) -> list[Found]:
-    # Of one state, whatever is taken in meanwhile.
-    index = WorkspaceIndex()
-    index.view = folder.index.view
-    return index.search("\n".join(filter(None, (query.text, query.failing))), limit)
+def _search(folder: FolderIndex, query: CodeQuery, similar: Mapping[str, float], limit: int) -> list[Found]:
+    return search(folder.index.view, query, None, similar, limit)
 
 
 def _chunk(found: Found, data: bytes | None, max_tokens: int) -> Chunk | None:
@@ -135,6 +151,7 @@ def _chunk(found: Found, data: bytes | None, max_tokens: int) -> Chunk | None:
         found.symbol,
         found.why,
         -(-len(text) // CHARS_PER_TOKEN),
+        found.signals,
     )
 
 
