@@ -5,6 +5,7 @@ import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
+from types import MappingProxyType
 
 from agent_workbench.adapters.retrieval.languages import find_language, language_of
 from agent_workbench.core.patch.globs import matches_glob
@@ -28,6 +29,9 @@ class Stamp:
     fresh: bool = False
 
 
+NONE_KNOWN: Mapping[str, Stamp] = MappingProxyType({})
+
+
 class Excluded:
     """Tells which paths fit a pattern, each looked at once: there may be a hundred thousand, again and again."""
 
@@ -45,8 +49,13 @@ class Excluded:
         return found
 
 
-def stamp_files(root: str, paths: Sequence[str], exclude: Excluded, now_ns: int) -> dict[str, Stamp]:
-    """Return a stamp for each regular file that is to be indexed; `now_ns` is the time since the epoch. Blocks."""
+def stamp_files(
+    root: str, paths: Sequence[str], exclude: Excluded, now_ns: int, known: Mapping[str, Stamp] = NONE_KNOWN
+) -> dict[str, Stamp]:
+    """Return a stamp for each regular file that is to be indexed: the `known` one itself where that still holds.
+
+    `now_ns` is the time since the epoch. Blocks.
+    """
     stamps: dict[str, Stamp] = {}
     for path in paths:
         if path in exclude:
@@ -56,11 +65,28 @@ def stamp_files(root: str, paths: Sequence[str], exclude: Excluded, now_ns: int)
             found = os.lstat(f"{root}/{path}")
         except (OSError, ValueError):
             continue
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
-            continue
-        fresh = max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _CLOCK_TICK_NS
-        stamps[path] = Stamp(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, fresh)
+        before = known.get(path)
+        if before is not None and _holds(before, found):
+            stamps[path] = before
+        elif stat.S_ISREG(found.st_mode) and found.st_size <= MAX_FILE_BYTES:
+            stamps[path] = _stamp(found, now_ns)
     return stamps
+
+
+def _holds(stamp: Stamp, found: os.stat_result) -> bool:
+    return (
+        stamp.changed_ns == found.st_ctime_ns
+        and stamp.modified_ns == found.st_mtime_ns
+        and stamp.size == found.st_size
+        and stamp.inode == found.st_ino
+        and not stamp.fresh
+        and stat.S_ISREG(found.st_mode)
+    )
+
+
+def _stamp(found: os.stat_result, now_ns: int) -> Stamp:
+    fresh = max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _CLOCK_TICK_NS
+    return Stamp(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, fresh)
 
 
 def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES) -> dict[str, Stamp]:

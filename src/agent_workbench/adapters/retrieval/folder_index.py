@@ -23,10 +23,10 @@ from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
 # One batch is a moment's work, so that what is ready is soon searched and what is cancelled soon stops.
-_BATCH_FILES = 64
+_BATCH_FILES = 256
 _BATCH_BYTES = 512 * 1024
 # So little is cut in a thread sooner than a process starts, and hardly felt on the screen.
-_FEW_BYTES = 128 * 1024
+_FEW_FILES, _FEW_BYTES = 64, 128 * 1024
 # So many changes are worth a new snapshot; fewer are read again quickly.
 _WORTH_SAVING = 50
 
@@ -82,7 +82,7 @@ class FolderIndex:
         )
         if not changes.paths:
             return False
-        few = len(changes.paths) <= _BATCH_FILES and changes.bytes <= _FEW_BYTES
+        few = len(changes.paths) <= _FEW_FILES and changes.bytes <= _FEW_BYTES
         batches = _batches(changes)
         # One more than there are workers, so that the next batch is read when one is done.
         drains = [self._drain(sources, batches, changes, few=few) for _ in range(1 if few else WORKERS + 1)]
@@ -159,14 +159,14 @@ class FolderIndex:
 
     def _changes(self, paths: Sequence[str]) -> Changes:
         """Return what has to be read anew; what is gone is forgotten."""
-        found = stamp_files(self._root, paths, self._excluded, time.time_ns())
+        found = stamp_files(self._root, paths, self._excluded, time.time_ns(), self._stamps)
         stamps = within_bounds(found)
         gone = self._stamps.keys() - stamps.keys()
         for path in gone:
             del self._stamps[path]
         if gone:
             self.index.drop(*gone)
-        changed = (path for path, stamp in stamps.items() if stamp.fresh or self._stamps.get(path) != stamp)
+        changed = (path for path, stamp in stamps.items() if self._stamps.get(path) is not stamp)
         return Changes(tuple(changed), stamps, len(found) - len(stamps))
 
     def _load(self) -> None:
