@@ -69,6 +69,9 @@ class FolderVectors:
         try:
             while wanted := self._wanted.pop(root, None):
                 sources, view = wanted
+                if not view.files:
+                    self._files.pop(root, None)
+                    continue
                 vectors = await asyncio.to_thread(self._vectors, root)
                 corpus = await asyncio.to_thread(corpus_of, view)
                 await vectors.update(corpus, sources.read_files, partial(self._files.__setitem__, root))

@@ -51,6 +51,9 @@ class Encoder:
 
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = _THREADS
+            # Else what the longest text took is never given back.
+            options.enable_cpu_mem_arena = False
+            options.enable_mem_pattern = False
             self._tokenizer = tokenizers.Tokenizer.from_file(str(self._folder / "tokenizer.json"))
             self._tokenizer.enable_truncation(_MOST_TOKENS)
             self._tokenizer.enable_padding()
