@@ -1,18 +1,21 @@
 """A task far larger than its context, on a real server: it ends well, and no prompt is longer than the context."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
 from agent_workbench.core import events as e
-from agent_workbench.core.fold import fold_all
+from agent_workbench.core.events import Recorded
+from agent_workbench.core.fold import fold
 from agent_workbench.core.intents import ApproveProposal, DropChunk, EditScratchpad, Intent, PinChunk, SayToModel
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, GateKind, Limits, Settings
+from agent_workbench.core.state import SessionState
 from agent_workbench.engine.prompt import build_parts, prompt_sha, to_messages
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change
@@ -141,28 +144,34 @@ async def tokens_of_all_steps(stage: Stage, server: LlamaServer) -> int:
     return sum(counts) + sum(said)
 
 
+def with_states(stage: Stage) -> Iterator[tuple[Recorded, SessionState]]:
+    """Yield what the journal holds, each event with the state before it."""
+    state = SessionState()
+    for recorded in stage.journal():
+        yield recorded, state
+        state = fold(state, recorded)
+
+
 def prompts_of(stage: Stage) -> list[tuple[Purpose, str]]:
     """Return for each prompt what it was for and all that it said."""
-    story = stage.journal()
     found: list[tuple[Purpose, str]] = []
-    for place, recorded in enumerate(story):
+    for recorded, before in with_states(stage):
         if isinstance(recorded.event, e.PromptBuilt):
-            parts = build_parts(fold_all(story[:place]), recorded.event.purpose)
+            parts = build_parts(before, recorded.event.purpose)
             found.append((recorded.event.purpose, "\n".join(part.text for part in parts)))
     return found
 
 
 def prove_prompts(stage: Stage) -> None:
     """Every prompt is what its journal says it is, and those between two compactions only grow."""
-    story = stage.journal()
     before: tuple[str, ...] = ()
-    for place, recorded in enumerate(story):
+    for recorded, state in with_states(stage):
         event = recorded.event
         if isinstance(event, e.ContextCompacted):
             before = ()
         if not isinstance(event, e.PromptBuilt):
             continue
-        messages = to_messages(build_parts(fold_all(story[:place]), event.purpose))
+        messages = to_messages(build_parts(state, event.purpose))
         assert prompt_sha(messages) == event.sha
         texts = tuple(message.text for message in messages)
         assert texts[: len(before)] == before
