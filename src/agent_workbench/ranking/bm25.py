@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from agent_workbench.ranking.postings import Counts
+
     Scores = NDArray[np.float64]
-    Counts = NDArray[np.int32]
     Rows = NDArray[np.intp]
     Mask = NDArray[np.bool_]
 
@@ -73,8 +74,9 @@ class Bm25:
                 self._damping[start:end][~part.alive] = np.inf
         self._idfs: dict[str, float] = {}
         self._mean_idf: float | None = None
-        # Who asks for scores mostly asks for the same words' coverage next.
+        # Who asks for scores mostly asks for the same words' coverage next, and why a few documents have theirs.
         self._recent: tuple[tuple[str, ...], _Hits] | None = None
+        self._recent_spans: tuple[tuple[str, ...], Sequence[tuple[str, Sequence[_Span]]]] | None = None
 
     @classmethod
     def of(cls, documents: Sequence[Mapping[str, int]]) -> "Bm25":
@@ -119,15 +121,18 @@ class Bm25:
 
     def explain(self, row: int, words: Iterable[str]) -> list[tuple[str, float]]:
         """Return the words of `words` that document `row` holds, with what each adds to its score, best first."""
-        damping = float(self._damping[row])
+        import numpy as np
+
+        damping, wanted = float(self._damping[row]), Counter(words)
         found = []
-        for word, times in Counter(words).items():
-            for span in self._spans(word):
-                rows, local = span.part.postings.rows, row - span.offset
-                place = span.start + int(rows[span.start : span.end].searchsorted(local))
-                if place < span.end and rows[place] == local and damping < float("inf"):
-                    count = int(span.part.postings.counts[place])
-                    found.append((word, times * self._idf(word) * (self._k1 + 1) * count / (count + damping)))
+        for word, spans in self._found(tuple(wanted)) if damping < float("inf") else ():
+            for span in spans:
+                # Of another type it would make one of all rows to look through them.
+                local = np.int32(row - span.offset)
+                place = int(span.rows.searchsorted(local))
+                if place < len(span.rows) and span.rows[place] == local:
+                    count = int(span.counts[place])
+                    found.append((word, wanted[word] * self._idf(word) * (self._k1 + 1) * count / (count + damping)))
         return sorted(found, key=lambda word_and_share: (-word_and_share[1], word_and_share[0]))
 
     def holders(self, word: str) -> "Rows":
@@ -140,43 +145,44 @@ class Bm25:
 
     def _hits(self, words: tuple[str, ...]) -> Iterator[_Hits]:
         """Yield the postings of the words that are in any document, some words at a time."""
-        if self._recent is not None and self._recent[0] == words:
-            yield self._recent[1]
+        recent = self._recent
+        if recent is not None and recent[0] == words:
+            yield recent[1]
             return
         spans: list[_Span] = []
         some: dict[str, int] = {}
         total, yielded = 0, 0
-        for word in words:
-            size = 0
-            for span in self._spans(word):
-                spans.append(span)
-                size += span.end - span.start
-            if size:
-                some[word] = size
-                total += size
+        for word, found in self._found(words):
+            spans += found
+            some[word] = sum([len(span.rows) for span in found])
+            total += some[word]
             if total > _SCORED_AT_ONCE:
-                yield self._together(some, spans)
+                yield _together(some, spans)
                 spans, some, total, yielded = [], {}, 0, yielded + 1
         if some:
-            hits = self._together(some, spans)
+            hits = _together(some, spans)
             if not yielded:
                 self._recent = (words, hits)
             yield hits
 
-    def _spans(self, word: str) -> "Iterator[_Span]":
-        for part, offset in zip(self._parts, self._offsets, strict=False):
-            number = part.vocabulary.find(word)
-            if number >= 0:
-                start, end = part.postings.starts[number : number + 2].tolist()
-                if start < end:
-                    yield _Span(part, offset, start, end)
-
-    def _together(self, sizes: Mapping[str, int], spans: "Sequence[_Span]") -> _Hits:
-        import numpy as np
-
-        rows = np.concatenate([span.rows for span in spans], dtype=np.intp)
-        counts = np.concatenate([span.part.postings.counts[span.start : span.end] for span in spans])
-        return _Hits(tuple(sizes), rows, counts, tuple(sizes.values()))
+    def _found(self, words: tuple[str, ...]) -> "Sequence[tuple[str, Sequence[_Span]]]":
+        """Return those of the words that are in any document, with where their postings stand."""
+        recent = self._recent_spans
+        if recent is not None and recent[0] == words:
+            return recent[1]
+        found = []
+        for word in words:
+            spans = []
+            for part, offset in zip(self._parts, self._offsets, strict=False):
+                number = part.vocabulary.find(word)
+                if number >= 0:
+                    start, end = part.postings.starts[number : number + 2].tolist()
+                    if start < end:
+                        spans.append(_Span(offset, part.postings.rows[start:end], part.postings.counts[start:end]))
+            if spans:
+                found.append((word, spans))
+        self._recent_spans = words, found
+        return found
 
     def _idfs_of(self, hits: _Hits, damping: "Scores") -> "Scores":
         """Return by word of the hits how telling it is; `damping` is that of their rows."""
@@ -211,17 +217,19 @@ class Bm25:
 
 
 class _Span(NamedTuple):
-    """Where a word's postings stand in a part, whose documents are numbered from `offset`."""
+    """A word's postings in a part, whose documents are numbered from `offset`."""
 
-    part: Part
     offset: int
-    start: int
-    end: int
+    rows: "NDArray[np.int32]"
+    counts: "Counts"
 
-    @property
-    def rows(self) -> "NDArray[np.int32]":
-        found = self.part.postings.rows[self.start : self.end]
-        return found + self.offset if self.offset else found
+
+def _together(sizes: Mapping[str, int], spans: Sequence[_Span]) -> _Hits:
+    import numpy as np
+
+    rows = np.concatenate([span.rows + span.offset if span.offset else span.rows for span in spans], dtype=np.intp)
+    counts = np.concatenate([span.counts for span in spans])
+    return _Hits(tuple(sizes), rows, counts, tuple(sizes.values()))
 
 
 def _idf(living: int, documents: "Rows") -> "Scores":

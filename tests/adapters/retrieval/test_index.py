@@ -11,6 +11,7 @@ from rank_bm25 import BM25Okapi
 from agent_workbench.adapters.retrieval import index as module
 from agent_workbench.adapters.retrieval.index import WorkspaceIndex
 from agent_workbench.adapters.retrieval.kinds import Kind, kind_of
+from agent_workbench.adapters.retrieval.merging import merge
 from agent_workbench.adapters.retrieval.pieces import Piece
 from agent_workbench.adapters.retrieval.segments import Field, Segment, SourceFile
 from agent_workbench.adapters.retrieval.view import Extent, IndexView
@@ -114,6 +115,21 @@ def test_whatever_comes_changes_and_goes_it_equals_an_index_made_anew(
     anew = index_of([files[path] for path in index.view.paths()]).view
     anew_bytes, merged_bytes = (view.segments[0].to_bytes() for view in (anew, index.view))
     assert anew_bytes == merged_bytes
+
+
+def test_segments_may_be_merged_elsewhere() -> None:
+    index, files = WorkspaceIndex(), [file(f"f{n}.py", "b", f"read name{n}", f"write name{n}") for n in range(20)]
+    for each in [file("f3.py", "former", "worker"), *files[1:]]:
+        index.take(Segment.build([each]), tidy=False)
+    assert len(index.view.segments) == 20
+    place = index.untidy()
+    assert place is not None
+    sent = [Segment.from_bytes(segment.to_bytes()) for segment in index.view.segments[place:]]
+    before = index.view
+    index.replace_from(place, merge(sent, index.view.alive[place:]))
+    assert (len(before.segments), len(index.view.segments), index.untidy()) == (20, 1, None)
+    assert_equals(index.view, files[1:])
+    assert_equals(before, files[1:])
 
 
 def _text(chooser: random.Random) -> str:

@@ -26,6 +26,7 @@ class Reasons:
         self._view = view
         self._query = query
         self._past = past
+        self._known: dict[tuple[SignalKind, int], list[tuple[str, float]]] = {}
 
     def words(self, piece: int) -> dict[SignalKind, Sequence[str]]:
         """Return by kind of signal the words that hit."""
@@ -48,7 +49,9 @@ class Reasons:
     def _hits(self, kind: SignalKind, piece: int) -> list[tuple[str, float]]:
         field, length, _ = _FIELDS[kind]
         row = int(self._view.file_of[piece]) if field == Field.PATH else piece
-        return self._view.field(field, b=length).explain(row, self._query.stems)
+        if (kind, row) not in self._known:
+            self._known[kind, row] = self._view.field(field, b=length).explain(row, self._query.stems)
+        return self._known[kind, row]
 
     def _written(self, stems: Sequence[str]) -> Sequence[str]:
         return tuple(self._query.written[root] for root in stems[:_MOST])
