@@ -260,15 +260,16 @@ def given_up(stage: Stage) -> None:
 
 
 async def test_abort_while_thinking_stops_the_stream(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [Hang("Thought: hm")], approvals=CHECKS_OPEN) as stage:
+    async with a_stage(tmp_path, [Hang("Thought: hm", dollars=0.25)], approvals=CHECKS_OPEN) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.until(lambda it: it.live.streaming and it.live.streaming.text == "Thought: hm")
+            await front.until(lambda it: it.live.streaming and it.live.streaming.dollars == 0.25)
             await front.submit(AbortTask())
             await front.over()
             assert stage.model.streams_ended == 1
         (broken,) = [event for event in stage.events if isinstance(event, ModelInterrupted)]
         assert (broken.cause, broken.partial) == (InterruptCause.STOPPED, "Thought: hm")
+        assert broken.figures.dollars == 0.25
         assert not [event for event in stage.events if isinstance(event, ActionProposed) and event.proposal.step]
         given_up(stage)
 

@@ -12,6 +12,7 @@ from agent_workbench.core.errors import ConfigError, ModelError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import (
+    AnswerCost,
     AnswerEnd,
     AnswerFigures,
     AnswerItem,
@@ -42,6 +43,7 @@ class Hang:
     """An answer that says this much and then nothing more."""
 
     text: str
+    dollars: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class SayingModel:
             if isinstance(saying, Break):
                 return
             if isinstance(saying, Hang):
+                yield AnswerCost(saying.dollars)
                 await asyncio.Event().wait()
             stop = StopCause.LENGTH if isinstance(saying, Cut) else StopCause.END
             yield AnswerEnd(stop, AnswerFigures(tokens, 0, words(text), 0.25, 0.5))

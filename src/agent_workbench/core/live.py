@@ -9,7 +9,7 @@ from agent_workbench.core.state import SessionState
 
 @dataclass(frozen=True, slots=True)
 class Streaming:
-    """An answer as it comes: reasoning, text, tokens and seconds so far, and how much of the prompt was read.
+    """An answer as it comes: reasoning, text, tokens, seconds and dollars so far, and how much of the prompt was read.
 
     `prompt_cached` of the prompt's tokens were in the server's cache.
     """
@@ -21,6 +21,7 @@ class Streaming:
     prompt_total: int = 0
     prompt_cached: int = 0
     thought: str = ""
+    dollars: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

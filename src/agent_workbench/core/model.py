@@ -114,6 +114,13 @@ class TextDelta:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerCost:
+    """What an answer that has a price has cost so far: it counts where the answer is stopped."""
+
+    dollars: float
+
+
 class StopCause(StrEnum):
     """Why an answer ended."""
 
@@ -148,4 +155,4 @@ class AnswerEnd:
     model: str = ""
 
 
-AnswerItem = PromptProgress | ThoughtDelta | TextDelta | AnswerEnd
+AnswerItem = PromptProgress | ThoughtDelta | TextDelta | AnswerCost | AnswerEnd

@@ -20,6 +20,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import (
+    AnswerCost,
     AnswerEnd,
     AnswerFigures,
     AnswerItem,
@@ -199,7 +200,7 @@ async def _stream(desk: Desk, request: ModelRequest) -> None:
         await _record_break(desk, step, died, InterruptCause.DIED, str(error), error.dollars)
         raise
     except asyncio.CancelledError:
-        await _record_break(desk, step, shown, InterruptCause.STOPPED, "stopped by the user")
+        await _record_break(desk, step, shown, InterruptCause.STOPPED, "stopped by the user", shown.dollars)
         raise
     finally:
         desk.board.show_activity("")
@@ -219,6 +220,8 @@ def _with(shown: Streaming, item: AnswerItem, seconds: float) -> Streaming:
             return replace(shown, thought=shown.thought + item.text, tokens=shown.tokens + 1, seconds=seconds)
         case TextDelta():
             return replace(shown, text=shown.text + item.text, tokens=shown.tokens + 1, seconds=seconds)
+        case AnswerCost():
+            return replace(shown, dollars=item.dollars)
         case AnswerEnd():
             return shown
 

@@ -12,7 +12,7 @@ from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.ledger import FILE, SpendingLedger
 from agent_workbench.adapters.llama_cpp.prices import PricedModel, TooDear, prompt_tokens_of
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
-from agent_workbench.core.model import ModelRequest, TextDelta
+from agent_workbench.core.model import AnswerCost, ModelRequest, TextDelta
 from agent_workbench.core.settings import TokenPrice
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.fakes.faulty_server import DONE, FaultyServer, as_json, delta, error, event, stream
@@ -153,17 +153,18 @@ async def test_an_answer_that_broke_is_counted_by_what_came(tmp_path: Path) -> N
         await till.model.close()
 
 
-async def test_an_answer_that_was_stopped_is_counted_and_held_against_the_task(tmp_path: Path) -> None:
+async def test_an_answer_that_was_stopped_is_counted_and_was_told(tmp_path: Path) -> None:
     async with told().chat(stream(delta("one "), asyncio.Event())) as server:
         till = Till(server, tmp_path)
         async with contextlib.aclosing(till.model.answer(request(dollars_left=0.3))) as items:
+            told_so_far = []
             async for item in items:
-                assert isinstance(item, TextDelta)
-                break
-        spent = await till.spent()
-        assert spent == pytest.approx(0.1 + 0.002 * 2)
-        with pytest.raises(TooDear, match=r"leaves \$0\.1960"):
-            await collect(till.model, request(dollars_left=0.3))
+                if isinstance(item, TextDelta):
+                    break
+                assert isinstance(item, AnswerCost)
+                told_so_far.append(item.dollars)
+        assert told_so_far == [pytest.approx(0.1), pytest.approx(0.1 + 0.002 * 2)]
+        assert await till.spent() == pytest.approx(told_so_far[-1])
         await till.model.close()
 
 

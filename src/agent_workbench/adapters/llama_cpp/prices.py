@@ -10,6 +10,7 @@ from agent_workbench.adapters.llama_cpp.ledger import CapReached, Reservation, S
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
 from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable, StorageError
 from agent_workbench.core.model import (
+    AnswerCost,
     AnswerEnd,
     AnswerFigures,
     AnswerItem,
@@ -53,8 +54,6 @@ class PricedModel:
         self._thinks = False
         # The last request's worst case, by which the next one is judged before anybody is asked who is there.
         self._least = self._last = price.dollars(_LEAST_PROMPT_TOKENS, _LEAST_ANSWER_TOKENS)
-        # What answers have cost that somebody stopped listening to, by subject: no event tells of it.
-        self._owed: dict[str, float] = {}
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
         try:
@@ -70,24 +69,23 @@ class PricedModel:
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         reservation = await self._reserve(request)
         spent = _Spent(self._price, prompt_tokens_of(request))
-        given_up = True
         try:
+            yield AnswerCost(spent.dollars)
             async with contextlib.aclosing(self._inner.answer(request)) as items:
                 async for item in items:
                     spent.see(item)
                     if isinstance(item, AnswerEnd):
-                        given_up = False
                         yield replace(item, figures=replace(item.figures, dollars=spent.dollars))
                     else:
+                        # First what it cost: who gets the piece and stops there knows it.
+                        yield AnswerCost(spent.dollars)
                         yield item
         except ModelError as error:
             if error.retry_after_seconds or not isinstance(error, ModelUnavailable):
                 spent.nothing()
-            error.dollars, given_up = spent.dollars, False
+            error.dollars = spent.dollars
             raise
         finally:
-            if given_up:
-                self._owed[request.subject] = self._owed.get(request.subject, 0.0) + spent.dollars
             await self._settle(reservation, spent.dollars)
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
@@ -101,10 +99,10 @@ class PricedModel:
         answer_tokens = request.answer_tokens * (2 if self._thinks else 1)
         worst = self._price.dollars(prompt_tokens_of(request), answer_tokens)
         left = request.dollars_left
-        if left is not None and worst > left - self._owed.get(request.subject, 0.0):
+        if left is not None and worst > left:
             raise TooDear(
                 f"{self._name} is not asked: this answer may cost {_dollars(worst)}, and the task's "
-                f"budget.dollars leaves {_dollars(left - self._owed.get(request.subject, 0.0))}",
+                f"budget.dollars leaves {_dollars(left)}",
                 "too little is left of the task's budget.dollars",
                 advice="raise budget.dollars of the task, or put a free endpoint into the chain",
             )
