@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_workbench.adapters.retrieval.vectors.lsa import DIMENSIONS
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 # Whoever has more large files than fit searches the rest without vectors.
-MOST_BYTES = 64 * 1024 * 1024
+MOST_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,12 @@ class Held:
         return 0 if self._matrix is None else int(self._matrix.shape[1])
 
     def missing(self, blobs: Sequence[str]) -> list[int]:
-        """Return the places in `blobs` of those that have no vector, each content once."""
-        new = {blob: place for place, blob in reversed(list(enumerate(blobs))) if blob not in self._row_of}
-        return sorted(new.values())
+        """Return the places in `blobs` of those that have no vector and for which there is room, each content once."""
+        places: dict[str, int] = {}
+        for place, blob in enumerate(blobs):
+            places.setdefault(blob, place)
+        wanted = list(places.items())[: self._most(self.dimensions or DIMENSIONS)]
+        return [place for blob, place in wanted if blob not in self._row_of]
 
     def add(self, blobs: Sequence[str], vectors: "Floats", living: Sequence[str]) -> None:
         """Take in more, where they fit; when they do not, those go that are not `living`."""

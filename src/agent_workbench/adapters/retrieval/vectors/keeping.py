@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[np.generic]]
 
 FORMAT = 1
-MOST_VECTORS = 60_000
+# More than a session holds, so that contents of other branches stay too.
+MOST_VECTORS = 80_000
 _COLLECTION = f"contents-{FORMAT}"
 _LEARNT = "learnt.npz"
 # There while chromadb opens what is stored: whoever finds it knows that this ended badly the last time.
