@@ -1,5 +1,6 @@
 """How the files of a view lie: their folders, and their pieces behind one another."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -27,15 +28,18 @@ class Layout:
 
         paths = list(view.paths())
         self.names = Names(paths)
-        numbers: dict[str, int] = {}
-        # A file that is gone lies in the first folder, and scores nothing.
+        # A file that is gone lies in a folder without a name, and scores nothing.
+        words: list[Mapping[str, int]] = [{}] * len(view.kinds)
+        numbers: dict[str, tuple[int, Mapping[str, int]]] = {"": (0, {})}
         self.folder_of: Numbers = np.zeros(len(view.kinds), np.int64)
         for path in paths:
-            folder = numbers.setdefault(path.rpartition("/")[0], len(numbers))
-            file = view.number_of(path)
+            folder, file = path.rpartition("/")[0], view.number_of(path)
             if file is not None:
-                self.folder_of[file] = folder
-        self.folders = Bm25.of([count_stems(folder) for folder in numbers] or [{}])
+                if folder not in numbers:
+                    numbers[folder] = len(numbers), count_stems(folder)
+                self.folder_of[file], words[file] = numbers[folder]
+        self._folders = len(numbers)
+        self.folders = Bm25.of(words)  # by file, the words of its folder
         begins = np.flatnonzero(np.diff(view.file_of, prepend=-1))
         self._starts, self._files, self._file_of = begins, view.file_of[begins], view.file_of
 
@@ -63,7 +67,7 @@ class Layout:
         """Return by file the mean score of the other files in its folder that have any."""
         import numpy as np
 
-        size = len(self.folders)
+        size = self._folders
         total = np.bincount(self.folder_of, scores, minlength=size)[self.folder_of] - scores
         count = np.bincount(self.folder_of[self._files], minlength=size)[self.folder_of] - 1
         mean: Scores = np.where(count > 0, total / np.maximum(count, 1), 0.0)

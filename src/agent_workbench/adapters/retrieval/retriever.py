@@ -12,7 +12,9 @@ from agent_workbench.adapters.retrieval.cache import PieceCache
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.files import blob_id
 from agent_workbench.adapters.retrieval.folder_index import FolderIndex, Tools
+from agent_workbench.adapters.retrieval.history import Past
 from agent_workbench.adapters.retrieval.parsing import Parser
+from agent_workbench.adapters.retrieval.pasts import Pasts
 from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN
 from agent_workbench.adapters.retrieval.query import wanted_words
 from agent_workbench.adapters.retrieval.refreshing import Refreshing
@@ -45,6 +47,7 @@ class CodeRetriever:
         self.workers = Workers(cache_dir, settings.max_chunk_tokens)
         self._tools = Tools(Parser(PieceCache(cache_dir), settings.max_chunk_tokens), self.workers)
         self._vectors = FolderVectors(settings.embeddings, self._cache.vectors_of, environ)
+        self._pasts = Pasts(self._cache.history_of)
         self._folders: OrderedDict[str, Refreshing] = OrderedDict()
         self._searching = asyncio.Lock()
         self._preparing: set[asyncio.Task[None]] = set()
@@ -67,8 +70,9 @@ class CodeRetriever:
         return task
 
     async def build(self, sources: Sources) -> None:
-        """Return when all is indexed as it is now, vectors included; raises what `sources` raises."""
+        """Return when all is indexed as it is now, past and vectors included; raises what `sources` raises."""
         await self._folder(sources).refresh(sources)
+        await self._pasts.settled(sources.root)
         await self._vectors.settled(sources.root)
 
     async def close(self) -> None:
@@ -77,6 +81,7 @@ class CodeRetriever:
             task.cancel()
         await asyncio.gather(*self._preparing, return_exceptions=True)
         await asyncio.gather(*(folder.close() for folder in self._folders.values()))
+        await self._pasts.close()
         await self._vectors.close()
         await self.workers.close()
 
@@ -91,7 +96,9 @@ class CodeRetriever:
             else:
                 folder.begin(sources)
             similar = await self._similar(sources, query)
-            found = await self._alone(partial(_search, folder.index, query, similar, limit))
+            found = await self._alone(
+                partial(_search, folder.index, query, self._pasts.of(sources.root), similar, limit)
+            )
             contents = await sources.read_files(tuple(dict.fromkeys(each.path for each in found)))
             chunks = [_chunk(each, contents.get(each.path), self._settings.max_chunk_tokens) for each in found]
             if not complete or None not in chunks:
@@ -103,9 +110,14 @@ class CodeRetriever:
         try:
             await folder.refresh(sources)
             # What only a search loads is loaded now.
-            await self._alone(partial(_search, folder.index, CodeQuery(""), {}, 1))
+            await self._alone(partial(_search, folder.index, CodeQuery(""), None, {}, 1))
         except WorkbenchError:
             folder.index.status = IndexStatus()
+
+    def _go_on(self, sources: Sources, folder: FolderIndex) -> None:
+        """Bring up to the folder's new index what is made behind it."""
+        self._pasts.begin(sources)
+        self._vectors.begin(sources, folder.index.view)
 
     async def _similar(self, sources: Sources, query: CodeQuery) -> dict[str, float]:
         """Return the files whose vectors are like the query's, with how much; none while there are no vectors."""
@@ -122,7 +134,7 @@ class CodeRetriever:
         if root not in self._folders:
             self._folders[root] = Refreshing(
                 FolderIndex(root, self._settings, self._cache, self._tools),
-                lambda sources, index: self._vectors.begin(sources, index.index.view),
+                self._go_on,
             )
         self._folders.move_to_end(root)
         for other in tuple(self._folders)[: max(0, len(self._folders) - _MOST_FOLDERS)]:
@@ -132,8 +144,10 @@ class CodeRetriever:
         return self._folders[root]
 
 
-def _search(folder: FolderIndex, query: CodeQuery, similar: Mapping[str, float], limit: int) -> list[Found]:
-    return search(folder.index.view, query, None, similar, limit)
+def _search(
+    folder: FolderIndex, query: CodeQuery, past: Past | None, similar: Mapping[str, float], limit: int
+) -> list[Found]:
+    return search(folder.index.view, query, past, similar, limit)
 
 
 def _chunk(found: Found, data: bytes | None, max_tokens: int) -> Chunk | None:

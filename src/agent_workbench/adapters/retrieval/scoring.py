@@ -14,6 +14,7 @@ from agent_workbench.adapters.retrieval.kinds import Kind
 from agent_workbench.adapters.retrieval.layout import layout_of
 from agent_workbench.adapters.retrieval.query import Place, Query, read_query
 from agent_workbench.adapters.retrieval.reasons import Reasons
+from agent_workbench.adapters.retrieval.segments import Field
 from agent_workbench.adapters.retrieval.selection import Selection, select
 from agent_workbench.adapters.retrieval.view import IndexView
 from agent_workbench.core.retrieval import CodeQuery, Signal, SignalKind
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 _TEST_SHARE, _DOCUMENT_SHARE, _GENERATED_SHARE = 0.6, 0.7, 0.7
+# Where nothing tells words apart, as in a repo of one file, more of them are still better.
+_EACH_WORD = 0.001
 _MOST_REASONS = 6
 # Words are looked up again for each piece that is explained; nobody reads what is further down.
 _MOST_EXPLAINED = 60
@@ -55,7 +58,7 @@ def search(
         return []
     read = read_query(query, layout_of(view).names)
     evidence = gather(view, read, past, similar)
-    files = _wanted_kinds(view, read, mix(evidence.files))
+    files = _wanted_kinds(view, read, _hit(view, read, evidence.files))
     named = {piece: place for place in read.places if (piece := _piece_at(view, place, evidence)) is not None}
     reasons = Reasons(view, read, past)
     chosen = select(view, files, evidence.pieces, list(named), limit)
@@ -63,6 +66,19 @@ def search(
         _found(view, each, evidence, named.get(each.piece), reasons if number < _MOST_EXPLAINED else None)
         for number, each in enumerate(chosen)
     ]
+
+
+def _hit(view: IndexView, query: Query, files: "Mapping[Feature, Scores]") -> "Scores":
+    """Return the mix for the files that the query itself hits, 0 for others, however much happens around them."""
+    import numpy as np
+
+    held = view.field(Field.WHOLE_FILE).coverage(query.stems) + view.field(Field.PATH).coverage(query.stems)
+    speaks = held > 0
+    for feature in (Feature.MESSAGES, Feature.NEAREST_TITLE, Feature.VECTOR):
+        if feature in files:
+            speaks |= files[feature] > 0
+    scores: Scores = np.where(speaks, mix(files) + _EACH_WORD * held, 0.0)
+    return scores
 
 
 def mix(files: "Mapping[Feature, Scores]") -> "Scores":
