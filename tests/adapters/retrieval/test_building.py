@@ -10,11 +10,12 @@ import pytest
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.retrieval import CodeQuery
-from agent_workbench.core.settings import RetrievalSettings
+from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from tests.adapters.retrieval.test_retriever import places, wait_until_old, write
 from tests.fakes.folder_workspace import FolderWorkspace
 
-FILES = 200
+FILES = 600
+NO_VECTORS = EmbeddingSettings(EmbeddingProvider.NONE)
 DEADLY = """
 import os, sys
 sys.argv = ["worker", *sys.argv[1:]]
@@ -31,14 +32,14 @@ worker.main()
 
 
 class SlowFolder(FolderWorkspace):
-    """Reads the first files at once, those from `module_064.py` on when `go` is set."""
+    """Reads the first files at once, those from `module_256.py` on when `go` is set."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.go = asyncio.Event()
 
     async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
-        if max(paths, default="") >= "module_064.py":
+        if max(paths, default="") >= "module_256.py":
             await self.go.wait()
         return await super().read_files(paths)
 
@@ -47,7 +48,7 @@ class SlowFolder(FolderWorkspace):
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
     for number in range(FILES):
-        body = "\n".join(f"    step_{line} = compute(value_{line})" for line in range(30))
+        body = "\n".join(f"    step_{line} = compute(value_{line})" for line in range(15))
         write(folder / f"module_{number:03}.py", f"def procedure_{number:03}():\n{body}\n")
     return folder
 
@@ -60,7 +61,7 @@ async def retriever(tmp_path: Path) -> AsyncIterator[CodeRetriever]:
 
 
 def make(tmp_path: Path) -> CodeRetriever:
-    return CodeRetriever(RetrievalSettings(), tmp_path / "cache")
+    return CodeRetriever(RetrievalSettings(embeddings=NO_VECTORS), tmp_path / "cache")
 
 
 async def find(retriever: CodeRetriever, folder: FolderWorkspace, text: str, *, complete: bool = True) -> list[str]:
@@ -80,7 +81,7 @@ async def test_what_is_ready_is_searched_while_the_rest_is_indexed(root: Path, r
     await first_batch(retriever, folder)
     assert await find(retriever, folder, "procedure_000", complete=False) == ["module_000.py"]
     status = retriever.status(folder)
-    assert (status.done, status.total, status.files, status.complete) == (64, FILES, 64, False)
+    assert (status.done, status.total, status.files, status.complete) == (256, FILES, 256, False)
     assert not complete.done()
     folder.go.set()
     assert await complete == ["module_199.py"]
@@ -115,7 +116,7 @@ async def test_a_harmed_or_foreign_snapshot_is_not_believed(root: Path, tmp_path
     snapshot.write_bytes(data[:half] if harm == "cut" else data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :])
     if harm in {"", "other settings"}:
         snapshot.write_bytes(data if harm else b"")
-    settings = RetrievalSettings(max_chunk_tokens=300 if harm == "other settings" else 400)
+    settings = RetrievalSettings(max_chunk_tokens=300 if harm == "other settings" else 400, embeddings=NO_VECTORS)
     later = CodeRetriever(settings, tmp_path / "cache")
     folder = FolderWorkspace(root)
     await later.build(folder)

@@ -11,7 +11,7 @@ import pytest
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.ports import Retriever
 from agent_workbench.core.retrieval import Chunk, CodeQuery
-from agent_workbench.core.settings import RetrievalSettings
+from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from tests.adapters.retrieval.snippets import SNIPPETS
 from tests.fakes.folder_workspace import FolderWorkspace
 
@@ -32,6 +32,7 @@ def retriever(tmp_path: Path) -> CodeRetriever:
 
 
 def make(tmp_path: Path, **settings: object) -> CodeRetriever:
+    settings = {"embeddings": EmbeddingSettings(EmbeddingProvider.NONE), **settings}
     return CodeRetriever(RetrievalSettings(**settings), tmp_path / "cache")  # type: ignore[arg-type]  # for brevity
 
 
@@ -279,21 +280,21 @@ async def test_preparing_what_is_not_there_is_told_by_the_search_alone(
 
 async def test_a_search_that_is_cancelled_stops_soon_and_the_next_one_is_whole(tmp_path: Path) -> None:
     root = tmp_path / "large"
-    for number in range(400):
-        body = "\n".join(f"    step_{number}_{line} = compute(value_{line})" for line in range(100))
+    for number in range(900):
+        body = "\n".join(f"    step_{number}_{line} = compute(value_{line})" for line in range(40))
         write(root / f"module_{number}.py", f"def procedure_{number}():\n{body}\n")
     retriever = make(tmp_path)
-    workspace = TellingWorkspace(root, after=300)
+    workspace = TellingWorkspace(root, after=700)
     task = retriever.prepare(workspace)
     await workspace.reached.wait()
     start = time.perf_counter()
     await retriever.close()
     assert task.cancelled()
     assert time.perf_counter() - start < 2.0
-    assert 0 < retriever.parsed_files < 400
-    assert 0 < retriever.status(workspace).done < retriever.status(workspace).total == 400
-    assert places(await retriever.search(workspace, CodeQuery("procedure_399"), 1)) == ["module_399.py"]
-    assert retriever.parsed_files <= 400
+    assert 0 < retriever.parsed_files < 900
+    assert 0 < retriever.status(workspace).done < retriever.status(workspace).total == 900
+    assert places(await retriever.search(workspace, CodeQuery("procedure_899"), 1)) == ["module_899.py"]
+    assert retriever.parsed_files <= 900
 
 
 async def test_searches_at_once_wait_for_each_other(root: Path, retriever: CodeRetriever) -> None:
