@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.adapters.retrieval.query import Names, Place, read_query
+from agent_workbench.core.retrieval import CodeQuery
 
 FILES = [
     *("setup.py", "Makefile", "src/flask/app.py", "src/flask/json/tag.py", "tests/test_app.py", "web/src/index.ts"),
@@ -75,3 +76,19 @@ def test_long_queries_are_read_quickly(text: str) -> None:
     query = read_query(text, NAMES)
     assert time.perf_counter() - start < 2.0
     assert len(query.stems) <= 600
+
+
+def test_names_written_as_code_and_words_that_may_be_one_are_told_apart() -> None:
+    query = read_query("Fix `retry` in run_all() and HttpClient\n\nplain words", NAMES)
+    assert query.names == ("retry", "run_all", "HttpClient")
+    assert query.first_line == "Fix `retry` in run_all() and HttpClient"
+    assert "plain_words" in query.pairs
+    assert "word" not in query.title
+
+
+def test_who_signed_where_it_was_talked_of_and_what_only_fails_loudly_are_noise() -> None:
+    said = "Close the pool (#123)\n\nSee https://example.invalid/wizard\nSigned-off-by: Ann Onymous <a@example.invalid>"
+    query = read_query(CodeQuery(said, "collected 3 zebras\nE   TypeError: giraffe"), NAMES)
+    words = set(query.written.values())
+    assert {"close", "pool", "giraffe"} <= words
+    assert not words & {"wizard", "ann", "onymous", "zebras", "123"}

@@ -1,48 +1,61 @@
 """Which pieces are shown."""
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.adapters.retrieval.selection import MOST_IN_A_FILE, select
+from agent_workbench.adapters.retrieval.view import IndexView
+from tests.adapters.retrieval.test_index import file, index_of
 
 
-def chosen(scores: list[float], files: list[int], named: list[int], limit: int) -> list[int]:
-    return [each.piece for each in select(np.array(scores), files, named, limit)]
+@pytest.fixture(scope="module")
+def view() -> IndexView:
+    """Return a view of four files, with 1, 3, 5 and 1 pieces."""
+    sizes = {"a.py": 1, "b.py": 3, "c.py": 5, "d.py": 1}
+    return index_of([file(path, path, *["read"] * size) for path, size in sizes.items()]).view
 
 
-def test_a_file_with_several_good_pieces_comes_before_one_with_a_single_one() -> None:
-    assert chosen([5.0, 4.9, 4.8, 4.7], [0, 1, 1, 1], [], 2)[0] == 1
+def chosen(view: IndexView, files: list[float], pieces: list[float], named: list[int], limit: int) -> list[int]:
+    return [each.piece for each in select(view, np.array(files), np.array(pieces), named, limit)]
 
 
-def test_named_pieces_come_first_whatever_they_score() -> None:
-    assert chosen([9.0, 8.0, 0.0, 7.0], [0, 1, 2, 3], [2], 3) == [2, 0, 1]
+def test_the_best_file_comes_first_with_its_best_piece(view: IndexView) -> None:
+    assert chosen(view, [1, 9, 2, 0], [9, 1, 3, 0, 5, 4, 3, 2, 1, 9], [], 4) == [2, 1, 4, 5]
 
 
-def test_many_named_pieces_leave_room_for_others() -> None:
-    shown = chosen([1.0] * 8 + [9.0], list(range(9)), list(range(8)), 8)
-    assert len(shown) == 8
-    assert shown.index(8) == 6
+def test_named_pieces_come_first_whatever_they_score(view: IndexView) -> None:
+    assert chosen(view, [9, 0, 5, 0], [1] * 10, [9], 3) == [9, 0, 4]
+    assert chosen(view, [9, 0, 5, 0], [1] * 10, [8], 2) == [8, 0]
 
 
-def test_what_does_not_hit_is_not_shown() -> None:
-    assert chosen([0.0, 1.0, 0.0], [0, 1, 2], [], 9) == [1]
-    assert chosen([0.0], [0], [], 9) == []
+def test_many_named_pieces_leave_room_for_others(view: IndexView) -> None:
+    assert 0 in chosen(view, [9, 1, 1, 1], [1] * 10, [1, 2, 3, 4, 5, 6, 9], 4)
 
 
+def test_what_nothing_speaks_for_is_not_shown(view: IndexView) -> None:
+    assert chosen(view, [0, 1, 0, 0], [0, 1, 0, 0, 1, 1, 1, 1, 1, 1], [], 9) == [1]
+    # What only the past or its folder speaks for shows where it begins.
+    assert chosen(view, [0, 1, 0, 0], [0] * 10, [], 9) == [1]
+    assert chosen(view, [0] * 4, [0] * 10, [], 9) == []
+
+
+@settings(max_examples=30)
 @given(
-    st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0, 7.5]), st.integers(0, 3)), min_size=1, max_size=30),
-    st.sets(st.integers(0, 29)),
+    st.lists(st.sampled_from([0.0, 0.5, 1.0, 7.5]), min_size=4, max_size=4),
+    st.lists(st.sampled_from([0.0, 0.5, 1.0, 7.5]), min_size=10, max_size=10),
+    st.sets(st.integers(0, 9)),
     st.integers(1, 12),
 )
-def test_always_few_of_a_file_in_order_of_score(pieces: list[tuple[float, int]], named: set[int], limit: int) -> None:
-    scores, files = [score for score, _ in pieces], [file for _, file in pieces]
-    named = {piece for piece in named if piece < len(pieces)}
-    shown = select(np.array(scores), files, sorted(named), limit)
+def test_always_few_of_a_file_in_order_of_score(
+    view: IndexView, files: list[float], pieces: list[float], named: set[int], limit: int
+) -> None:
+    shown = select(view, np.array(files), np.array(pieces), sorted(named), limit)
+    numbers = [each.piece for each in shown]
     assert len(shown) <= limit
-    assert len({each.piece for each in shown}) == len(shown)
-    assert all(each.score >= 0 for each in shown)
+    assert len(set(numbers)) == len(numbers)
     assert [each.score for each in shown] == sorted((each.score for each in shown), reverse=True)
-    of_file = [files[each.piece] for each in shown]
-    assert all(of_file.count(file) <= MOST_IN_A_FILE for file in of_file)
-    assert all(scores[each.piece] > 0 or each.piece in named for each in shown)
+    of_file = view.file_of[numbers].tolist()
+    assert all(of_file.count(each) <= MOST_IN_A_FILE for each in of_file)
+    assert all(files[view.file_of[each]] > 0 or each in named for each in numbers)

@@ -40,7 +40,6 @@ class Feature(StrEnum):
     TITLE_PIECES = "title_pieces"  # the same for the first line of the query alone
     TITLE_WHOLE = "title_whole"  # all its words
     COVERED = "covered"  # how much of the query its best piece covers
-    SYMBOLS = "symbols"  # what its pieces define
     PATH = "path"
     FOLDER = "folder"  # the words of its folder
     SCOPE = "scope"  # the path, by what stands before the colon of the first line
@@ -61,7 +60,6 @@ KIND_OF = {
     Feature.TITLE_PIECES: SignalKind.WORDS,
     Feature.TITLE_WHOLE: SignalKind.WORDS,
     Feature.COVERED: SignalKind.WORDS,
-    Feature.SYMBOLS: SignalKind.SYMBOL,
     Feature.PATH: SignalKind.PATH,
     Feature.FOLDER: SignalKind.PATH,
     Feature.SCOPE: SignalKind.PATH,
@@ -99,7 +97,6 @@ def gather(view: IndexView, query: Query, past: Past | None, similar: "Mapping[s
         Feature.TITLE_PIECES: layout.best_three(title) if title is not pieces else best,
         Feature.TITLE_WHOLE: view.field(Field.WHOLE_FILE, b=_FILE_LENGTH).scores(query.title),
         Feature.COVERED: layout.best(view.field(Field.BODY, k1=0.0).scores(tuple(dict.fromkeys(query.stems)))),
-        Feature.SYMBOLS: layout.best_three(parts[SignalKind.SYMBOL]),
         Feature.PATH: path,
         Feature.FOLDER: layout.folders.scores(query.stems),
         Feature.SCOPE: view.field(Field.PATH).scores(_scope(query)),

@@ -52,6 +52,7 @@ class Past:
             for path in commit.paths:
                 numbers.setdefault(path, len(numbers))
         self.paths = tuple(numbers)
+        self._numbers = numbers
         touched = [[numbers[path] for path in commit.paths] for commit in self.commits]
         messages = [count_stems(plain(commit.message[:_MOST_CHARS])) for commit in self.commits]
         titles = [count_stems(title_of(commit.message[:_MOST_CHARS])) for commit in self.commits]
@@ -112,8 +113,8 @@ class Past:
 
     def words_of(self, path: str, stems: Sequence[str]) -> list[str]:
         """Return which of the stems the messages of the file's commits hold, best first."""
-        row = self.paths.index(path) if path in self.paths else -1
-        return [] if row < 0 else [root for root, _ in self._messages_of.explain(row, stems)]
+        row = self._numbers.get(path)
+        return [] if row is None else [root for root, _ in self._messages_of.explain(row, stems)]
 
 
 class History:

@@ -26,6 +26,7 @@ class Reasons:
         self._view = view
         self._query = query
         self._past = past
+        self._definers = {name: frozenset(view.definers(name)) for name in query.names}
         self._known: dict[tuple[SignalKind, int], list[tuple[str, float]]] = {}
 
     def words(self, piece: int) -> dict[SignalKind, Sequence[str]]:
@@ -35,7 +36,7 @@ class Reasons:
         if self._past is not None:
             held = self._past.words_of(self._view.path_of(file), self._query.stems)
             found[SignalKind.HISTORY] = self._written(held)
-        defined = [name for name in self._query.names if piece in self._view.definers(name)]
+        defined = [name for name, pieces in self._definers.items() if piece in pieces]
         return found | {SignalKind.NAMED: tuple(defined[:_MOST])}
 
     def best(self, piece: int) -> list[str]:

@@ -30,7 +30,7 @@ _TEST_SHARE, _DOCUMENT_SHARE, _GENERATED_SHARE = 0.6, 0.7, 0.7
 _EACH_WORD = 0.001
 _MOST_REASONS = 6
 # Words are looked up again for each piece that is explained; nobody reads what is further down.
-_MOST_EXPLAINED = 60
+_MOST_EXPLAINED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,10 @@ def _shares(view: IndexView, piece: int, evidence: Evidence) -> Iterator[tuple[S
 def _signals(
     added: Mapping[SignalKind, float], words: Mapping[SignalKind, Sequence[str]], named: str
 ) -> tuple[Signal, ...]:
-    """Return the shares that sum to 1, largest first; what is named stands for half of why it came."""
+    """Return the shares that sum to 1, largest first; what is named stands for two thirds of why it came."""
     amounts = {kind: amount for kind, amount in added.items() if amount > 0}
     if named:
-        amounts[SignalKind.NAMED] = amounts.get(SignalKind.NAMED, 0.0) + (sum(amounts.values()) or 1.0)
+        amounts[SignalKind.NAMED] = amounts.get(SignalKind.NAMED, 0.0) + (2 * sum(amounts.values()) or 1.0)
     total = sum(amounts.values())
     signals = [
         Signal(kind, amount / total, (named,) if named and kind == SignalKind.NAMED else tuple(words.get(kind, ())))

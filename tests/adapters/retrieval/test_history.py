@@ -1,0 +1,92 @@
+"""The past of a repo: read bit by bit, kept, never trusted when it is broken."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.retrieval.history import History, Past
+from agent_workbench.core.ids import CommitId
+from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.ranking.stems import count_stems
+from tests.fakes.folder_workspace import FolderWorkspace
+
+
+def commit(number: int, message: str, *paths: str) -> PastCommit:
+    return PastCommit(CommitId(f"{number:040}"), message, paths)
+
+
+OLD = commit(1, "Read the header once", "src/header.py")
+NEW = commit(2, "Close the socket\n\nIt leaked.\n\nSigned-off-by: Header Person <h@example.invalid>", "src/socket.py")
+
+
+class Sources(FolderWorkspace):
+    """A folder with commits, newest first; `asked` is what was asked for."""
+
+    def __init__(self, root: Path, *commits: PastCommit) -> None:
+        super().__init__(root)
+        self.commits = commits
+        self.asked: list[tuple[int, str]] = []
+
+    async def past_commits(self, limit: int, until: str = "") -> tuple[PastCommit, ...]:
+        self.asked.append((limit, until))
+        ids = [str(each.id) for each in self.commits]
+        if until and until not in ids:
+            return ()
+        return self.commits[: ids.index(until)][:limit] if until else self.commits[:limit]
+
+
+def score(past: Past | None, path: str, words: str) -> float:
+    assert past is not None
+    return float(past.words(tuple(count_stems(words)))[past.paths.index(path)])
+
+
+async def test_only_what_is_new_is_read_and_it_is_kept(tmp_path: Path) -> None:
+    file, sources = tmp_path / "kept" / "past.json.gz", Sources(tmp_path, OLD)
+    history = History(file)
+    assert history.past is None
+    await history.update(sources)
+    sources.commits = (NEW, OLD)
+    again = History(file)
+    await again.update(sources)
+    assert sources.asked[-1][1] == str(OLD.id)
+    assert again.past is not None
+    assert [each.id for each in again.past.commits] == [NEW.id, OLD.id]
+    held = again.past
+    await again.update(sources)
+    assert again.past is held
+
+
+async def test_a_history_that_was_rewritten_is_read_anew(tmp_path: Path) -> None:
+    history, sources = History(tmp_path / "past.json.gz"), Sources(tmp_path, OLD)
+    await history.update(sources)
+    sources.commits = (NEW,)
+    await history.update(sources)
+    assert history.past is not None
+    assert [each.id for each in history.past.commits] == [NEW.id]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no gzip", gzip.compress(b"[]"), gzip.compress(b'{"format": 1, "commits": [[1]]}')]
+)
+async def test_a_broken_file_is_not_trusted(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "past.json.gz"
+    file.write_bytes(content)
+    history = History(file)
+    await history.update(Sources(tmp_path, OLD))
+    assert history.past is not None
+    assert [each.id for each in history.past.commits] == [OLD.id]
+
+
+def test_words_of_messages_and_nearest_commits_speak_for_their_files() -> None:
+    many = commit(3, "Move the socket everywhere", *(f"src/{number}.py" for number in range(30)))
+    filler = [commit(10 + number, f"Other work {number}", f"lib/{number}.py") for number in range(9)]
+    past = Past([NEW, OLD, many, *filler])
+    assert "src/0.py" not in past.paths
+    assert score(past, "src/socket.py", "the socket leaks") > 0 == score(past, "src/header.py", "the socket leaks")
+    assert score(past, "src/socket.py", "person") == 0
+    votes = past.nearest(tuple(count_stems("close sockets")))
+    assert past.paths[int(votes.argmax())] == "src/socket.py"
+    assert past.words_of("src/socket.py", ("socket", "header")) == ["socket"]
+    assert past.words_of("gone.py", ("socket",)) == []
+    assert Past([]).nearest(("socket",)).tolist() == []
