@@ -103,12 +103,13 @@ class Past:
         import numpy as np
 
         votes = np.zeros(len(self.paths))
-        best = np.argsort(-scores, kind="stable")[:most]
-        if not len(best) or scores[best[0]] <= 0:
+        top = float(scores.max(initial=0.0))
+        if top <= 0:
             return votes
+        best = np.argpartition(-scores, most)[:most] if len(scores) > most else np.arange(len(scores))
         for commit in best[scores[best] > 0].tolist():
             start, end = self._starts[commit : commit + 2].tolist()
-            votes[self._touched[start:end]] += (scores[commit] / scores[best[0]]) ** 2 / (end - start)
+            votes[self._touched[start:end]] += (scores[commit] / top) ** 2 / (end - start)
         return votes
 
     def words_of(self, path: str, stems: Sequence[str]) -> list[str]:
