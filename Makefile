@@ -24,6 +24,7 @@ setup: $(STAMP)  ## make .venv from the lock (again only when lock or pyproject 
 
 $(STAMP): requirements-dev.lock pyproject.toml
 	@$(MAKE) --no-print-directory machine
+	@echo "Setting up $(VENV), once: this takes a minute or two, most of it in silence." >&2
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib src >/dev/null || true  # some libraries bring files of other Pythons

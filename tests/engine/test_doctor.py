@@ -138,3 +138,13 @@ def test_settings_tell_who_said_them() -> None:
     found = examine_settings({"python": "environment", "lint_command": "default"}, ("python",))
     assert found[0].seen == "python (environment)"
     assert (found[1].part, found[1].health) == ("trust", Health.WARNING)
+
+
+def test_settings_of_one_file_are_told_together_and_in_full_where_two_say_something() -> None:
+    origins = {
+        **{f"endpoints.gpu.{key}": f".agent.yml:{line}" for line, key in enumerate(("url", "model", "api_key_env"), 4)},
+        "model.url": "environment AGENT_MODEL__URL",
+        "model.context_tokens": ".agent.yml:9",
+    }
+    told = "endpoints, model.context_tokens (.agent.yml); model.url (environment AGENT_MODEL__URL)"
+    assert examine_settings(origins, ())[0].seen == told

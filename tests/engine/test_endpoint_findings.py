@@ -90,7 +90,12 @@ async def test_price_and_key_are_told_by_name() -> None:
 
 async def test_what_may_cost_nothing_answers_nobody() -> None:
     found = await examined(replace(PAID, key_set=True), cap=0.0, hosted=saying(FACTS))
-    assert found[-1].seen == "nobody answers: hosted"
+    assert found[-1].seen == "cost_cap_daily is 0, so hosted is never asked"
+    assert found[-1].advice.startswith("set cost_cap_daily"), "it runs, so starting it would not help"
+    dead = saying(ModelUnavailable("nothing answers", advice="start it"))
+    both = await examined(LINE, replace(PAID, key_set=True), cap=0.0, gpu=dead, hosted=saying(FACTS))
+    assert both[-1].seen == "nobody answers: gpu; cost_cap_daily is 0, so hosted is never asked"
+    assert both[-1].advice == "start gpu, or set cost_cap_daily"
 
 
 async def test_a_file_is_not_loaded_to_be_looked_at() -> None:

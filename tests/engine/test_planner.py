@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.core.errors import ModelError, ModelUnavailable, PlanError
+from agent_workbench.core.errors import ExitCode, ModelError, ModelUnavailable
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Plan, Task
@@ -47,9 +47,10 @@ def test_room_around_lines_does_not_matter() -> None:
     ],
 )
 def test_what_keeps_to_no_form_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(PlanError) as refused:
+    with pytest.raises(ModelError) as refused:
         read_tasks(text, Plan())
     assert reason in str(refused.value)
+    assert refused.value.exit_code is ExitCode.MODEL, "the command line and the plan are as they should be"
 
 
 async def test_a_model_is_asked_and_its_plan_read() -> None:

@@ -14,6 +14,8 @@ from agent_workbench.core.events import (
     ChunkDropped,
     ChunkPinned,
     ContextFilled,
+    PromptBuilt,
+    PromptPart,
     UserSaid,
 )
 from agent_workbench.core.fold import fold_all
@@ -188,6 +190,29 @@ async def test_summing_up_asks_with_what_it_frees() -> None:
         await bench.look()
         await bench.press("y")
         assert bench.session.intents == [CompactContext()]
+
+
+async def test_what_is_being_summed_up_is_not_offered_to_be_summed_up() -> None:
+    async with driving(ScriptedSession(*receipts())) as bench:
+        await bench.press("c")
+        assert "S sums up" in bench.text()
+        await bench.record(ContextFilled(3, Purpose.EXECUTOR, 900, 16_384, by=Author.USER))
+        assert "S sums up" not in bench.text()
+        await bench.press("S")
+        assert "summed up already" in bench.text()
+        assert bench.screen.id == "receipt"
+
+
+async def test_in_eighty_columns_a_dropped_piece_is_still_called_code() -> None:
+    place = "tests/checkout/test_totals.py:12-13"
+    asked = PromptBuilt(3, Purpose.EXECUTOR, 6, 900, "0" * 64, (PromptPart(f"code {place}", 90),))
+    async with driving(ScriptedSession(*runs.up_to_reflexion(), asked), SMALL) as bench:
+        await bench.press("c")
+        named = re.compile(r"code …\S+\.py:12-13")
+        assert named.search(bench.text())
+        await bench.record(ChunkDropped(place))
+        assert "✗" in bench.text()
+        assert named.search(bench.text())
 
 
 async def test_a_recording_shows_receipts_and_changes_nothing() -> None:

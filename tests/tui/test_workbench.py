@@ -156,6 +156,21 @@ async def test_notes_are_edited_and_sent_with_what_they_were() -> None:
         assert bench.session.intents == [EditScratchpad(runs.T1, before, before + "- ask Mia\n")]
 
 
+async def test_what_is_typed_into_notes_stands_behind_them() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
+        await bench.press("4", "i")
+        before = bench.screen.query_one(TextArea).text
+        await bench.press(*"- x", "ctrl+s")
+        assert bench.session.intents == [EditScratchpad(runs.T1, before, before + "- x")]
+
+
+async def test_while_the_session_is_opened_no_keys_are_offered_that_do_nothing() -> None:
+    async with driving(ScriptedSession().live(Live(activity="opening the session"))) as bench:
+        await bench.press("1")
+        assert "opening the session" in bench.text()
+        assert "merge" not in bench.text()
+
+
 async def test_a_done_task_is_merged_from_the_plan() -> None:
     async with driving(ScriptedSession(*runs.up_to_done())) as bench:
         await bench.press("1", "g", "m")

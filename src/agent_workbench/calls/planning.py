@@ -25,7 +25,7 @@ async def repo_plans(place: Place) -> "Plans":
 
 
 async def planned_tasks(place: Place, goal: str, existing: "Plan", say: Say) -> "tuple[Task, ...]":
-    """Ask the model for tasks that reach `goal`, and say what is waited for; raise `ModelError`, `PlanError`."""
+    """Ask the model for tasks that reach `goal`, and say what is waited for; raise `ModelError`."""
     from agent_workbench.engine.planner import make_plan
 
     site, settings = await told_site(place, say)

@@ -1,7 +1,8 @@
 """What works here and what does not: each part asked for real, each finding with what to do."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
 from agent_workbench.core.endpoints import endpoint_named
@@ -33,12 +34,24 @@ async def examine(ports: Ports, settings: Settings, model_log: str) -> tuple[Fin
 
 def examine_settings(origins: Mapping[str, str], untrusted: Sequence[str]) -> tuple[Finding, ...]:
     """Tell which settings are in force and who said them; `untrusted` is what the user was not asked about yet."""
-    said = [f"{key} ({origin})" for key, origin in origins.items() if origin != "default"]
-    findings = [Finding("settings", Health.GOOD, ", ".join(said) or "all as they come")]
+    findings = [Finding("settings", Health.GOOD, "; ".join(_said(origins)) or "all as they come")]
     if untrusted:
         advice = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
         findings.append(Finding("trust", Health.WARNING, f"{_are(len(untrusted), 'setting')} not trusted", advice))
     return tuple(findings)
+
+
+def _said(origins: Mapping[str, str]) -> Iterator[str]:
+    """Yield for each file, variable and flag what it says, without the parts of what is all said in one place."""
+    where = {key: re.sub(r":\d+$", "", origin) for key, origin in origins.items() if origin != "default"}
+    groups = {key: {place for other, place in where.items() if _group(other) == _group(key)} for key in where}
+    for place in dict.fromkeys(where.values()):
+        keys = (key if len(groups[key]) > 1 else _group(key) for key in where if where[key] == place)
+        yield f"{', '.join(dict.fromkeys(keys))} ({place})"
+
+
+def _group(key: str) -> str:
+    return key.split(".", 1)[0]
 
 
 def _are(many: int, what: str) -> str:

@@ -46,8 +46,9 @@ async def examine_endpoints(
     names = tuple(dict.fromkeys(line.name for line in lines))
     looks = dict(zip(names, await asyncio.gather(*(_look(name, model_of, seconds) for name in names)), strict=True))
     of_each = (_finding([line for line in lines if line.name == name], looks[name]) for name in names)
-    silent = {line.name for line in lines if looks[line.name].wrong or not (cap or line.price.is_free)}
-    return (*of_each, *_silent_roles(lines, silent))
+    silent = {line.name for line in lines if looks[line.name].wrong}
+    forbidden = {line.name for line in lines if not (cap or line.price.is_free)}
+    return (*of_each, *_silent_roles(lines, silent, forbidden))
 
 
 def examine_spending(lines: Sequence[EndpointLine], spending: Spending) -> tuple[Finding, ...]:
@@ -107,12 +108,26 @@ def _who(line: EndpointLine, look: Look) -> str:
     return f"{look.facts.model} at {line.where} {look.facts.build}".rstrip() + f", {size}"
 
 
-def _silent_roles(lines: Sequence[EndpointLine], silent: Collection[str]) -> Sequence[Finding]:
+def _silent_roles(
+    lines: Sequence[EndpointLine], silent: Collection[str], forbidden: Collection[str]
+) -> Sequence[Finding]:
+    """Return a finding for each role of which every endpoint is `silent`, or `forbidden` as it costs."""
     roles = dict.fromkeys(line.role for line in lines)
     chains = {role: [line.name for line in lines if line.role == role] for role in roles}
-    advice = "start one of them, or name another one under roles"
     return [
-        Finding(f"role {role}", Health.BAD, f"nobody answers: {', '.join(names)}", advice)
+        Finding(f"role {role}", Health.BAD, *_why_silent(names, silent, forbidden))
         for role, names in chains.items()
-        if set(names) <= set(silent)
+        if {*names} <= {*silent, *forbidden}
     ]
+
+
+def _why_silent(names: Sequence[str], silent: Collection[str], forbidden: Collection[str]) -> tuple[str, str]:
+    """Return what is the matter with a chain, and what to do: starting one that may not be asked would not help."""
+    costly = [name for name in names if name in forbidden]
+    free = [name for name in names if name not in forbidden]
+    if not costly:
+        return f"nobody answers: {', '.join(names)}", "start one of them, or name another one under roles"
+    why = f"cost_cap_daily is 0, so {', '.join(costly)} is never asked"
+    if not free:
+        return why, "set cost_cap_daily, or name one that costs nothing under roles"
+    return f"nobody answers: {', '.join(free)}; {why}", f"start {' or '.join(free)}, or set cost_cap_daily"

@@ -2,7 +2,7 @@
 
 from contextlib import aclosing
 
-from agent_workbench.core.errors import ModelError, ModelUnavailable, PlanError
+from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, StopCause, TextDelta
 from agent_workbench.core.plan import Plan, Task, next_id
 from agent_workbench.core.ports import Model
@@ -54,7 +54,7 @@ async def make_plan(
     answer_seconds: float,
     chosen: RoleSampling = UNSAID,
 ) -> tuple[Task, ...]:
-    """Return tasks for `goal`, numbered on from the existing plan; raise `ModelError`, `PlanError`."""
+    """Return tasks for `goal`, numbered on from the existing plan; raise `ModelError`."""
     while True:
         try:
             facts = await model.observe(Purpose.PLANNER)
@@ -79,18 +79,18 @@ async def _answer(model: Model, request: ModelRequest) -> str:
 
 
 def read_tasks(text: str, existing: Plan) -> tuple[Task, ...]:
-    """Return the tasks that an answer holds; raise `PlanError` where it does not keep to the form."""
+    """Return the tasks that an answer holds; raise `ModelError` where it does not keep to the form."""
     tasks: list[Task] = []
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or len(lines) % 3 or len(lines) > 3 * MAX_TASKS:
-        raise PlanError("the model's plan is not in the form Task, Goal, Accept", advice=f"it said: {text[:400]!r}")
+        raise ModelError("the model's plan is not in the form Task, Goal, Accept", advice=f"it said: {text[:400]!r}")
     for number in range(0, len(lines), 3):
         description, goal, accept = (
             _after(line, label)
             for line, label in zip(lines[number : number + 3], ("Task", "Goal", "Accept"), strict=True)
         )
         if not description:
-            raise PlanError("the model's plan has a task without words", advice="ask again")
+            raise ModelError("the model's plan has a task without words", advice="ask again")
         taken = (*existing.tasks, *tasks)
         tasks.append(Task(next_id(taken), description, goal, accept_tests=(accept,) if accept else ()))
     return tuple(tasks)
@@ -99,5 +99,5 @@ def read_tasks(text: str, existing: Plan) -> tuple[Task, ...]:
 def _after(line: str, label: str) -> str:
     head, colon, rest = line.partition(":")
     if head.strip() != label or not colon:
-        raise PlanError(f"the model's plan has {line[:80]!r} where a line `{label}: …` belongs", advice="ask again")
+        raise ModelError(f"the model's plan has {line[:80]!r} where a line `{label}: …` belongs", advice="ask again")
     return rest.strip()

@@ -162,7 +162,9 @@ def edit_notes(app: "WorkbenchApp", task: TaskId, text: str) -> None:
         if written is not None and written != text:
             await app.want(EditScratchpad(task, text, written))
 
-    app.push_screen(EditScreen(f"Scratchpad of {task}", text, "The model reads it with its next step."), keep)
+    # Notes are added to more often than they are changed.
+    remark = "The model reads it with its next step."
+    app.push_screen(EditScreen(f"Scratchpad of {task}", text, remark, at_end=True), keep)
 
 
 def say_to_model(app: "WorkbenchApp") -> None:

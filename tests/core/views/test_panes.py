@@ -72,6 +72,8 @@ def test_the_gate_says_what_can_be_started() -> None:
 
 def test_the_gate_is_starting_until_there_is_a_plan() -> None:
     assert view_gate(SessionUpdate(SessionState())).mode is GateMode.STARTING
+    opening = view_gate(SessionUpdate(SessionState(), Live(activity="opening the session")))
+    assert (opening.mode, opening.word) == (GateMode.STARTING, "opening the session")
 
 
 def test_a_plan_that_cannot_be_read_is_said_where_it_would_stand() -> None:

@@ -82,13 +82,33 @@ def test_a_server_that_does_not_tell_is_not_accused() -> None:
 
 def test_in_little_room_they_are_shortened_then_dropped() -> None:
     line = figures(answered(1000, 0), answered(1362, 1050))
-    assert "read 312 new · 0 again (0.0%)" in [figure.text for figure in fitting(line, 118)]
-    narrow = [figure.text for figure in fitting(line, 78)]
-    assert narrow == ["demo-2m.gguf", "context 1.4k/16.4k", "312 new · 0 again", "T-1", "step 0/30"]
+    wide = [figure.text for figure in fitting(line, 118)]
+    assert {"demo-2m", "context 1.4k/16.4k", "read 312 new · 0 again (0.0%)"} <= {*wide}
     assert [figure.text for figure in fitting(line, 60)] == [
         *("demo-2m", "1.4k/16.4k", "312 new · 0 again", "T-1", "step 0/30"),
     ]
     assert not [figure.text for figure in fitting(line, 36) if "again" in figure.text]
+
+
+@pytest.mark.parametrize("width", [78, 118])
+def test_no_figure_is_worded_anew_as_others_come_and_go(width: int) -> None:
+    few = {figure.text for figure in fitting(figures(answered(1000, 0), answered(1362, 1050)), width)}
+    scripted = ModelObserved(ModelFacts("http://a", "demo-2m.gguf", 16_384, scripted=True))
+    more = {figure.text for figure in fitting(figures(scripted, answered(1000, 0), answered(1362, 1050)), width)}
+    assert more - few == {"scripted demo"}
+
+
+def test_the_context_is_what_the_server_says_as_what_was_read_is() -> None:
+    asked = PromptBuilt(1, Purpose.EXECUTOR, 2, 8_600, "0" * 64)
+    end = ModelAnswered(1, "Thought: so", AnswerFigures(8_700, 0, 51, 0.5, 1.0), "http://a")
+    said = texts(asked, end)
+    assert [text for text in said if text.startswith(("context", "read"))] == [
+        "context 8.7k/16.4k",
+        "read 8.7k new · 0 again (0.0%)",
+    ]
+    reading = Live(streaming=Streaming(prompt_processed=10, prompt_total=8_700))
+    assert "context 8.7k/16.4k" in texts(asked, live=reading)
+    assert "context 8.6k/16.4k" in texts(asked)
 
 
 def test_what_is_a_warning_stays_longer_than_the_steps() -> None:
@@ -102,5 +122,5 @@ def test_a_demo_has_room_for_them_in_eighty_columns() -> None:
     scripted = ModelObserved(ModelFacts("http://a", "demo-model.gguf", 16_384, scripted=True))
     line = figures(scripted, answered(1000, 0), answered(1258, 1050))
     assert [figure.text for figure in fitting(line, 78)] == [
-        *("scripted demo", "demo-model", "1.4k/16.4k", "208 new · 0 again", "T-1", "step 0/30"),
+        *("scripted demo", "demo-model", "1.3k/16.4k", "208 new · 0 again", "T-1", "step 0/30"),
     ]

@@ -32,7 +32,8 @@ _CONTEXT_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length
 class Introduction:
     """What a server said of itself: the facts, the model's name as requests have to give it, how it thinks.
 
-    `fields` are what requests may hold besides OpenAI's own; `heard` is what all this was found out from.
+    `fields` are what requests may hold besides OpenAI's own; `heard` is what all this was found out from. A `plain`
+    server tells nothing but its list of models.
     """
 
     facts: ModelFacts
@@ -41,6 +42,7 @@ class Introduction:
     tokenizer: Tokenizer | None
     fields: frozenset[str]
     heard: str
+    plain: bool = False
 
 
 async def introduce(
@@ -52,7 +54,7 @@ async def introduce(
     Raises `ModelUnavailable` when nothing answers or the model is still not loaded, `ModelRefused` for a wrong key or
     for something that is no model server.
     """
-    if known and not known.facts.build:
+    if known and known.plain:
         # A plain server has one route to ask, and may be far away.
         listed = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
         if listed.ok and _heard_of(_entry(listed, model_name)) == known.heard:
@@ -87,12 +89,17 @@ async def _llama_cpp(
         model=model_name or text_at(said, "model_alias") or PurePath(text_at(said, "model_path")).name,
         context_tokens=context_tokens,
         template_hash=hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest(),
-        build=text_at(said, "build_info") or "llama.cpp",
+        build=_build(text_at(said, "build_info")),
         counts_tokens=tokenizer is not None,
     )
     thinking = await _thinking(endpoint, template, asked_for, deadline)
     facts = replace(facts, thinks=thinking is not Thinking.NONE)
     return Introduction(facts, asked_for, thinking, tokenizer, _OWN, heard)
+
+
+def _build(told: str) -> str:
+    """Return which build a server is, nothing where it does not know that itself."""
+    return "" if "unknown" in told else told
 
 
 async def _behind_router(
@@ -129,7 +136,7 @@ async def _listed(endpoint: Endpoint, model_name: str, on_status: OnStatus, dead
         counts_tokens=tokenizer is not None,
         tells_cache="cache_prompt" in fields,
     )
-    return Introduction(facts, name, Thinking.NONE, tokenizer, fields, _heard_of(entry))
+    return Introduction(facts, name, Thinking.NONE, tokenizer, fields, _heard_of(entry), plain=True)
 
 
 def _fields(entry: JsonObject, tokenizer: Tokenizer | None) -> frozenset[str]:

@@ -77,7 +77,9 @@ def view_gate(update: SessionUpdate) -> GateView:
         return _waiting(update, run, run.waiting)
     if live.activity or state.unfinished:
         acts = (GateAct.ABORT,) if state.unfinished and live.decidable else ()
-        return GateView(GateMode.BUSY, inert_line(live.activity) or "working", _progress(live), "", acts)
+        # Before there is a session no key of a pane does anything.
+        mode = GateMode.BUSY if state.session else GateMode.STARTING
+        return GateView(mode, inert_line(live.activity) or "working", _progress(live), "", acts)
     return _idle(state, live.no_plan)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from agent_workbench.core.events import ModelAnswered, ModelInterrupted, PromptBuilt
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.live import SessionUpdate
@@ -11,8 +12,6 @@ from agent_workbench.core.state import Phase, SessionState, TaskRun
 from agent_workbench.core.views.amounts import dollars_text
 from agent_workbench.core.views.tones import Tone
 
-MATTERS_RANK = 5
-"""Figures up to this rank are shortened before any of them is left out."""
 READ_AGAIN_LIMIT = 0.01
 """Which share of a task's prompt tokens may be read twice before it counts as waste."""
 
@@ -21,7 +20,7 @@ READ_AGAIN_LIMIT = 0.01
 class Figure:
     """One piece of the line; where there is little room those with the highest `rank` are left out first.
 
-    `short` is the same in fewer words (empty: it has none).
+    `short` is the same in fewer words, for a narrow line (empty: it has none).
     """
 
     text: str
@@ -42,7 +41,7 @@ def view_status(update: SessionUpdate) -> StatusView:
     state = update.state
     return StatusView(
         (
-            *(*_model(state), *_lacks(state), *_context(state), *_reads(update), *_task(state)),
+            *(*_model(state), *_lacks(state), *_context(update), *_reads(update), *_task(state)),
             *(*_price(state), *_speed(state), *_session(state)),
         )
     )
@@ -52,7 +51,7 @@ def _model(state: SessionState) -> tuple[Figure, ...]:
     if state.model is None:
         return (Figure("no model yet", 1),)
     file = inert_line(state.model.model.rsplit("/", 1)[-1], 28)
-    name = Figure(file, 1, Tone.PLAIN, file.removesuffix(".gguf"))
+    name = Figure(file.removesuffix(".gguf"), 1, Tone.PLAIN)
     return (Figure("scripted demo", 0, Tone.WARN), name) if state.model.scripted else (name,)
 
 
@@ -72,10 +71,9 @@ def _price(state: SessionState) -> tuple[Figure, ...]:
     return (Figure(dollars_text(dollars), 3, Tone.PLAIN),) if dollars > 0 else ()
 
 
-def _context(state: SessionState) -> tuple[Figure, ...]:
-    if state.prompt is None:
-        return ()
-    used = state.prompt.tokens or state.figures.prompt_tokens
+def _context(update: SessionUpdate) -> tuple[Figure, ...]:
+    state = update.state
+    used = _prompt_tokens(update)
     size = state.model.context_tokens if state.model is not None else 0
     if not used:
         return ()
@@ -84,6 +82,20 @@ def _context(state: SessionState) -> tuple[Figure, ...]:
     share = used / size
     tone = Tone.BAD if share > 0.9 else Tone.WARN if share > 0.75 else Tone.DIM
     return (Figure(f"context {_short(used)}/{_short(size)}", 2, tone, f"{_short(used)}/{_short(size)}"),)
+
+
+def _prompt_tokens(update: SessionUpdate) -> int:
+    """Return how long the newest prompt is: by the server as soon as it says so, until then by the sum of its parts."""
+    state, streaming = update.state, update.live.streaming
+    if streaming is not None and streaming.prompt_total:
+        return streaming.prompt_total
+    for recorded in reversed(state.run.history if state.run is not None else ()):
+        event = recorded.event
+        if isinstance(event, ModelAnswered | ModelInterrupted) and event.figures.prompt_tokens:
+            return event.figures.prompt_tokens
+        if isinstance(event, PromptBuilt):
+            break
+    return state.prompt.tokens or state.figures.prompt_tokens if state.prompt is not None else 0
 
 
 def _reads(update: SessionUpdate) -> tuple[Figure, ...]:

@@ -17,15 +17,21 @@ class EditScreen(Dialogue[str | None]):
         Binding("escape", "cancel", "cancel", priority=True),
     ]
 
-    def __init__(self, title: str, text: str, remark: str, *, wraps: bool = False) -> None:
+    def __init__(self, title: str, text: str, remark: str, *, wraps: bool = False, at_end: bool = False) -> None:
         super().__init__(title, f"Ctrl-S saves   Esc discards   {remark}", id="edit")
         self._text = text
         self._wraps = wraps
+        self._at_end = at_end
 
     def body(self) -> Iterable[Widget]:
         return (
             TextArea(self._text, soft_wrap=self._wraps, show_line_numbers=True, tab_behavior="indent", compact=True),
         )
+
+    def on_mount(self) -> None:
+        area = self.query_one(TextArea)
+        if self._at_end:
+            area.move_cursor(area.document.end)
 
     def action_save(self) -> None:
         self.dismiss(self.query_one(TextArea).text)

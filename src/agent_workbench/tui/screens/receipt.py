@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 from agent_workbench.core.intents import DropChunk, Intent, PinChunk
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state import Phase, SessionState
 from agent_workbench.core.views.receipt import Compacting, ReceiptRow, ReceiptView, view_receipt
 from agent_workbench.core.views.receipt_lines import head_lines
 from agent_workbench.tui.keymap import Keymap, Scope, bindings
@@ -73,9 +73,15 @@ class ReceiptScreen(Dialogue[None]):
             return
         own = _row_hints(row, key)
         compacting = self._view.compacting if self._view is not None else None
-        frees = compacting.frees if compacting is not None else 0
+        frees = compacting.frees if compacting is not None and not self._sums_up else 0
         more = (f"{key['compact']} sums up, frees {frees:,}",) if frees else ()
         self.show_keys("   ".join((*own, *more, turn, close)))
+
+    @property
+    def _sums_up(self) -> bool:
+        """True from when a summary was asked for until it stands in the prompt."""
+        run = self._state.run if self._state is not None else None
+        return run is not None and (run.phase is Phase.COMPACTING or run.compaction_asked)
 
     async def action_pin(self) -> None:
         row = self._piece()
@@ -114,6 +120,8 @@ class ReceiptScreen(Dialogue[None]):
         compacting = self._view.compacting if self._view is not None else None
         if self._fixed:
             self.show_keys(self._fixed)
+        elif self._sums_up:
+            self.show_keys("the older steps are being summed up already")
         elif compacting is None:
             self.show_keys("only the newest prompt can be summed up")
         elif not compacting.frees:

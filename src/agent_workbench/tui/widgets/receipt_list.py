@@ -76,7 +76,9 @@ def _name(row: ReceiptRow, width: int) -> tuple[Span, ...]:
     lead = f" {glyph}" if row.inside or glyph.strip() else ""
     label, room = row.label, width - len(lead)
     if cell_len(label) > room:  # the end of a path tells more than its beginning
-        label = row.place if cell_len(row.place) <= room else f"…{row.place[-(room - 1) :]}"
+        kind = "" if row.inside else f"{row.label.split(' ', 1)[0]} "
+        left = room - cell_len(kind)
+        label = kind + (row.place if cell_len(row.place) <= left else f"…{row.place[-(left - 1) :]}")
     plain = tone if row.inside or row.pinned or row.dropped else Tone.STRONG
     return ((lead, Tone.ACCENT), (_fit(label, room), plain))
 

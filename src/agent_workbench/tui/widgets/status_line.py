@@ -7,11 +7,12 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_workbench.core.views.status import MATTERS_RANK, Figure, StatusView
+from agent_workbench.core.views.status import Figure, StatusView
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.tones import Tones
 
 SEPARATOR = " │ "
+WIDE_CELLS = 100
 
 
 class StatusLine(Widget):
@@ -49,19 +50,14 @@ class StatusLine(Widget):
 
 
 def fitting(figures: tuple[Figure, ...], width: int) -> list[Figure]:
-    """Return the figures that fit, in their order.
+    """Return the figures that fit, in their order; what matters least is left out first.
 
-    What one can do without is left out first; then all are shortened that can be, then what matters least is left out.
+    The width alone decides which words are used, so that none changes as other figures come and go.
     """
-    kept = list(figures)
+    kept = [replace(each, text=each.short) if each.short and width < WIDE_CELLS else each for each in figures]
     while kept and _cells(kept) > width:
         ranks = [figure.rank for figure in kept]
-        longer = [figure.rank for figure in kept if figure.short]
-        if longer and max(ranks) <= MATTERS_RANK:
-            place = next(at for at, figure in enumerate(kept) if figure.short and figure.rank == max(longer))
-            kept[place] = replace(kept[place], text=kept[place].short, short="")
-        else:
-            del kept[ranks.index(max(ranks))]
+        del kept[ranks.index(max(ranks))]
     return kept
 
 
