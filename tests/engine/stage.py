@@ -166,16 +166,16 @@ async def a_stage(
 
 
 @asynccontextmanager
-async def reopened(stage: Stage, sayings: Iterable[Saying] = ()) -> AsyncIterator[Stage]:
+async def reopened(stage: Stage, sayings: Iterable[Saying] = (), *, model: Model | None = None) -> AsyncIterator[Stage]:
     """Open the session again as the next process would, from its journal; the first one must have let go."""
     opened = await asyncio.to_thread(JournalWriter.open_existing, stage.sessions / SESSION, Redactor({}))
-    model = SayingModel(sayings)
-    ports = replace(stage.ports, model=model, retriever=GivenChunks())
+    saying = SayingModel(sayings)
+    ports = replace(stage.ports, model=model or saying, retriever=GivenChunks())
     again = await _opened(
         stage.user,
         stage.sessions,
         ports,
-        model,
+        saying,
         stage.shell,
         stage.plan,
         stage.settings,

@@ -339,7 +339,9 @@ async def test_a_model_that_does_not_answer_ends_an_unattended_run(
 async def test_a_model_that_cannot_be_observed_is_trouble(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [], approvals=OPEN, headless=True) as stage:
         stage.model.facts = ModelUnavailable("no model is configured")
+        stage.model.facts.lasting = True
         assert (await run(stage)).exit_code is ExitCode.MODEL
+        assert [event.lasting for event in stage.events if isinstance(event, TroubleMet)] == [True]
         assert not [event for event in stage.events if isinstance(event, ModelObserved)]
 
 

@@ -293,6 +293,17 @@ async def test_trouble_says_what_and_what_to_do_and_is_tried_again() -> None:
         assert bench.session.intents == [RetryTrouble()]
 
 
+async def test_what_only_a_new_start_can_help_is_not_offered_to_be_tried_again() -> None:
+    trouble = TroubleMet("model", "no model is configured", "set model.path, then start again", lasting=True)
+    async with driving(ScriptedSession(*runs.up_to_reflexion(), trouble), SMALL) as bench:
+        keys = bench.text().splitlines()[-2].strip()
+        assert keys.startswith("q leave, then start again  X abort")
+        assert "try again" not in keys
+        assert keys.count("leave") == 1
+        await bench.press("0", "t")
+        assert bench.session.intents == []
+
+
 async def test_advice_that_is_long_is_read_to_its_end() -> None:
     advice = "start the server, or set model.path to a GGUF file and the workbench serves it itself"
     trouble = TroubleMet("model", "nothing answers at http://127.0.0.1:9", advice)

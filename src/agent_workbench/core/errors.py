@@ -124,13 +124,14 @@ class ModelError(WorkbenchError):
     """The model's server could not give an answer; `another` says that the next of its role's endpoints may.
 
     `retry_after_seconds` is when the server itself will be able to (0: it did not say that it will), `dollars` what
-    came of the answer has cost.
+    came of the answer has cost. `lasting`: it stays so until the workbench is started with other settings.
     """
 
     exit_code = ExitCode.MODEL
     another = False
     retry_after_seconds = 0.0
     dollars = 0.0
+    lasting = False
 
 
 class ModelUnavailable(ModelError):

@@ -79,7 +79,7 @@ async def record_failure(desk: Desk, purpose: Purpose, error: ModelError) -> Non
         asked = desk.state.model_for(purpose)
         await desk.record(EndpointPassed(purpose, asked.endpoint if asked else "", str(error)))
     else:
-        await desk.record(TroubleMet("model", str(error), error.advice))
+        await desk.record(TroubleMet("model", str(error), error.advice, error.lasting))
 
 
 async def send(desk: Desk, drawn: Drawn, answer_tokens: int) -> None:

@@ -18,7 +18,7 @@ def trouble_of(move: Move, error: WorkbenchError) -> TroubleMet:
     """Return the trouble that `error` is; an error of no kind of its own is named after the move."""
     named = type(move).__name__.lower()
     source = next((source for kind, source in _SOURCES if isinstance(error, kind)), named)
-    return TroubleMet(source, str(error), error.advice)
+    return TroubleMet(source, str(error), error.advice, isinstance(error, ModelError) and error.lasting)
 
 
 def exit_code_of(trouble: TroubleMet) -> ExitCode:

@@ -22,6 +22,7 @@ class ModelContract:
         assert facts.context_tokens == 8192
         assert facts.model == "tiny.gguf"
         assert len(facts.template_hash) == 64
+        assert "unknown" not in facts.build
         assert facts.takes_grammar
         assert facts.counts_tokens
         assert await model.observe() == facts

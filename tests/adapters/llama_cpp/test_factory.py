@@ -71,7 +71,8 @@ async def test_nothing_configured_is_said_when_it_is_asked() -> None:
     model = _model(ModelSettings())
     with pytest.raises(ModelUnavailable, match="no model is configured") as caught:
         await model.observe()
-    assert "agent model serve" in caught.value.advice
+    assert "then start again" in caught.value.advice
+    assert caught.value.lasting
     with pytest.raises(ModelUnavailable, match="no model is configured"):
         await collect(model, ask())
     assert await model.count_tokens(["a"]) == (0,)

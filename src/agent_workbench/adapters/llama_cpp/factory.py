@@ -74,7 +74,10 @@ class UnusableModel:
         raise self._refusal()
 
     def _refusal(self) -> ModelError:
-        return self._error(self._what, advice=self._advice)
+        refusal = self._error(self._what, advice=self._advice)
+        # Settings are read once: what was trusted at the start is what counts.
+        refusal.lasting = True
+        return refusal
 
 
 def unconfigured() -> UnusableModel:

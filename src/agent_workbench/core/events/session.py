@@ -77,11 +77,15 @@ class GrammarIgnored:
 
 @dataclass(frozen=True, slots=True)
 class TroubleMet:
-    """Something outside stopped the work; it waits for `RetryAsked`, a resumption, or an abort."""
+    """Something outside stopped the work; it waits for `RetryAsked`, a resumption, or an abort.
+
+    `lasting`: only a new start, with other settings, can help.
+    """
 
     source: str
     what: str
     advice: str
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class GateAct(StrEnum):
     ABORT = "abort"
     RETRY = "retry"
     START = "start"
+    LEAVE = "leave"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ def view_gate(update: SessionUpdate) -> GateView:
     state, live = update.state, update.live
     run = state.run
     if state.trouble is not None:
-        acts = (GateAct.RETRY, *((GateAct.ABORT,) if state.unfinished else ()))
+        first = GateAct.LEAVE if state.trouble.lasting else GateAct.RETRY
+        acts = (first, *((GateAct.ABORT,) if state.unfinished else ()))
         what, advice = inert_line(state.trouble.what), inert(state.trouble.advice, limit_chars=400)
         return GateView(GateMode.TROUBLE, "trouble", what, inert_line(advice), acts if live.decidable else ())
     if run is not None and run.waiting is not None:

@@ -18,7 +18,7 @@ from agent_workbench.tui.widgets.rows import Span
 if TYPE_CHECKING:
     from agent_workbench.core.ports import Clock
 
-SCOPES = {GateAct.ABORT: Scope.EVERYWHERE}
+SCOPES = {GateAct.ABORT: Scope.EVERYWHERE, GateAct.LEAVE: Scope.EVERYWHERE}
 BADGES = {
     GateMode.STARTING: "foreground",
     GateMode.WAITING: "warning",
@@ -110,7 +110,7 @@ class GateBar(Bar):
 
     def hints(self) -> list[Hint]:
         named = [self._hint(act) for act in self._view.acts]
-        far = [] if self._near or all(act is GateAct.ABORT for act in self._view.acts) else [self._go_there]
+        far = [] if self._near or all(act in SCOPES for act in self._view.acts) else [self._go_there]
         return [*far, *named, *self._pane_hints(), *self._general_hints()]
 
     @property
@@ -136,6 +136,8 @@ class GateBar(Bar):
         key = self._keymap.first(SCOPES.get(act, Scope.GATE), act)
         if act is GateAct.ABORT:
             return Hint(key, "abort", "screen.abort")
+        if act is GateAct.LEAVE:
+            return Hint(key, "leave, then start again", "screen.leave")
         label = {GateAct.RETRY: "try again", GateAct.START: f"start {self._view.task}"}.get(act, str(act))
         if act is GateAct.APPROVE and self._unseen:
             label = "show more"
@@ -146,7 +148,9 @@ class GateBar(Bar):
         return self._keymap.first(Scope.EVERYWHERE, "focus_bar")
 
     def _general_hints(self) -> list[Hint]:
-        wanted = [("zoom", "zoom"), ("help", "help"), ("leave", "leave")]
+        wanted = [("zoom", "zoom"), ("help", "help")]
+        if GateAct.LEAVE not in self._view.acts:
+            wanted.append(("leave", "leave"))
         if self._view.mode in (GateMode.WAITING, GateMode.BUSY):
             wanted += [("tell", "tell"), ("context", "context")]
         return [Hint(self._keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
