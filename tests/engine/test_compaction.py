@@ -22,12 +22,14 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, GateKind, Limits, Settings
+from agent_workbench.core.views.diff import view_diff
+from agent_workbench.core.views.gate import view_gate
 from agent_workbench.engine.headless import run_headless
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, kinds, reflexion, reopened
 from tests.engine.test_executor import run
-from tests.fakes.ports import FACTS, Break, Cut, GivenChunks, Hang, Saying
+from tests.fakes.ports import FACTS, Break, Cut, GivenChunks, Hang, Saying, words
 
 SMALL = replace(FACTS, context_tokens=1_200)
 SUMMARY = "Summary: the long file holds nothing, answer.txt has to say right."
@@ -115,6 +117,28 @@ async def test_the_user_reads_edits_and_lets_it_through(tmp_path: Path) -> None:
             await front.gate(GateKind.MERGE)
         assert (compacted(stage).by, compacted(stage).summary) == (e.Author.USER, "only answer.txt matters")
         assert "only answer.txt matters" in text_of(stage, 3)
+
+
+async def test_what_is_told_at_the_gate_is_what_comes_of_it(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [*READS, SUMMARY, RIGHT, FINISH], approvals=OPEN) as stage:
+        add_long_files(stage)
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.gate(GateKind.SUMMARY)
+            assert front.now is not None
+            gate, diff = view_gate(front.now), view_diff(front.now)
+            edited = await front.edit(GateKind.SUMMARY, "only answer.txt matters")
+            await front.approve(GateKind.SUMMARY)
+            await front.gate(GateKind.MERGE)
+    (filled,) = [event for event in stage.events if isinstance(event, e.ContextFilled)]
+    before, after = filled.prompt_tokens, stage.model.requests[3].prompt_tokens
+    assert edited.outlook is not None
+    assert (edited.outlook.before, edited.outlook.after) == (before, after)
+    longer = words(SUMMARY.removeprefix("Summary: ")) - words("only answer.txt matters")
+    assert gate.more == f"frees {before - after - longer:,} of {before:,} tokens"
+    said = " ".join(block.text for block in diff.notes)
+    assert "takes the place of step 1." in said
+    assert "So does what was said in step 2." in said
 
 
 @pytest.mark.parametrize("text", ["  \n", "too long " * 400])

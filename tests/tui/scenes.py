@@ -28,7 +28,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.live import Live, Question, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, TaskStatus
-from agent_workbench.core.proposals import COMPACT
+from agent_workbench.core.proposals import COMPACT, Outlook
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import GateKind
 from tests.fakes import runs
@@ -131,7 +131,8 @@ THOUGHT = (
 
 
 def _summary() -> ScriptedSession:
-    summary = runs.proposed(GateKind.SUMMARY, COMPACT, "P-92", SUMMARY)
+    outlook = Outlook(15_900, 6_210, 30)
+    summary = runs.proposed(GateKind.SUMMARY, COMPACT, "P-92", SUMMARY, outlook=outlook)
     filled = ContextFilled(3, Purpose.EXECUTOR, 15_900, 16_384)
     return ScriptedSession(*runs.up_to_reflexion(), filled, ActionProposed(summary))
 

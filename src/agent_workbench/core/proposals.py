@@ -18,6 +18,18 @@ class Preimage:
 
 
 @dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a summary comes to: tokens of the prompt `before` it (0: not known) and `after` it.
+
+    It stands for what was said through event `through_seq`; what came later stays as it was said.
+    """
+
+    before: int
+    after: int
+    through_seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """An action at the gate.
 
@@ -25,6 +37,7 @@ class Proposal:
     would be applied or committed, computed by us and shown; only it is carried out. `commands` are what a check runs.
     `special` lists paths that deserve a second look (CI, settings, deletions, renames), `repaired` says in a sentence
     each what was mended in the diff that came. `fallback`: the workbench wrote the text, as the model could not.
+    `outlook`: what a summary comes to.
     """
 
     id: ProposalId
@@ -41,6 +54,7 @@ class Proposal:
     edited: bool = False
     repaired: tuple[str, ...] = ()
     fallback: bool = False
+    outlook: Outlook | None = None
 
 
 CHECKS = "checks"

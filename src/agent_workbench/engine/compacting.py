@@ -18,6 +18,7 @@ from agent_workbench.engine.asking import observe_model, record_failure, send
 from agent_workbench.engine.budget import tokens_left
 from agent_workbench.engine.condensing import condense
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.foreseeing import foresee
 from agent_workbench.engine.gating import propose_draft
 from agent_workbench.engine.measuring import CHARS_PER_TOKEN, Drawn, draw_up, summary_tokens
 from agent_workbench.engine.protocol import ACTION_LINE
@@ -52,7 +53,7 @@ async def read_summary(desk: Desk) -> None:
         return
     summary = summary_in(answer.text)
     if summary:
-        await propose_draft(desk, all_tools()[COMPACT], Draft(summary))
+        await _propose(desk, summary, Author.MODEL)
         return
     await desk.record(ActionRejected(answer.step, "that is no summary; the workbench writes one"))
     await _propose_own(desk)
@@ -100,7 +101,13 @@ async def _propose_own(desk: Desk) -> None:
     facts = desk.state.model_for(Purpose.SUMMARY)
     limit = summary_tokens(facts.context_tokens if facts else 0) * CHARS_PER_TOKEN
     text = recount(desk.run.history, limit) or "Nothing was done yet."
-    await propose_draft(desk, all_tools()[COMPACT], Draft(text, fallback=True))
+    await _propose(desk, text, Author.WORKBENCH)
+
+
+async def _propose(desk: Desk, summary: str, by: Author) -> None:
+    outlook = await foresee(await desk.bench(), summary, by)
+    draft = Draft(summary, fallback=by is Author.WORKBENCH, outlook=outlook)
+    await propose_draft(desk, all_tools()[COMPACT], draft)
 
 
 def _is_tired(run: TaskRun) -> bool:

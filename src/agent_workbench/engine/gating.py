@@ -178,6 +178,7 @@ def _proposal(
         edited=edited,
         repaired=draft.repaired,
         fallback=draft.fallback,
+        outlook=draft.outlook,
     )
 
 

@@ -11,7 +11,7 @@ from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
-from agent_workbench.core.views.summing_up import steps_summed_up
+from agent_workbench.core.views.summing_up import steps_kept, steps_summed_up
 from agent_workbench.core.views.tones import Block, Tone
 
 WHY_CHECKED = {
@@ -85,9 +85,10 @@ def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     by = (
         " The model could not write it: it was put together by us." if proposal.fallback and not proposal.edited else ""
     )
-    about = f"In the prompt this takes the place of {steps_summed_up(run)}.{by}"
+    about = f"In the prompt this takes the place of {steps_summed_up(run, proposal)}.{by}"
     stays = "Rules, task, notes, your words, pinned code, the change so far and the failing output stay as they are."
-    stays += " So does the newest step, or two, where there is room."
+    if kept := steps_kept(run, proposal):
+        stays += f" So does what was said in {kept}."
     said = Block(inert(proposal.text.strip()), space_before=True)
     return (Block(about, Tone.STRONG), Block(stays, Tone.DIM), said, *_remarks(proposal))
 

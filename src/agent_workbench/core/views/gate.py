@@ -88,7 +88,7 @@ def view_gate(update: SessionUpdate) -> GateView:
 def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateView:
     word, text, more = _described(proposal)
     if proposal.kind is GateKind.SUMMARY:
-        text, more = f"of {steps_summed_up(run)}", frees_text(update.state, proposal)
+        text, more = f"of {steps_summed_up(run, proposal)}", frees_text(proposal)
     acts = acts_for(proposal, asked=run.compaction_asked) if update.live.decidable else ()
     waiting = Waiting(proposal, proposal_key(proposal), shown_sha(proposal))
     return GateView(GateMode.WAITING, word, text, more, acts, waiting)

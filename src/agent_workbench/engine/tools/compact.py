@@ -7,6 +7,7 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.condensing import Scale, condense
+from agent_workbench.engine.foreseeing import foresee
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 
@@ -22,7 +23,7 @@ class Compact(ToolFace):
         most = scale.context_tokens // 4
         if size > most:
             raise UsageError(f"the summary has {size} tokens, there is room for {most}", advice="make it shorter")
-        return Draft(text.strip())
+        return Draft(text.strip(), outlook=await foresee(bench, text.strip(), Author.USER))
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Compact the context; there is nothing to tell of it but what the next prompt says."""

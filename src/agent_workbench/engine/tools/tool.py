@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.errors import ConfigError, PatchError, RepoError, ShellError, UsageError, WorkspaceError
 from agent_workbench.core.events import ActionResult, Event
-from agent_workbench.core.proposals import Preimage, Proposal
+from agent_workbench.core.proposals import Outlook, Preimage, Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Argument, ArgumentFault, Arguments, Choices, check_choices
@@ -30,6 +30,7 @@ class Draft:
     purpose: CheckPurpose | None = None
     repaired: tuple[str, ...] = ()
     fallback: bool = False
+    outlook: Outlook | None = None
 
 
 @dataclass(frozen=True, slots=True)
