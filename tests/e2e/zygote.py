@@ -23,8 +23,13 @@ from pathlib import Path
 from typing import IO
 
 REQUEST_BYTES = 1 << 20
-# Not imported ahead: their libraries start threads, and a process that has some must not be forked, or they are large.
-_LEFT_OUT = ("agent_workbench.tui", "agent_workbench.ranking", "agent_workbench.adapters.retrieval")
+# Not imported ahead: it is large, and few commands need it.
+_LEFT_OUT = ("agent_workbench.tui",)
+# What is imported by our modules only when it is used.
+_USED_LATER = (
+    *("tests.e2e.launcher", "git.cmd", "git.exc", "ruamel.yaml", "numpy", "tree_sitter", "tree_sitter_python"),
+    *("anyio._backends._asyncio", "certifi", "h11", "httpcore", "httpx", "platformdirs", "sqlite3", "unidiff"),
+)
 _CHECKOUT = Path(__file__).parents[2]
 
 
@@ -96,7 +101,8 @@ class Zygote:
         if self._control is None:
             # Packets, so that each request is read whole and with its own descriptors.
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, _paths()))}
+            # The library below numpy would start threads, and a process that has some must not be forked.
+            environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, _paths())), "OPENBLAS_NUM_THREADS": "1"}
             with theirs:
                 command = [sys.executable, "-W", "default", __file__, str(theirs.fileno())]
                 process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environ)
@@ -194,8 +200,10 @@ def import_ahead() -> None:
     for module in pkgutil.walk_packages(agent_workbench.__path__, "agent_workbench.", leave_out):
         if not module.name.startswith(_LEFT_OUT) and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for name in ("tests.e2e.launcher", "git.cmd", "ruamel.yaml"):
+    for name in _USED_LATER:
         importlib.import_module(name)
+    tasks = Path("/proc/self/task")
+    assert not tasks.is_dir() or len(list(tasks.iterdir())) == 1, "a process with threads must not be forked"
     gc.collect()
     gc.freeze()
 
