@@ -26,12 +26,15 @@ from agent_workbench.engine.edits.sections import Editing, diff_rules
 from bench.figures import Figure
 
 Serving = Callable[[int, int], AbstractAsyncContextManager[tuple[Endpoint, int]]]
+Say = Callable[[str], None]
 Body = dict[str, object]
 
 _CONTEXT_TOKENS = 32_768
 _SECONDS = 600.0
 _SEEDS = 3
 _REPEATS = 3
+_MOST_SECONDS = 45.0
+"""How long one comparison may take: once each seed was asked, it ends with what there is."""
 _WIDTH = 450
 
 
@@ -41,7 +44,9 @@ class Speeds:
     vocabulary.
 
     `forced`: of a random model, whose own choice hardly ever fits; `fitting`: of one whose choice nearly always does;
-    `sentence`: with the simplest grammar there is, that of one sentence, which is what any grammar costs.
+    `sentence`: with the simplest grammar there is, that of one sentence, which is what any grammar costs. With the
+    large vocabulary these are over `tokens` of an answer, the fitting ones over `fitting_tokens`; `rounds` is how often
+    the least asked was asked.
     """
 
     lines: int
@@ -55,6 +60,9 @@ class Speeds:
     sentence_ms: float = 0.0
     liked_free_ms: float = 0.0
     fitting_ms: float = 0.0
+    tokens: int = 0
+    fitting_tokens: int = 0
+    rounds: int = 0
 
     def told(self) -> dict[str, float]:
         """Return the figures by name, with what follows from them."""
@@ -88,23 +96,34 @@ class Speeds:
         return found
 
 
-async def measure_speeds(serving: Serving, lines: int, vocabulary: int, tokens: int) -> Speeds:
-    """Return the costs at `lines` offered lines; the large vocabulary is left out where it is 0."""
+async def measure_speeds(serving: Serving, lines: int, vocabulary: int, tokens: int, say: Say) -> Speeds:
+    """Return the costs at `lines` offered lines; the large vocabulary is left out where it is 0.
+
+    `say` gets a line whenever something is done.
+    """
     code = _code(lines)
     grammar = _grammar(code)
+    say("speed, the tiny vocabulary")
     async with serving(0, _CONTEXT_TOKENS) as (endpoint, pid):
-        free, held = await _costs(endpoint, pid, [_body(code), _body(code, grammar)], tokens)
-    small = Speeds(lines, len(grammar), 1000 / free.token_ms, 1000 / held.token_ms, held.once_ms - free.once_ms)
+        (free, held), rounds = await _costs(_Asked(endpoint, pid, say), [_body(code), _body(code, grammar)], tokens)
+    once_ms = held.once_ms - free.once_ms
+    small = Speeds(lines, len(grammar), 1000 / free.token_ms, 1000 / held.token_ms, once_ms, rounds=rounds)
     if not vocabulary:
         return small
     # It likes to remove lines of one letter, and these are. Free it says nothing else, held it is seldom stopped.
     likings = [[make_vocabulary().tokens.index(spelled(text)), bias] for text, bias in (("a", 60.0), ("-", 50.0))]
     biased: Body = {"logit_bias": likings, "temperature": 0}
+    # A token takes ten times as long there, so fewer of them tell as much.
+    few, more = max(20, tokens // 10), max(20, tokens // 4)
+    say(f"a model of {vocabulary:,} tokens is made and loaded")
     async with serving(vocabulary, _CONTEXT_TOKENS) as (endpoint, pid):
+        asked = _Asked(endpoint, pid, say)
+        say(f"speed, {vocabulary:,} tokens, all forced")
         bodies = [_body(code), _body(code, grammar), _body(code, _sentence(code))]
-        plain, forced, sentence = await _costs(endpoint, pid, bodies, max(20, tokens // 5))
+        (plain, forced, sentence), first = await _costs(asked, bodies, few)
+        say(f"speed, {vocabulary:,} tokens, own choice fits")
         bodies = [_body([]) | biased, _body([], _grammar(_liked(lines))) | biased]
-        liked_free, fitting = await _costs(endpoint, pid, bodies, tokens)
+        (liked_free, fitting), second = await _costs(asked, bodies, more)
     return replace(
         small,
         vocabulary=vocabulary,
@@ -113,7 +132,19 @@ async def measure_speeds(serving: Serving, lines: int, vocabulary: int, tokens: 
         sentence_ms=sentence.token_ms,
         liked_free_ms=liked_free.token_ms,
         fitting_ms=fitting.token_ms,
+        tokens=few,
+        fitting_tokens=more,
+        rounds=min(rounds, first, second),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A server, the number of its process, and who is told how far it is."""
+
+    endpoint: Endpoint
+    pid: int
+    say: Say
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,38 +155,42 @@ class _Cost:
     token_ms: float
 
 
-async def _costs(endpoint: Endpoint, pid: int, bodies: list[Body], tokens: int) -> list[_Cost]:
-    """Return what answers to these bodies cost, from what a longer one costs more than a shorter one."""
+async def _costs(asked: _Asked, bodies: list[Body], tokens: int) -> tuple[list[_Cost], int]:
+    """Return what answers to these bodies cost, by how much more a longer one costs, and how often they were asked."""
     short = max(20, tokens // 4)
     sized = [body | {"n_predict": size} for body in bodies for size in (short, short + tokens)]
-    found = await _in_turn(endpoint, pid, sized)
+    found, rounds = await _in_turn(asked, sized)
     costs = []
     for less, more in zip(found[::2], found[1::2], strict=True):
         token_ms = max(1e-6, (more - less) / tokens)
         costs.append(_Cost(less - short * token_ms, token_ms))
-    return costs
+    return costs, rounds
 
 
-async def _in_turn(endpoint: Endpoint, pid: int, bodies: list[Body]) -> list[float]:
-    """Return for each body the milliseconds of its answer: the least of each seed, their median.
+async def _in_turn(asked: _Asked, bodies: list[Body]) -> tuple[list[float], int]:
+    """Return for each body the milliseconds of its answer, the least of each seed, their median; and the rounds.
 
     The last token of the prompt is read again for every answer; in what a longer one costs more it is not counted.
     """
     found = [[math.inf] * _SEEDS for _ in bodies]
-    for number in range(_SEEDS * _REPEATS):
-        seed = number % _SEEDS
+    clock, rounds = asyncio.get_running_loop().time, 0
+    until = clock() + _MOST_SECONDS
+    while rounds < _SEEDS * _REPEATS and (rounds < _SEEDS or clock() < until):
+        seed = rounds % _SEEDS
+        rounds += 1
+        asked.say(f"  round {rounds} of {_SEEDS * _REPEATS}")
         for body, milliseconds in zip(bodies, found, strict=True):
-            deadline = asyncio.get_running_loop().time() + _SECONDS
+            deadline = clock() + _SECONDS
             # Asked for nothing, the server reads the prompt: what follows finds it in the cache.
-            await endpoint.post("/completion", body | {"n_predict": 0, "grammar": ""}, deadline)
-            before = _busy_seconds(pid)
-            reply = await endpoint.post("/completion", body | {"seed": seed}, deadline)
-            spent = _busy_seconds(pid) - before
+            await asked.endpoint.post("/completion", body | {"n_predict": 0, "grammar": ""}, deadline)
+            before = _busy_seconds(asked.pid)
+            reply = await asked.endpoint.post("/completion", body | {"seed": seed}, deadline)
+            spent = _busy_seconds(asked.pid) - before
             timings = object_at(reply.json or {}, "timings")
             if not reply.ok or not number_at(timings, "predicted_n"):
                 raise RuntimeError(f"the server gave no answer: {reply.body[:300]!r}")
             milliseconds[seed] = min(milliseconds[seed], spent * 1000)
-    return [median(each) for each in found]
+    return [median(each) for each in found], rounds
 
 
 def _busy_seconds(pid: int) -> float:

@@ -190,6 +190,8 @@ async def count(files: dict[str, bytes], lines: int, seeds: Sequence[int], show:
     async with a_server() as (endpoint, _):
         asker = Asker(endpoint)
         for number, seed in enumerate(seeds):
+            if number % max(1, len(seeds) // 10) == 0:
+                progress(f"answer {number + 1} of {len(seeds)}")
             random = Random(seed)
             offered = max(1, round(lines * (number + 1) / len(seeds)))
             offer = an_offer(files, offered, random)
@@ -224,7 +226,12 @@ def measure(seeds: int = 500, lines: int = 400, vocabulary: int = 120_000, token
 
 async def speeds(lines: int, vocabulary: int, tokens: int = 400) -> Speeds:
     """Return what the grammar costs at `lines` offered lines, with the tiny vocabulary and with a large one."""
-    return await measure_speeds(a_server, lines, vocabulary, tokens)
+    return await measure_speeds(a_server, lines, vocabulary, tokens, progress)
+
+
+def progress(text: str) -> None:
+    """Say on standard error what is being done."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def main(arguments: list[str]) -> int:
