@@ -53,17 +53,21 @@ def reads_of(figures: AnswerFigures, before: AnswerFigures | None) -> PromptRead
     return PromptReads(figures.prompt_tokens, read - again, again)
 
 
-def grown_from(answer: ModelAnswered | ModelInterrupted) -> AnswerFigures:
+def grown_from(answer: ModelAnswered | ModelInterrupted, *, thinks: bool = False) -> AnswerFigures:
     """Return an answer's figures as far as the next prompt begins with what they count.
 
-    An answer that broke off is not part of it, and one that stood behind a thought stands in another place there.
+    An answer that broke off is not part of it. One of a model that `thinks` stood behind its thought, even an empty
+    one, which is not sent back: it stands in another place there.
     """
     broken = isinstance(answer, ModelInterrupted) and answer.cause is not InterruptCause.LENGTH
-    return replace(answer.figures, answer_tokens=0) if broken or answer.reasoning else answer.figures
+    return replace(answer.figures, answer_tokens=0) if broken or thinks or answer.reasoning else answer.figures
 
 
-def newest_reads(history: Sequence[Recorded]) -> PromptReads | None:
-    """Return what was read of the newest prompt whose answer told, None where there is none since a compaction."""
+def newest_reads(history: Sequence[Recorded], *, thinks: bool = False) -> PromptReads | None:
+    """Return what was read of the newest prompt whose answer told, None where there is none since a compaction.
+
+    `thinks`: the model that answered thinks before it answers.
+    """
     newest: AnswerFigures | None = None
     answer: ModelAnswered | ModelInterrupted | None = None
     for recorded in reversed(history):
@@ -78,6 +82,6 @@ def newest_reads(history: Sequence[Recorded]) -> PromptReads | None:
         if newest is None and summing_up:
             return reads_of(answer.figures, None)
         if newest is not None and not summing_up:
-            return reads_of(newest, grown_from(answer))
+            return reads_of(newest, grown_from(answer, thinks=thinks))
         newest, answer = newest or answer.figures, None
     return reads_of(newest, None) if newest is not None else None

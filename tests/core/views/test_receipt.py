@@ -24,10 +24,12 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.receipt import ReceiptRow, ReceiptView, count_prompts, view_receipt
+from agent_workbench.core.views.status import view_status
 from tests.fakes import runs
 
 CART = Chunk("shop/cart.py", 15, 17, "x" * 288, 7.4, "total")
@@ -283,3 +285,17 @@ def test_what_a_repo_or_server_wrote_is_made_harmless() -> None:
     state = state_after(*TWO[:2], observed(evil), built(2, NEXT, 450), ModelAnswered(2, "", AnswerFigures(), "h\x1bx"))
     view = receipt(state)
     assert all(label.isprintable() for label in (view.endpoint, view.model, *(row.label for row in view.rows)))
+
+
+@pytest.mark.parametrize("thought", ["", "what now?"])
+def test_an_answer_that_stood_behind_a_thought_is_new_whether_or_not_anything_was_thought(thought: str) -> None:
+    thinks = ModelObserved(ModelFacts("http://a", "big.gguf", 16_384, thinks=True))
+    first = replace(answered(1, 400, 0), reasoning=thought)
+    # The thought is not sent back, so the server finds only what stood before it.
+    state = state_after(thinks, built(1, FIRST, 360), first, built(2, NEXT, 450), answered(2, 490, 398))
+    view = receipt(state)
+    assert (view.new, view.again) == (90, 2)
+    assert state.run is not None
+    assert (state.run.reads.new_tokens, state.run.reads.again_tokens) == (490, 2)
+    (figure,) = [each.text for each in view_status(SessionUpdate(state)).figures if each.text.startswith("read ")]
+    assert figure.startswith("read 90 new · 2 again")

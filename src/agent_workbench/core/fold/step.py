@@ -42,10 +42,10 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             prompted = replace(run, step=event.step, prompt_parts=run.prompt_parts + grown)
             return replace(state, prompt=event, run=prompted)
         case ModelAnswered():
-            costed = _costed(run, event)
+            costed = _costed(state, run, event)
             return replace(state, figures=event.figures, run=replace(costed, answer=event, answered_step=event.step))
         case ModelInterrupted():
-            costed = _costed(run, event)
+            costed = _costed(state, run, event)
             # A summary that got too long is written by the workbench instead; it is no step of the task.
             blamed = int(event.cause is InterruptCause.LENGTH and run.phase is not Phase.COMPACTING)
             return replace(
@@ -123,8 +123,10 @@ def _started(state: SessionState, event: TaskStarted) -> SessionState:
     return replace(state, run=run, past=past, trouble=None)
 
 
-def _costed(run: TaskRun, answer: ModelAnswered | ModelInterrupted) -> TaskRun:
+def _costed(state: SessionState, run: TaskRun, answer: ModelAnswered | ModelInterrupted) -> TaskRun:
     figures = answer.figures
+    asked = state.model_for(state.prompt.purpose) if state.prompt is not None else None
+    thinks = asked is not None and asked.thinks
     # What asks for a summary is counted apart: no step's prompt grows from it.
     summing_up = run.phase is Phase.COMPACTING
     counts = bool(figures.prompt_tokens) and not summing_up
@@ -134,5 +136,5 @@ def _costed(run: TaskRun, answer: ModelAnswered | ModelInterrupted) -> TaskRun:
         dollars=run.dollars + figures.dollars,
         working_seconds=run.working_seconds + figures.prompt_seconds + figures.answer_seconds,
         reads=run.reads if summing_up else run.reads.plus(reads_of(figures, run.last_figures)),
-        last_figures=grown_from(answer) if counts else run.last_figures,
+        last_figures=grown_from(answer, thinks=thinks) if counts else run.last_figures,
     )

@@ -156,7 +156,11 @@ def _reads(sent: tuple[Sent, ...]) -> PromptReads:
     """
     if sent[-1].built.purpose is Purpose.SUMMARY:
         return reads_of(sent[-1].figures, None)
-    known = [grown_from(each.end) for each in sent[:-1] if each.end is not None and each.end.figures.prompt_tokens]
+    known = [
+        grown_from(each.end, thinks=each.facts is not None and each.facts.thinks)
+        for each in sent[:-1]
+        if each.end is not None and each.end.figures.prompt_tokens
+    ]
     return reads_of(sent[-1].figures, known[-1] if known else None)
 
 

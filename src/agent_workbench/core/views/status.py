@@ -113,7 +113,7 @@ def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
         reads = reads_of(now, before)
         task = run.reads.plus(reads)
     else:
-        newest = newest_reads(run.history)
+        newest = newest_reads(run.history, thinks=state.model is not None and state.model.thinks)
         if newest is None:
             return ()
         reads, task = newest, run.reads
