@@ -94,6 +94,9 @@ def test_the_first_session(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert "the plan holds: 1 task\n" in check
     assert "✓ model" in doctor
     assert "✓ context" in doctor
+    found, index = [run(line, repo, shell) for line in block("search")]
+    assert "cart.py" in found.splitlines()[0]
+    assert str(tmp_path / "cache") in index
 
 
 @pytest.mark.xdist_group("llama")
