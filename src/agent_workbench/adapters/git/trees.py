@@ -18,6 +18,8 @@ REGULAR, EXECUTABLE, LINK, GITLINK = "100644", "100755", "120000", "160000"
 # How much file content is held at once when a whole tree is read.
 _BATCH_BYTES = 32_000_000
 _BATCH_FILES = 5_000
+# A task asks again and again for what it was begun on and for what was approved last.
+_KEPT_TREES = 3
 
 
 class Entry(NamedTuple):
@@ -48,6 +50,9 @@ class Trees:
         self.plumbing = plumbing
         self.algorithm = algorithm
         self.no_object = "0" * hashlib.new(algorithm, usedforsecurity=False).digest_size * 2
+        # Of whole names only: what such a name stands for never changes.
+        self._trees: dict[str, str] = {}
+        self._entries: dict[str, dict[str, Entry]] = {}
 
     def hash(self, data: bytes) -> str:
         """Return the name a blob of these bytes has."""
@@ -55,13 +60,30 @@ class Trees:
 
     def tree_of(self, revision: str) -> str:
         """Return the tree of a commit (or the tree itself); raise `WorkspaceError` if there is no such object."""
+        if revision in self._trees:
+            return self._trees[revision]
         outcome = self.plumbing.attempt("rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}")
         if outcome.status:
             raise WorkspaceError(f"{revision} is not a commit of this repository")
-        return outcome.out.decode().strip()
+        tree = outcome.out.decode().strip()
+        if len(revision) == len(self.no_object):
+            self._trees[revision] = tree
+        return tree
 
     def entries(self, tree: str) -> dict[str, Entry]:
         """Return all files, links and submodules of a tree by path."""
+        if len(tree) != len(self.no_object):
+            return self._list(tree)
+        # Asked for last, so forgotten last.
+        entries = self._entries.pop(tree, None)
+        if entries is None:
+            entries = self._list(tree)
+        self._entries[tree] = entries
+        if len(self._entries) > _KEPT_TREES:
+            del self._entries[next(iter(self._entries))]
+        return entries.copy()
+
+    def _list(self, tree: str) -> dict[str, Entry]:
         found = {}
         for record in _records(self.plumbing.run("ls-tree", "-r", "-z", "--full-tree", tree)):
             head, _, path = record.partition(b"\t")
