@@ -80,3 +80,12 @@ def test_one_line_definitions_stay_together_and_give_their_names() -> None:
     (piece,) = cut(text, outline, 400)
     assert piece.symbol == "f, g"
     assert (piece.first_line, piece.last_line) == (1, 3)
+
+
+def test_a_heading_takes_no_longer_the_more_blanks_are_in_it() -> None:
+    """An expression that can match blanks in several ways takes hours for these, in which no other thread runs."""
+    blanks = " " * 100_000
+    text = f"# a{blanks}b\n## C #{blanks}##{blanks}\n#{blanks}x"
+    a, c, x = headings(text).definitions
+    assert (a.name.rstrip(), c.name, x.name) == ("a", "C #", "x")
+    assert len(a.name) <= 80

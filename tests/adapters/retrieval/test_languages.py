@@ -6,7 +6,7 @@ import pytest
 
 from agent_workbench.adapters.retrieval.cutting import cut
 from agent_workbench.adapters.retrieval.languages import find_language, language_of, parsed_languages
-from agent_workbench.adapters.retrieval.pieces import Piece
+from agent_workbench.adapters.retrieval.pieces import Outline, Piece
 from agent_workbench.adapters.retrieval.syntax import Syntax
 from tests.adapters.retrieval.snippets import SNIPPETS
 
@@ -101,3 +101,9 @@ def test_deep_nesting_ends() -> None:
     pieces = pieces_of("deep.py", text, 20)
     assert pieces[0].symbol == "f0"
     assert max(piece.last_line for piece in pieces) == 301
+
+
+@pytest.mark.parametrize(("text", "language"), [("(", "python"), ("[", "javascript")])
+def test_what_no_grammar_fits_is_cut_as_text_and_holds_nobody_up(text: str, language: str) -> None:
+    """A query over so wide an error takes minutes, in which no other thread runs."""
+    assert Syntax().outline(text.encode() * 400_000, language) == Outline()

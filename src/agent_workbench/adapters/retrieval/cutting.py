@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from agent_workbench.adapters.retrieval.naming import LONGEST_NAME
 from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN, Definition, Outline, Piece
 from agent_workbench.ranking.stems import count_stems
 
@@ -13,7 +14,8 @@ from agent_workbench.ranking.stems import count_stems
 _WORTH_A_PIECE = 2
 _SIGNATURE_CHARS = 400
 _NAMES_SHOWN = 3
-_HEADING = re.compile(r" {0,3}#{1,6}\s+(.*?)\s*#*\s*")
+# Nothing in it can match in two ways: a line is as long as its author likes.
+_HEADING = re.compile(r" {0,3}#{1,6}\s+(.*)")
 _LETTER = re.compile(r"[^\W_]")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 
@@ -42,7 +44,7 @@ def headings(text: str) -> Outline:
         if mark := _FENCE.match(line):
             fence = "" if fence == mark[1] else fence or mark[1]
         elif not fence and (heading := _HEADING.fullmatch(line)):
-            found.append((row, heading[1]))
+            found.append((row, heading[1].rstrip().rstrip("#").rstrip()[:LONGEST_NAME]))
     ends = [row - 1 for row, _ in found[1:]] + [len(rows) - 1] * bool(found)
     return Outline(tuple(Definition(name, row, end, row) for (row, name), end in zip(found, ends, strict=True)))
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tree_sitter
 
-_LONGEST = 80
+LONGEST_NAME = 80
 # Where a name stands, most telling first; C hides it in nested declarators, Rust's `impl` has a type only.
 _FIELDS = ("name", "declarator", "left", "key", "type")
 _DEEPEST_DECLARATOR = 12
@@ -22,7 +22,7 @@ def name_of(node: "tree_sitter.Node", source: bytes, language: str) -> str:
             name = ".".join(part for part in (_receiver(node, source), _named(node, source)) if part)
         case _:
             name = _named(node, source)
-    return name[:_LONGEST]
+    return name[:LONGEST_NAME]
 
 
 def text_of(node: "tree_sitter.Node", source: bytes) -> str:
@@ -55,7 +55,7 @@ def _receiver(node: "tree_sitter.Node", source: bytes) -> str:
 
 
 def _selector(node: "tree_sitter.Node", source: bytes) -> str:
-    text = source[node.start_byte : min(node.end_byte, node.start_byte + 4 * _LONGEST)].decode("utf-8", "replace")
+    text = source[node.start_byte : min(node.end_byte, node.start_byte + 4 * LONGEST_NAME)].decode("utf-8", "replace")
     return " ".join(text.split("{", 1)[0].split())
 
 
@@ -66,4 +66,4 @@ def _element_name(node: "tree_sitter.Node", source: bytes) -> str:
         return ""
     tag, *attributes = (_one_line(child, source) for child in start.named_children)
     identifier = next((each[3:].strip("\"'") for each in attributes if each.startswith("id=")), "")
-    return f"{tag}#{identifier}"[:_LONGEST] if identifier else tag[:_LONGEST]
+    return f"{tag}#{identifier}"[:LONGEST_NAME] if identifier else tag[:LONGEST_NAME]

@@ -18,6 +18,10 @@ _PARSE_SECONDS = 5.0
 # The grammar asks for the source in slices; between two of them other threads get their turn.
 _SLICE_BYTES = 16 * 1024
 _DEEPEST = 12
+# What no grammar fits is one node with all that follows in it, and a query takes a time that grows with the square of
+# that, holding all threads up. (It could be told to stop, but then the library crashes.)
+_WIDEST_ERROR = 5_000
+_NODES_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,9 @@ class Syntax:
         if grammar is None:
             return None
         tree = _parse(grammar.parser, source)
-        return None if tree is None else _outline(grammar, tree, source)
+        if tree is None:
+            return None
+        return Outline() if _fits_nothing(tree) else _outline(grammar, tree, source)
 
 
 def _load(language: Language) -> _Grammar | None:
@@ -89,6 +95,20 @@ def _parse(parser: "tree_sitter.Parser", source: bytes) -> "tree_sitter.Tree | N
     except ValueError:  # stopped at the deadline
         parser.reset()
         return None
+
+
+def _fits_nothing(tree: "tree_sitter.Tree") -> bool:
+    """Return whether much of the source is in errors that are too wide to be searched, by a look at some nodes."""
+    count = tree.root_node.descendant_count
+    for number in range(0, count, max(1, count // _NODES_LOOKED_AT)):
+        cursor = tree.walk()
+        cursor.goto_descendant(number)
+        for _ in range(_DEEPEST):
+            if cursor.node is not None and cursor.node.is_error and cursor.node.child_count > _WIDEST_ERROR:
+                return True
+            if not cursor.goto_parent():
+                break
+    return False
 
 
 def _outline(grammar: _Grammar, tree: "tree_sitter.Tree", source: bytes) -> Outline:
