@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import json
 import ssl
 import time
@@ -17,6 +16,7 @@ from agent_workbench.adapters.llama_cpp.deadline import Appointment, Deadline
 from agent_workbench.adapters.llama_cpp.faults import Fault, fault_in
 from agent_workbench.adapters.llama_cpp.json_values import JsonObject, parse_object
 from agent_workbench.core.errors import ConfigError, ModelUnavailable
+from agent_workbench.host.loopback import is_loopback
 
 _CONNECT_SECONDS = 5.0
 _REPLY_BYTES = 8_000_000
@@ -153,7 +153,7 @@ class Endpoint:
                 verify=context,
                 timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
                 # A proxy has no business with a server on this machine.
-                trust_env=not _is_loopback(parsed.host),
+                trust_env=not is_loopback(parsed.host),
             )
         return self._client
 
@@ -185,13 +185,6 @@ def _parsed(url: str) -> httpx.URL:
     if parsed.scheme not in {"http", "https"} or not parsed.host:
         raise ConfigError(f"{parsed.scheme}://{parsed.host} is not the address of a server", advice=advice)
     return parsed.copy_with(path=parsed.path.rstrip("/").removesuffix("/v1").rstrip("/") or "/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _seconds(retry_after: str) -> float:

@@ -112,3 +112,66 @@ def test_a_file_is_represented_by_its_first_parts() -> None:
     assert all(len(part) <= PART_CHARS and part.endswith("\n") for part in parts)
     assert "".join(parts) == text[: sum(map(len, parts))]
     assert parts_of(b"") == parts_of(b" \n") == ["empty"]
+
+
+class SlowModel:
+    """A model whose answers come when they are let."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.let = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self.asked += 1
+        await self.let.wait()
+        return np.ones((len(texts), 2), np.float32)
+
+    async def close(self) -> None:
+        """Nothing runs."""
+
+
+async def test_a_model_that_hangs_is_asked_once_and_not_by_every_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.vectors.embedded._QUERY_SECONDS", 0.001)
+    slow = SlowModel()
+    vectors = EmbeddedVectors(slow, tmp_path, os.environ)
+    files = FileVectors(["a.py"], np.zeros(1, np.int64), np.ones((1, 2), np.float32))
+    for _ in range(3):
+        assert await vectors.similar(files, Asked("x", {}), 1) == {}
+    assert (slow.asked, vectors.standing) == (1, "off: the model is slow to answer")
+    slow.let.set()
+    monkeypatch.undo()
+    for _ in range(3):  # the answer comes, and is heard
+        await asyncio.sleep(0)
+    assert list(await vectors.similar(files, Asked("x", {}), 1)) == ["a.py"]
+    assert vectors.standing == READY
+    await vectors.close()
+
+
+async def test_a_closed_onnx_model_starts_no_process(tmp_path: Path) -> None:
+    onnx = OnnxModel(tmp_path, os.environ)
+    await onnx.close()
+    with pytest.raises(EmbeddingFailed, match="was ended"):
+        await onnx.embed(["x"])
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e300", "NaN", "1e999", '"1"', "[" * 100_000])
+async def test_a_server_that_answers_nonsense_fails_as_any_other(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # which is not for servers on this machine
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = f'{{"data": [{{"index": 0, "embedding": [{number}]}}]}}'
+        writer.write(f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        served = model(f"http://127.0.0.1:{port}")
+        with pytest.raises(EmbeddingFailed, match="something else"):
+            await served.embed(["x"])
+        await served.close()

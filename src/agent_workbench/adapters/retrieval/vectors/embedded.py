@@ -39,6 +39,7 @@ class EmbeddedVectors:
         self._unkept: list[str] = []
         self._lost = ""
         self._doing = LEARNING
+        self._asking: asyncio.Task[Floats] | None = None
 
     @property
     def standing(self) -> str:
@@ -59,13 +60,18 @@ class EmbeddedVectors:
                 await self._keeper.end()
 
     async def similar(self, files: FileVectors, asked: Asked, limit: int) -> dict[str, float]:
-        if self._lost or not files.paths:
+        # A query that nobody waits for any more still has its thread: no second one, or soon no thread would be left.
+        if self._lost or not files.paths or self._asking is not None:
+            return {}
+        asking = self._asking = asyncio.create_task(self._model.embed([asked.text[:_MOST_QUERY_CHARS]]))
+        asking.add_done_callback(self._hear)
+        if not (await asyncio.wait({asking}, timeout=_QUERY_SECONDS))[0]:
+            self._doing = "off: the model is slow to answer"
             return {}
         try:
-            async with asyncio.timeout(_QUERY_SECONDS):
-                vectors = await self._model.embed([asked.text[:_MOST_QUERY_CHARS]])
-        except (EmbeddingFailed, TimeoutError) as error:
-            self._doing = f"off: {error}" if str(error) else "off: the model is slow to answer"
+            vectors = asking.result()
+        except EmbeddingFailed as error:
+            self._doing = f"off: {error}"
             return {}
         if vectors.shape[1] != files.matrix.shape[1]:
             return {}
@@ -75,6 +81,11 @@ class EmbeddedVectors:
     async def close(self) -> None:
         await self._keeper.end()
         await self._model.close()
+
+    def _hear(self, asked: "asyncio.Task[Floats]") -> None:
+        self._asking = None
+        if not asked.cancelled():
+            asked.exception()
 
     async def _update(self, corpus: Corpus, read: Read, on_ready: OnReady) -> None:
         if not self._loaded:

@@ -30,6 +30,7 @@ class OnnxModel:
         self._folder = folder
         self._environ = environ
         self._child: Child | None = None
+        self._closed = False
         self._starting = threading.Lock()
 
     @property
@@ -40,6 +41,7 @@ class OnnxModel:
         return await asyncio.to_thread(self._embed, texts)
 
     async def close(self) -> None:
+        self._closed = True  # whoever waits for his turn starts no process any more
         child, self._child = self._child, None
         if child is not None:
             await asyncio.to_thread(child.end)
@@ -49,7 +51,7 @@ class OnnxModel:
 
         with self._starting:
             try:
-                if self._child is None:
+                if self._child is None and not self._closed:
                     self._child = Child(_MODULE, [str(self._folder)], self._environ)
                 parts = [
                     self._some(texts[first : first + _TEXTS_AT_ONCE]) for first in range(0, len(texts), _TEXTS_AT_ONCE)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import math
+import json
 import threading
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.adapters.retrieval.vectors.embedding import MOST_DIMENSIONS, EmbeddingFailed
 from agent_workbench.adapters.retrieval.vectors.lsa import unit
 from agent_workbench.core.settings import EmbeddingSettings
+from agent_workbench.host.loopback import is_loopback
 
 if TYPE_CHECKING:
     import httpx
@@ -29,6 +30,8 @@ _BUSY = {429, 502, 503, 504}
 _WITHOUT_EMBEDDINGS = {404, 405, 501}
 # What is too long for the model is halved down to this.
 _SHORTEST_CHARS = 100
+# Larger is no part of a vector, and its square no 32-bit number.
+_LARGEST = 1e15
 
 
 class ServedModel:
@@ -87,29 +90,42 @@ class ServedModel:
         pause = _PAUSE_SECONDS
         for last in (*[False] * (_TRIES - 1), True):
             try:
-                response = self._connected().post(self._url, json=body)
+                status, content = self._answer(body)
             except (httpx.HTTPError, RuntimeError, ValueError) as error:  # RuntimeError: closed by now
                 if last or self._closing.is_set() or not isinstance(error, httpx.TransportError):
                     why = str(error) or type(error).__name__
                     raise EmbeddingFailed(f"{self._url} does not answer: {why}") from error
             else:
-                if len(response.content) > _MOST_BYTES:
-                    raise EmbeddingFailed(f"{self._url} answered with {len(response.content)} bytes")
-                if last or response.status_code not in _BUSY:
-                    with contextlib.suppress(ValueError):
-                        return response.status_code, response.json()
-                    return response.status_code, response.text[:200]
+                if last or status not in _BUSY:
+                    with contextlib.suppress(ValueError, RecursionError):
+                        return status, json.loads(content)
+                    return status, content[:200].decode("utf-8", "replace")
             if self._closing.wait(pause):
                 raise EmbeddingFailed("it was closed")
             pause = min(2 * pause, _LONGEST_PAUSE)
         raise EmbeddingFailed(f"{self._url} does not answer")
+
+    def _answer(self, body: Mapping[str, object]) -> tuple[int, bytes]:
+        """Return status and content; raise `EmbeddingFailed` when there is no end of it."""
+        content = bytearray()
+        with self._connected().stream("POST", self._url, json=body) as response:
+            for part in response.iter_bytes():
+                content += part
+                if len(content) > _MOST_BYTES:
+                    raise EmbeddingFailed(f"{self._url} answered with more than {_MOST_BYTES:,} bytes")
+        return response.status_code, bytes(content)
 
     def _connected(self) -> "httpx.Client":
         if self._client is None:
             import httpx
 
             headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            self._client = httpx.Client(headers=headers, timeout=_ANSWER_SECONDS, follow_redirects=False)
+            self._client = httpx.Client(
+                headers=headers,
+                timeout=_ANSWER_SECONDS,
+                follow_redirects=False,
+                trust_env=not is_loopback(httpx.URL(self._url).host),
+            )
         return self._client
 
 
@@ -127,7 +143,7 @@ def _vectors(answer: object, wanted: int) -> list[list[float]]:
 def _numbers(value: object) -> list[float]:
     if not isinstance(value, list) or not 0 < len(value) <= MOST_DIMENSIONS:
         return []
-    if not all(isinstance(each, int | float) and math.isfinite(each) for each in value):
+    if not all(isinstance(each, int | float) and -_LARGEST <= each <= _LARGEST for each in value):
         return []
     return value
 
