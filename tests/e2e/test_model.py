@@ -196,7 +196,7 @@ def test_a_plan_made_from_words(served: Machine) -> None:
     assert "T-3    pending      Add them up" in shown
     assert "# My plan; it is mine." in (repo / "memory/plans/PLAN.yaml").read_text()
     garbled = served.scripted({"plan:planner": ("I would rather not.",)}, "plan", "new", "x", "--yes", cwd=repo)
-    assert garbled.code == 2, garbled.said
+    assert garbled.code == 5, garbled.said
     assert "not in the form" in garbled.err
 
 
