@@ -16,7 +16,8 @@ from tests.engine.stage import OPEN, a_stage
 from tests.engine.test_executor import run
 from tests.llama_fixtures import LlamaServer
 
-STEPS = 50
+# `tests/e2e/test_random.py` takes more, through the whole command.
+STEPS = 20
 # No command of its own: what a random model says is not to run here.
 TOOLS = tuple(name for name in DEFAULT_TOOLS if name != "finish")
 

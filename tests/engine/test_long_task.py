@@ -24,7 +24,7 @@ from tests.fakes.ports import GivenChunks
 from tests.llama_fixtures import SMALL_CONTEXT_TOKENS, LlamaServer
 
 TOOLS = ("read_file", "note", "write_diff", "finish")
-READS, LINES = 50, 7
+READS, LINES = 30, 12
 SETTINGS = Settings(tools_allowed=TOOLS, limits=Limits(max_tool_calls_per_task=READS + 10))
 SUMMARIES = [f"Summary: these files hold no answer, look further; this is summary {number}." for number in range(99)]
 
@@ -33,9 +33,10 @@ def reading(number: int) -> str:
     return call("read_file", json.dumps({"path": f"part{number}.txt"}), f"the answer may be in part {number}")
 
 
-def add_parts(stage: Stage) -> None:
+def add_parts(stage: Stage, length: int) -> None:
+    """Add files of `length` lines."""
     for number in range(READS):
-        lines = [f"part {number}, line {line}: nothing to be seen here" for line in range(1, LINES + 1)]
+        lines = [f"part {number}, line {line}: nothing to be seen here" for line in range(1, length + 1)]
         stage.user.write(f"part{number}.txt", "\n".join(lines) + "\n")
     stage.user.commit("Add the parts")
 
@@ -56,7 +57,7 @@ async def test_a_task_of_five_times_the_context_ends_well(tmp_path: Path, small_
     script = [*(reading(number) for number in range(READS)), change("wrong", "right"), FINISH]
     model = ScriptedModel(small_llama_server.model(), {"T-1": script, "T-1:summary": SUMMARIES})
     async with a_stage(tmp_path, settings=SETTINGS, approvals=OPEN, headless=True, model=model) as stage:
-        add_parts(stage)
+        add_parts(stage, LINES)
         assert (await run(stage, "T-1")).reason == "T-1 done: committed"
         assert stage.git("show", "agent/T-1:answer.txt") == "right"
         proposals = [event.proposal for event in stage.events if isinstance(event, e.ActionProposed)]
@@ -110,7 +111,7 @@ async def test_nothing_is_read_twice_whatever_the_user_does_in_between(
     retriever = GivenChunks(FOUND)
     approvals = replace(OPEN, read=Approval.ASK)
     async with a_stage(tmp_path, settings=SETTINGS, approvals=approvals, model=model, retriever=retriever) as stage:
-        add_parts(stage)
+        add_parts(stage, 7)
         async with in_front_of(stage) as front:
             await front.start()
             for intent in interjections():

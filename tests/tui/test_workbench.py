@@ -353,7 +353,7 @@ async def test_the_users_theme_and_keys_count_from_when_the_settings_were_read()
 
 
 async def test_every_theme_can_be_chosen() -> None:
-    async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
         for theme in bench.app.available_themes:
             bench.app.theme = theme
             await bench.idle()
