@@ -90,6 +90,14 @@ async def test_a_broken_folder_is_made_anew_and_nothing_else_is_touched(tmp_path
     assert (folder / "chroma" / "chroma.sqlite3").read_bytes().startswith(b"SQLite format 3")
 
 
+async def test_a_folder_that_cannot_be_looked_at_turns_vectors_off(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where the cache's folder is to be")
+    vectors = LearntVectors(tmp_path / "cache" / "repo", os.environ)
+    assert await update(vectors, corpus(topics())) is None
+    assert vectors.standing.startswith("off: ")
+    assert str(tmp_path / "cache") in vectors.standing
+
+
 async def test_a_session_waits_for_another_one_and_then_takes_over(tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()
     vectors = LearntVectors(tmp_path / "repo", os.environ)

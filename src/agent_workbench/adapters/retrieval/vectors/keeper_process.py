@@ -13,6 +13,7 @@ from agent_workbench.adapters.retrieval.vectors.keeper import LOCK, describe_cor
 from agent_workbench.adapters.retrieval.vectors.keeping import pack_learnt
 from agent_workbench.adapters.retrieval.vectors.lsa import Projection
 from agent_workbench.adapters.retrieval.vectors.wire import Message, NoMessage, pack_texts, unpack_texts
+from agent_workbench.core.errors import StorageError
 from agent_workbench.host.locks import lock_holder
 
 if TYPE_CHECKING:
@@ -84,7 +85,10 @@ class KeeperProcess:
         self._child = Child(_MODULE, [str(self._folder), self._model], self._environ)
 
     def _is_held(self) -> bool:
-        return bool(lock_holder(self._folder / LOCK))
+        try:
+            return bool(lock_holder(self._folder / LOCK))
+        except StorageError as error:
+            raise ChildLost(str(error)) from error
 
     async def _ask(self, message: Message, seconds: float) -> Message:
         if self._child is None:
