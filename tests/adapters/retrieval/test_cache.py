@@ -2,6 +2,8 @@
 
 import sqlite3
 import threading
+import tracemalloc
+import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -81,6 +83,29 @@ def test_an_entry_that_is_damaged_is_not_known(cache: PieceCache, data: object) 
         other.execute("UPDATE pieces SET data = ? WHERE key = 'a'", ("" if data is None else data,))
         other.commit()
     assert cache.find(["a", "b"]) == {"b": PIECES}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" * 100_000,
+        b" " * 100_000_000,
+        b'[[1, 1, "f", {"a": 99999999999}, {}, {}]]',
+        b'[[1, 1, "f", {"a": -1}, {}, {}]]',
+        b'[[1, 9999999999, "f", {}, {}, {}]]',
+    ],
+    ids=["deep", "inflated", "many", "negative", "far"],
+)
+def test_an_entry_that_would_harm_is_not_known(cache: PieceCache, text: bytes) -> None:
+    cache.keep({"a": PIECES, "b": PIECES})
+    with closing(sqlite3.connect(cache.path)) as other:
+        other.execute("UPDATE pieces SET data = ? WHERE key = 'a'", (zlib.compress(text, 1),))
+        other.execute("UPDATE pieces SET used = 'never' WHERE key = 'b'")
+        other.commit()
+    tracemalloc.start()
+    assert cache.find(["a", "b"]) == {"b": PIECES}
+    assert tracemalloc.get_traced_memory()[1] < 80_000_000
+    tracemalloc.stop()
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:

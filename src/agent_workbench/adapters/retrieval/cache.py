@@ -13,6 +13,9 @@ from agent_workbench.adapters.retrieval.pieces import Piece
 # Raised whenever parsing, cutting or the form of an entry changes: other files are other caches.
 FORMAT = 2
 MAX_BYTES = 200 * 1024 * 1024
+# One file's words are never so many; what says so is no entry of ours.
+_MOST_ENTRY_BYTES = 32 * 1024 * 1024
+_MOST_COUNTED = (1 << 31) - 1
 # What is left when the cache was too large.
 _KEPT_SHARE = 0.75
 _APPLICATION = 0x41574231
@@ -54,7 +57,7 @@ class PieceCache:
                 for key, used, data in rows:
                     with suppress(ValueError):
                         found[key] = _decode(data)
-                    if now - used > _DAY_SECONDS:
+                    if not isinstance(used, int) or now - used > _DAY_SECONDS:
                         stale.append((now, key))
             if stale:
                 cache.executemany("UPDATE pieces SET used = ? WHERE key = ?", stale)
@@ -168,8 +171,10 @@ def _decode(data: object) -> tuple[Piece, ...]:
     """Return the pieces; raise `ValueError` when the entry is damaged."""
     if not isinstance(data, bytes):
         raise ValueError("not bytes")
+    unpacking = zlib.decompressobj()
     try:
-        rows = json.loads(zlib.decompress(data))
+        text = unpacking.decompress(data, _MOST_ENTRY_BYTES)
+        rows = json.loads(text) if unpacking.eof else None
     except (zlib.error, RecursionError) as error:
         raise ValueError("damaged") from error
     if not isinstance(rows, list):
@@ -181,7 +186,11 @@ def _piece(row: object) -> Piece:
     match row:
         case [int(first), int(last), str(symbol), dict(body), dict(names), dict(comments)]:
             fields = (body, names, comments)
-            whole = all(type(times) is int and "\n" not in word for each in fields for word, times in each.items())
-            if 1 <= first <= last and whole:
+            whole = all(
+                type(times) is int and 0 < times <= _MOST_COUNTED and "\n" not in word
+                for each in fields
+                for word, times in each.items()
+            )
+            if 1 <= first <= last <= _MOST_COUNTED and whole:
                 return Piece(first, last, symbol, body, names, comments)
     raise ValueError("not a piece")

@@ -4,14 +4,17 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.adapters.retrieval.cache import PieceCache
+from agent_workbench.adapters.retrieval.vectors.keeper import LOCK
+from agent_workbench.core.errors import StorageError
 from agent_workbench.host.atomic import storage_error
+from agent_workbench.host.locks import lock_holder
 from agent_workbench.host.paths import repo_key
 
 SNAPSHOTS = "snapshots"
@@ -19,8 +22,12 @@ HISTORY = "history"
 VECTORS = "vectors"
 _KINDS = (SNAPSHOTS, HISTORY, VECTORS)
 MAX_SNAPSHOT_BYTES = 400 * 1024 * 1024
+# For all repos but the one at hand.
+MAX_SHARED_BYTES = 400 * 1024 * 1024
 _SNAPSHOT, _ROOT = ".index", ".json"
 _MOST_NOTE_BYTES = 100_000
+# Nobody went back to a version of the workbench that reads a cache of another form.
+_FORGOTTEN_SECONDS = 30 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +79,15 @@ class CacheFolder:
         """Return the folder for the vectors of the repo of the folder `root`."""
         return self._of_repo(VECTORS, root)
 
+    def make_private(self) -> None:
+        """Make the folder, for its user alone: the words of all indexed code are in it."""
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if self._folder.stat().st_mode & 0o077:
+                self._folder.chmod(0o700)
+
     def note(self, root: str) -> None:
-        """Write beside the index of `root` whose it is; forget indexes of folders that are gone, and the oldest."""
+        """Write beside the index of `root` whose it is; forget what is of folders that are gone, and the oldest."""
         path = self.snapshot_of(root).with_suffix(_ROOT)
         # Without the note nothing but the cache's list of what it holds is less than whole.
         with suppress(OSError):
@@ -83,7 +97,9 @@ class CacheFolder:
             left -= _size(each)
             named = _root_of(each)
             if left < 0 or (named and not Path(named).is_dir()):
-                _remove_snapshot(each)
+                with suppress(OSError):
+                    _remove_snapshot(each)
+        self._forget_oldest({self.history_of(root), self.vectors_of(root)})
 
     def facts(self) -> CacheFacts:
         """Return what is kept now."""
@@ -99,20 +115,39 @@ class CacheFolder:
         return CacheFacts(str(self._folder), sizes, pieces.count(), snapshots)
 
     def clear(self, root: str = "") -> int:
-        """Remove what is kept for the folder `root`, or everything; return how many bytes. Raises `StorageError`."""
+        """Remove the index of the folder `root` with its repo's past and vectors, or everything; return how many bytes.
+
+        Raises `StorageError`.
+        """
         before = self.facts().total_bytes
         try:
             if root:
                 _remove_snapshot(self.snapshot_of(root))
+                _remove(self.history_of(root))
+                _remove(self.vectors_of(root))
             else:
                 for path in self._folder.glob("chunks-*"):
                     path.unlink(missing_ok=True)
                 for kind in _KINDS:
-                    if (self._folder / kind).is_dir():
-                        shutil.rmtree(self._folder / kind)
+                    _remove(self._folder / kind)
         except OSError as error:
             raise storage_error(f"the cache in {self._folder} could not be removed", error) from error
         return max(0, before - self.facts().total_bytes)
+
+    def _forget_oldest(self, own: Collection[Path]) -> None:
+        """Remove the pasts and vectors of other repos that were not changed for longest, and caches of older forms."""
+        shared = [each for kind in (HISTORY, VECTORS) for each in (self._folder / kind).glob("*") if each not in own]
+        left = MAX_SHARED_BYTES
+        for each in sorted(shared, key=_changed_within, reverse=True):
+            left -= sum(map(_size, (each, *each.rglob("*"))))
+            if left < 0:
+                with suppress(OSError, StorageError):
+                    if each.is_file() or not lock_holder(each / LOCK):
+                        _remove(each)
+        current = PieceCache(self._folder).path
+        for each in self._folder.glob("chunks-*.sqlite"):
+            if each != current and time.time() - _modified(each) > _FORGOTTEN_SECONDS:
+                each.unlink(missing_ok=True)
 
     def _of_repo(self, kind: str, root: str) -> Path:
         return self._folder / kind / repo_key(_common_git_dir(root))
@@ -138,7 +173,7 @@ def _root_of(snapshot: Path) -> str:
     note = snapshot.with_suffix(_ROOT)
     try:
         root = json.loads(note.read_bytes()) if _size(note) < _MOST_NOTE_BYTES else ""
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ""
     return root if isinstance(root, str) and "\0" not in root else ""
 
@@ -148,6 +183,19 @@ def _remove_snapshot(path: Path) -> None:
         each.unlink(missing_ok=True)
     with suppress(OSError):  # others of the repo are there
         path.parent.rmdir()
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, if it is there; of a link the link."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _changed_within(path: Path) -> float:
+    """Return when a file, or a folder or what stands in it, was changed last."""
+    return max(map(_modified, (path, *path.glob("*"))))
 
 
 def _size(path: Path) -> int:

@@ -172,6 +172,7 @@ class FolderIndex:
     def _load(self) -> None:
         """Take over what was saved of this folder, or what another worktree of the repo knows of the same contents."""
         self._loaded = True
+        self._cache.make_private()
         for path in (self._cache.snapshot_of(self._root), *self._cache.siblings_of(self._root)[:1]):
             with suppress(DamagedIndex):
                 index, extra = WorkspaceIndex.load(path)
