@@ -74,10 +74,12 @@ def test_a_pasted_stack_trace_and_a_failing_test_are_asked_with(
 def test_the_index_is_built_told_of_and_cleared(machine: Machine, repo: Path) -> None:
     before = json.loads(machine.agent("index", "status", "--json", cwd=repo).out)
     assert (before["index"]["files"], before["cache"]["blobs"]) == (0, 0)
-    assert "not built yet" in machine.agent("index", cwd=repo).out
+    assert "none saved" in machine.agent("index", cwd=repo).out
     built = json.loads(machine.agent("index", "build", "--json", cwd=repo).out)
     assert built["index"]["files"] == 3
     assert built["cache"]["blobs"] == 3
+    # So few files are no reason to save; they must not look as if they had never been indexed.
+    assert "fewer than 50 files" in machine.agent("index", cwd=repo).out
     assert built["cache"]["folder"].startswith(machine.environ["XDG_CACHE_HOME"])
     assert json.loads(machine.agent("index", "clear", "--all", "--json", cwd=repo).out)["removed_bytes"] > 0
     assert json.loads(machine.agent("index", "status", "--json", cwd=repo).out)["cache"]["blobs"] == 0

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from agent_workbench.calls.searching import IndexFacts
     from agent_workbench.cli.options import Verbs
 
+_NONE_SAVED = "none saved; `agent index build` makes it, and so does a search (one of fewer than 50 files is not saved)"
+
 
 def add(verbs: "Verbs") -> None:
     """Add the verb with its own verbs."""
@@ -57,7 +59,7 @@ def status(options: argparse.Namespace) -> int:
     held = ", ".join(index_words(facts.status))
     saved = [f"{held}; {_size(each.bytes)}, saved {_ago(time.time() - each.saved)}" for each in own]
     say(f"repository  {facts.root}")
-    say(f"its index   {saved[0] if saved else 'not built yet; `agent index build` does, and so does the first search'}")
+    say(f"its index   {saved[0] if saved else _NONE_SAVED}")
     for line in _cache_lines(facts):
         say(line)
     return ExitCode.DONE
