@@ -27,7 +27,7 @@ class Demo:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    machine = Machine(tmp_path_factory.mktemp("demo") / "machine")
+    machine = Machine(tmp_path_factory.mktemp("demo") / "machine", forks=True)
     repo = machine.folder / "shop"
     return Demo(machine, repo, machine.agent("demo", "--headless", "--json", "--folder", str(repo), cwd=machine.home))
 

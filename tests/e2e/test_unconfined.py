@@ -16,9 +16,8 @@ RUN = ("run", "--task", "T-1", "--yes", "--json")
 @pytest.fixture
 def bare(tmp_path: Path, llama_server: LlamaServer) -> Machine:
     """A machine on which bubblewrap is not installed."""
-    return Machine(
-        tmp_path / "machine", {**server_environ(llama_server), "PATH": path_without(tmp_path, "bwrap")}, strict=True
-    )
+    environ = {**server_environ(llama_server), "PATH": path_without(tmp_path, "bwrap")}
+    return Machine(tmp_path / "machine", environ, strict=True, forks=True)
 
 
 def path_without(folder: Path, name: str) -> str:

@@ -55,7 +55,7 @@ def small_disk(machine: Machine, repo: Path, kilobytes: int) -> Iterator[Callabl
 
 @pytest.mark.parametrize(
     ("limited", "kilobytes"),
-    [(small_files, 4), (small_files, 12), (small_files, 16), (small_disk, 8), (small_disk, 16), (small_disk, 24)],
+    [(small_files, 4), (small_files, 16), (small_disk, 8), (small_disk, 16), (small_disk, 24)],
 )
 def test_it_stops_cleanly_and_goes_on_when_there_is_room(
     served: Machine,
