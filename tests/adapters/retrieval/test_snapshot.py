@@ -81,6 +81,7 @@ def test_a_file_that_is_cut_short_is_refused(saved: Path, share: float) -> None:
     [
         b"{}",
         b"[[",
+        pytest.param(b"[" * 100_000, id="deep"),
         b'[["extra","<i4",4000000000000]]',
         b'[["extra","<i4",-1]]',
         b'[["extra","|O",1]]',

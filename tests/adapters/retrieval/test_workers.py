@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agent_workbench.adapters.retrieval.cache import PieceCache
@@ -68,6 +69,26 @@ async def test_who_is_killed_is_followed_by_another(workers: Workers) -> None:
     await workers.close()
     assert workers.pids == []
     assert await workers.index(FILES) is not None
+
+
+async def test_a_worker_is_told_no_secret(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED_TOKEN", "secret")
+    assert await workers.index(FILES) is not None
+    environ = psutil.Process(workers.pids[0]).environ()
+    assert "PYTHONPATH" in environ
+    assert "secret" not in environ.values()
+
+
+async def test_a_worker_that_nobody_waits_for_any_more_when_it_has_started_is_ended_with_the_others(
+    workers: Workers,
+) -> None:
+    asking = asyncio.create_task(workers.index(FILES))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait({asking})
+    (pid,) = workers.pids
+    await workers.close()
+    assert not psutil.pid_exists(pid)
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="there is no other way to wait for somebody else's child")

@@ -66,7 +66,7 @@ def unpack(buffer: "bytes | memoryview") -> dict[str, "Array"]:
         for name, kind, count in _rows(bytes(data[_PREFIX:end])):
             arrays[name] = np.frombuffer(data, np.dtype(kind), count, end) if count else np.zeros(0, kind)
             end += arrays[name].nbytes + -arrays[name].nbytes % _ALIGNMENT
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedIndex(f"its parts are not what its header says ({error})") from error
     return arrays
 

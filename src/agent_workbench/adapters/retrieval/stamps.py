@@ -30,7 +30,7 @@ def decode_stamps(data: bytes, indexed: Sequence[str], header: Mapping[str, str]
     try:
         stored, count, others = json.loads(data[4 : 4 + size])
         numbers = array("q", data[4 + size :])
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     if stored != dict(header) or count != len(indexed) or not isinstance(others, list):
         return None

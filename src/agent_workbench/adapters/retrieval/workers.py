@@ -14,6 +14,7 @@ from agent_workbench.adapters.retrieval.frames import read_frame, write_frame
 from agent_workbench.adapters.retrieval.packing import DamagedIndex, pack
 from agent_workbench.adapters.retrieval.parsing import Batch
 from agent_workbench.adapters.retrieval.segments import Segment
+from agent_workbench.adapters.retrieval.vectors.child import HANDED_ON
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,10 +79,21 @@ class Workers:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(asyncio.to_thread(worker.end) for worker in idle))
 
+    async def _start(self) -> "_Worker":
+        """Return a new process; when nobody wants it any more it waits for work like the others."""
+        starting = asyncio.create_task(asyncio.to_thread(_Worker, self.command))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait({starting})
+            if starting.exception() is None:
+                self._idle.append(starting.result())
+            raise
+
     @asynccontextmanager
     async def _worker(self) -> "AsyncIterator[_Worker]":
         async with self._places:
-            worker = self._idle.pop() if self._idle else await asyncio.to_thread(_Worker, self.command)
+            worker = self._idle.pop() if self._idle else await self._start()
             try:
                 yield worker
             finally:
@@ -102,7 +114,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": paths},
+            env={name: os.environ[name] for name in HANDED_ON if name in os.environ} | {"PYTHONPATH": paths},
             start_new_session=True,
         )
         self.pid = self._process.pid
