@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING
 
+from agent_workbench.ranking.hits import Ask, Hits, Measure, Weights, amounts
 from agent_workbench.ranking.postings import Postings, build, counted, spread
 from agent_workbench.ranking.vocabulary import Vocabulary
 
@@ -13,15 +14,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from agent_workbench.ranking.postings import Counts
-
     Scores = NDArray[np.float64]
     Rows = NDArray[np.intp]
     Mask = NDArray[np.bool_]
 
 K1, B, EPSILON = 1.5, 0.75, 0.25
 # So many postings are scored at a time: they stay within the processor's own memory.
-_SCORED_AT_ONCE = 100_000
+_SCORED_AT_ONCE = 200_000
 # In fewer postings than these it is counted anew which words are left when documents are gone.
 _WORTH_COUNTING = 300_000
 _MOST_REMEMBERED = 4_096
@@ -34,16 +33,6 @@ class Part:
     vocabulary: Vocabulary
     postings: Postings
     alive: "Mask | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Hits:
-    """Postings of some words: their documents, how often the word is there, and by word how many there are."""
-
-    words: Sequence[str]
-    rows: "Rows"
-    counts: "Counts"
-    sizes: Sequence[int]
 
 
 class Bm25:
@@ -75,8 +64,7 @@ class Bm25:
         self._idfs: dict[str, float] = {}
         self._mean_idf: float | None = None
         # Who asks for scores mostly asks for the same words' coverage next, and why a few documents have theirs.
-        self._recent: tuple[tuple[str, ...], _Hits] | None = None
-        self._recent_spans: tuple[tuple[str, ...], Sequence[tuple[str, Sequence[_Span]]]] | None = None
+        self._recent: tuple[tuple[str, ...], Hits] | None = None
 
     @classmethod
     def of(cls, documents: Sequence[Mapping[str, int]]) -> "Bm25":
@@ -90,50 +78,62 @@ class Bm25:
 
     def scores(self, words: Iterable[str]) -> "Scores":
         """Return the score of every document, 0 for dead ones; a word said twice counts twice."""
-        import numpy as np
+        return self.answer(Ask(tuple(words)))[0]
 
-        wanted = Counter(words)
-        scores: Scores | None = None
-        for hits in self._hits(tuple(wanted)):
-            shares = self._damping.take(hits.rows)
-            idfs = self._idfs_of(hits, shares)
-            shares += hits.counts
-            np.divide(hits.counts, shares, out=shares)
-            times = np.fromiter((wanted[word] for word in hits.words), np.float64, len(idfs))
-            shares *= np.repeat(idfs * times * (self._k1 + 1), hits.sizes)
-            some = np.bincount(hits.rows, shares, minlength=len(self._damping)).astype(np.float64, copy=False)
-            scores = some if scores is None else np.add(scores, some, out=scores)
-        return np.zeros(len(self._damping)) if scores is None else scores
-
-    def coverage(self, words: Iterable[str]) -> "Rows":
+    def coverage(self, words: Iterable[str]) -> "Scores":
         """Return, for every document, how many different words of `words` it holds; 0 for dead ones."""
+        return self.answer(Ask(tuple(words), Measure.COVERAGE))[0]
+
+    def answer(self, *asks: Ask) -> "list[Scores]":
+        """Return by ask a number for every document, 0 for dead ones; words that several ask for are read once."""
         import numpy as np
 
-        held: Rows | None = None
-        for hits in self._hits(tuple(dict.fromkeys(words))):
-            each: Rows = np.bincount(hits.rows, minlength=len(self._damping))
-            held = each if held is None else held + each
-        if held is None:
-            return np.zeros(len(self._damping), np.intp)
-        if self._living < len(held):
-            held[np.isinf(self._damping)] = 0
-        return held
+        wanted = [Counter(ask.words) for ask in asks]
+        # What most ask for comes first: then what one asks for are the first words of all, or nearly.
+        askers = Counter(chain.from_iterable(wanted))
+        words = tuple(sorted(askers, key=askers.__getitem__, reverse=True))
+        times = np.array([[each.get(word, 0) for word in words] for each in wanted], np.float64)
+        sums: list[Scores | Rows | None] = [None] * len(asks)
+        for hits in self._hits(words):
+            here = times[:, hits.numbers]
+            reach = [int(each.nonzero()[0].max(initial=-1)) + 1 for each in here]
+            scored = max(
+                (upto for ask, upto in zip(asks, reach, strict=True) if ask.measure != Measure.COVERAGE), default=0
+            )
+            weights = self._weights(hits.first(scored)) if scored else None
+            for number, upto in enumerate(reach):
+                if upto:
+                    some = hits.first(upto)
+                    each = amounts(asks[number].measure, here[number, :upto], some, weights)
+                    found = np.bincount(some.rows, each, minlength=len(self._damping))
+                    sums[number] = found if (before := sums[number]) is None else before + found
+        return [self._settled(ask.measure, found) for ask, found in zip(asks, sums, strict=True)]
 
     def explain(self, row: int, words: Iterable[str]) -> list[tuple[str, float]]:
         """Return the words of `words` that document `row` holds, with what each adds to its score, best first."""
+        return self.explain_all([row], words)[0]
+
+    def explain_all(self, rows: Sequence[int], words: Iterable[str]) -> list[list[tuple[str, float]]]:
+        """Return for each of these documents, all different, what `explain` does."""
         import numpy as np
 
-        damping, wanted = float(self._damping[row]), Counter(words)
-        found = []
-        for word, spans in self._found(tuple(wanted)) if damping < float("inf") else ():
-            for span in spans:
-                # Of another type it would make one of all rows to look through them.
-                local = np.int32(row - span.offset)
-                place = int(span.rows.searchsorted(local))
-                if place < len(span.rows) and span.rows[place] == local:
-                    count = int(span.counts[place])
-                    found.append((word, wanted[word] * self._idf(word) * (self._k1 + 1) * count / (count + damping)))
-        return sorted(found, key=lambda word_and_share: (-word_and_share[1], word_and_share[0]))
+        wanted = Counter(words)
+        found: dict[int, list[tuple[str, float]]] = {row: [] for row in rows}
+        shown = np.zeros(len(self._damping), bool)
+        shown[list(found)] = True
+        for hits in self._hits(self._including(wanted)) if rows else ():
+            places = shown[hits.rows].nonzero()[0]
+            held, counts = hits.rows[places], hits.counts[places]
+            damping = self._damping[held]
+            numbers = np.searchsorted(np.cumsum(hits.sizes), places, side="right")
+            said = [wanted.get(word, 0) * self._idf(word) * (self._k1 + 1) for word in hits.words]
+            shares = np.array(said)[numbers] * counts / (counts + damping)
+            for row, number, share, lives in zip(
+                held.tolist(), numbers.tolist(), shares.tolist(), np.isfinite(damping).tolist(), strict=True
+            ):
+                if lives and hits.words[number] in wanted:
+                    found[row].append((hits.words[number], share))
+        return [sorted(found[row], key=lambda word_and_share: (-word_and_share[1], word_and_share[0])) for row in rows]
 
     def holders(self, word: str) -> "Rows":
         """Return the living documents that hold the word, ascending."""
@@ -143,48 +143,82 @@ class Bm25:
             return hits.rows[np.isfinite(self._damping[hits.rows])]
         return np.zeros(0, np.intp)
 
-    def _hits(self, words: tuple[str, ...]) -> Iterator[_Hits]:
+    def _including(self, words: Mapping[str, int]) -> tuple[str, ...]:
+        """Return the words that were read last where these are among them."""
+        recent = self._recent
+        return recent[0] if recent is not None and words.keys() <= set(recent[0]) else tuple(words)
+
+    def _weights(self, hits: Hits) -> Weights:
+        """Return what the postings of the hits say."""
+        import numpy as np
+
+        shares = self._damping.take(hits.rows)
+        idfs = self._idfs_of(hits, shares)
+        shares += hits.counts
+        np.divide(hits.counts, shares, out=shares)
+        shares *= np.repeat(idfs * (self._k1 + 1), hits.sizes)
+        return Weights(shares, idfs)
+
+    def _settled(self, measure: Measure, found: "Scores | Rows | None") -> "Scores":
+        """Return what was added up as it is told: dead documents have nothing."""
+        import numpy as np
+
+        if found is None:
+            return np.zeros(len(self._damping))
+        settled: Scores = found.astype(np.float64, copy=False)
+        if measure != Measure.SCORE and self._living < len(settled):
+            settled[np.isinf(self._damping)] = 0
+        return settled
+
+    def _hits(self, words: tuple[str, ...]) -> Iterator[Hits]:
         """Yield the postings of the words that are in any document, some words at a time."""
+        import numpy as np
+
         recent = self._recent
         if recent is not None and recent[0] == words:
             yield recent[1]
             return
-        spans: list[_Span] = []
-        some: dict[str, int] = {}
-        total, yielded = 0, 0
-        for word, found in self._found(words):
-            spans += found
-            some[word] = sum([len(span.rows) for span in found])
-            total += some[word]
-            if total > _SCORED_AT_ONCE:
-                yield _together(some, spans)
-                spans, some, total, yielded = [], {}, 0, yielded + 1
-        if some:
-            hits = _together(some, spans)
-            if not yielded:
+        starts, ends = self._places(words)
+        sizes = (ends - starts).sum(axis=0).tolist()
+        held = [number for number, size in enumerate(sizes) if size]
+        for some in _groups(held, sizes):
+            spans = [
+                (part, offset, start, end)
+                for number in some
+                for part, offset, start, end in zip(
+                    self._parts, self._offsets, starts[:, number].tolist(), ends[:, number].tolist(), strict=False
+                )
+                if start < end
+            ]
+            rows = [
+                part.postings.rows[start:end] + offset if offset else part.postings.rows[start:end]
+                for part, offset, start, end in spans
+            ]
+            hits = Hits(
+                tuple(words[number] for number in some),
+                some,
+                np.concatenate(rows, dtype=np.intp),
+                np.concatenate([part.postings.counts[start:end] for part, _, start, end in spans]),
+                [sizes[number] for number in some],
+            )
+            if len(some) == len(held):
                 self._recent = (words, hits)
             yield hits
 
-    def _found(self, words: tuple[str, ...]) -> "Sequence[tuple[str, Sequence[_Span]]]":
-        """Return those of the words that are in any document, with where their postings stand."""
-        recent = self._recent_spans
-        if recent is not None and recent[0] == words:
-            return recent[1]
-        found = []
-        for word in words:
-            spans = []
-            for part, offset in zip(self._parts, self._offsets, strict=False):
-                number = part.vocabulary.find(word)
-                if number >= 0:
-                    start, end = part.postings.starts[number : number + 2].tolist()
-                    if start < end:
-                        spans.append(_Span(offset, part.postings.rows[start:end], part.postings.counts[start:end]))
-            if spans:
-                found.append((word, spans))
-        self._recent_spans = words, found
-        return found
+    def _places(self, words: tuple[str, ...]) -> "tuple[Rows, Rows]":
+        """Return by part and word where its postings begin and end."""
+        import numpy as np
 
-    def _idfs_of(self, hits: _Hits, damping: "Scores") -> "Scores":
+        starts = np.zeros((len(self._parts), len(words)), np.intp)
+        ends = starts.copy()
+        for place, part in enumerate(self._parts):
+            numbers = part.vocabulary.find_all(words)
+            known = numbers >= 0
+            starts[place, known] = part.postings.starts[numbers[known]]
+            ends[place, known] = part.postings.starts[numbers[known] + 1]
+        return starts, ends
+
+    def _idfs_of(self, hits: Hits, damping: "Scores") -> "Scores":
         """Return by word of the hits how telling it is; `damping` is that of their rows."""
         import numpy as np
 
@@ -216,20 +250,18 @@ class Bm25:
         return self._mean_idf
 
 
-class _Span(NamedTuple):
-    """A word's postings in a part, whose documents are numbered from `offset`."""
-
-    offset: int
-    rows: "NDArray[np.int32]"
-    counts: "Counts"
-
-
-def _together(sizes: Mapping[str, int], spans: Sequence[_Span]) -> _Hits:
-    import numpy as np
-
-    rows = np.concatenate([span.rows + span.offset if span.offset else span.rows for span in spans], dtype=np.intp)
-    counts = np.concatenate([span.counts for span in spans])
-    return _Hits(tuple(sizes), rows, counts, tuple(sizes.values()))
+def _groups(words: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the words in groups that have few postings together, or little more."""
+    some: list[int] = []
+    total = 0
+    for number in words:
+        some.append(number)
+        total += sizes[number]
+        if total > _SCORED_AT_ONCE:
+            yield some
+            some, total = [], 0
+    if some:
+        yield some
 
 
 def _idf(living: int, documents: "Rows") -> "Scores":

@@ -8,6 +8,7 @@ _MEMORY = 1 << 16
 _SHORTEST = 4
 
 
+@lru_cache(_MEMORY)
 def stem(word: str) -> str:
     """Return a lower-case word without its plural, `-ed` or `-ing`; equal stems are the same word more often than not.
 

@@ -31,6 +31,7 @@ class Vocabulary:
         self._size = size
         self._heads: list[bytes] | None = None
         self._known: dict[str, int] = {}
+        self._recent: tuple[tuple[str, ...], Marks] | None = None
 
     @classmethod
     def of(cls, words: Sequence[bytes]) -> "Vocabulary":
@@ -65,6 +66,16 @@ class Vocabulary:
                 self._known.clear()
             self._known[word] = number
         return number
+
+    def find_all(self, words: tuple[str, ...]) -> "Marks":
+        """Return the numbers of the words, -1 for those that are not in."""
+        import numpy as np
+
+        recent = self._recent
+        if recent is None or recent[0] != words:
+            # The words of a query are looked for in field after field.
+            recent = self._recent = words, np.array([self.find(word) for word in words], np.int32)
+        return recent[1]
 
     def _search(self, word: bytes) -> int:
         if self._heads is None:

@@ -87,6 +87,5 @@ def test_words_of_messages_and_nearest_commits_speak_for_their_files() -> None:
     assert score(past, "src/socket.py", "person") == 0
     votes = past.nearest(tuple(count_stems("close sockets")))
     assert past.paths[int(votes.argmax())] == "src/socket.py"
-    assert past.words_of("src/socket.py", ("socket", "header")) == ["socket"]
-    assert past.words_of("gone.py", ("socket",)) == []
+    assert past.words_of(["gone.py", "src/socket.py"], ("socket", "header")) == [[], ["socket"]]
     assert Past([]).nearest(("socket",)).tolist() == []

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.kinds import Kind
-from agent_workbench.adapters.retrieval.segments import Field
 from agent_workbench.adapters.retrieval.view import IndexView
 from agent_workbench.ranking.stems import stem
 
@@ -32,11 +31,6 @@ def defined(view: IndexView, names: Sequence[str]) -> "Scores":
     return scores
 
 
-def used(view: IndexView, names: Sequence[str]) -> "Scores":
-    """Return by file how often, and how tellingly, it holds the names as they are written."""
-    return view.field(Field.WHOLE_FILE).scores([_word(name) for name in names])
-
-
-def _word(name: str) -> str:
-    """Return the name as the index holds it whole."""
-    return stem(name.strip("_").lower())
+def words_of(names: Sequence[str]) -> list[str]:
+    """Return the names as the index holds them where they are used: whole."""
+    return [stem(name.strip("_").lower()) for name in names]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.calls import defined, used
+from agent_workbench.adapters.retrieval.calls import defined, words_of
 from agent_workbench.adapters.retrieval.history import Past
 from agent_workbench.adapters.retrieval.kinds import Kind
 from agent_workbench.adapters.retrieval.layout import Layout, layout_of
@@ -13,6 +13,7 @@ from agent_workbench.adapters.retrieval.query import Query
 from agent_workbench.adapters.retrieval.segments import Field
 from agent_workbench.adapters.retrieval.view import IndexView
 from agent_workbench.core.retrieval import SignalKind
+from agent_workbench.ranking.hits import Ask, Measure
 from agent_workbench.ranking.stems import count_stems
 
 if TYPE_CHECKING:
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 # How much a long piece counts less: half as much as usual, for they are of like length already; a file still less.
 BODY_LENGTH = 0.5
 _FILE_LENGTH = 0.3
-# What a name and a comment are worth beside the body of a piece.
-NAMES_SHARE, COMMENTS_SHARE = 0.4, 0.3
-_BODY_SHARE = 1.0
+# What body, names and comments of a piece are worth beside one another.
+PART_SHARES = {SignalKind.WORDS: 1.0, SignalKind.SYMBOL: 0.4, SignalKind.COMMENTS: 0.3}
 # `part: what was done`, or `[part] …`: before the colon stands where.
 _SCOPE = re.compile(r"\[?([\w ./*,()!-]{2,40}?)\]?:\s")
 
@@ -78,55 +78,69 @@ KIND_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """By feature a number for each file, and the scores of the pieces, of which body, names and comments are parts."""
+    """By feature a number for each file, the scores of the pieces, what these are made of, and what each file holds.
+
+    `parts` are scores of body, names and comments before they are weighed; `held` counts by file different words of the
+    query, once more those in its path.
+    """
 
     files: "Mapping[Feature, Scores]"
     pieces: "Scores"
     parts: "Mapping[SignalKind, Scores]"
+    held: "Scores"
 
 
 def gather(view: IndexView, query: Query, past: Past | None, similar: "Mapping[str, float] | None") -> Evidence:
     """Return all that speaks for any file of the view; without a past or vectors their features are missing."""
-    layout = layout_of(view)
-    parts = _parts(view, query.stems)
-    pieces = _sum(parts)
-    title = _sum(_parts(view, query.title)) if query.title != query.stems else pieces
-    best, path = layout.best_three(pieces), view.field(Field.PATH).scores(query.stems)
+    layout, same = layout_of(view), query.title == query.stems
+    body = view.field(Field.BODY, b=BODY_LENGTH)
+    words = body.answer(Ask(query.stems), Ask(tuple(dict.fromkeys(query.stems)), Measure.RARITY), *_title(query))
+    names = view.field(Field.NAMES).answer(Ask(query.stems), *_title(query))
+    comments = view.field(Field.COMMENTS).answer(Ask(query.stems), *_title(query))
+    pieces = _sum(words[0], names[0], comments[0])
+    whole, held = view.field(Field.WHOLE_FILE, b=_FILE_LENGTH).answer(
+        Ask(query.title), Ask(query.stems, Measure.COVERAGE)
+    )
+    path, scope, in_path = view.field(Field.PATH).answer(
+        Ask(query.stems), Ask(_scope(query)), Ask(query.stems, Measure.COVERAGE)
+    )
+    used, pairs = view.field(Field.WHOLE_FILE).answer(Ask(words_of(query.names)), Ask(query.pairs))
+    best = layout.best_three(pieces)
     raw = {
         Feature.PIECES: best,
-        Feature.TITLE_PIECES: layout.best_three(title) if title is not pieces else best,
-        Feature.TITLE_WHOLE: view.field(Field.WHOLE_FILE, b=_FILE_LENGTH).scores(query.title),
-        Feature.COVERED: layout.best(view.field(Field.BODY, k1=0.0).scores(tuple(dict.fromkeys(query.stems)))),
+        Feature.TITLE_PIECES: best if same else layout.best_three(_sum(words[-1], names[-1], comments[-1])),
+        Feature.TITLE_WHOLE: whole,
+        Feature.COVERED: layout.best(words[1]),
         Feature.PATH: path,
         Feature.FOLDER: layout.folders.scores(query.stems),
-        Feature.SCOPE: view.field(Field.PATH).scores(_scope(query)),
+        Feature.SCOPE: scope,
         Feature.DEFINED: defined(view, query.names),
-        Feature.USED: used(view, query.names),
-        Feature.PAIRS: view.field(Field.WHOLE_FILE).scores(query.pairs),
+        Feature.USED: used,
+        Feature.PAIRS: pairs,
     }
     if past is not None:
         raw |= _history(view, query, past)
     if similar:
         raw[Feature.VECTOR] = _by_row(view, similar)
-    files = {feature: _relative(view, scores) for feature, scores in raw.items()}
-    files[Feature.SIBLINGS] = _relative(view, _siblings(view, layout, files))
-    return Evidence(files, pieces, parts)
+    files = _relative(layout, raw)
+    files |= _relative(layout, {Feature.SIBLINGS: _siblings(view, layout, files)})
+    parts = {SignalKind.WORDS: words[0], SignalKind.SYMBOL: names[0], SignalKind.COMMENTS: comments[0]}
+    return Evidence(files, pieces, parts, held + in_path)
 
 
-def _parts(view: IndexView, words: tuple[str, ...]) -> "dict[SignalKind, Scores]":
-    """Return by piece what its body, names and comments say, each as much as it counts."""
-    return {
-        SignalKind.WORDS: _BODY_SHARE * view.field(Field.BODY, b=BODY_LENGTH).scores(words),
-        SignalKind.SYMBOL: NAMES_SHARE * view.field(Field.NAMES).scores(words),
-        SignalKind.COMMENTS: COMMENTS_SHARE * view.field(Field.COMMENTS).scores(words),
-    }
+def _title(query: Query) -> list[Ask]:
+    """Return what is asked for the first line alone, where that is not all there is."""
+    return [Ask(query.title)] if query.title != query.stems else []
 
 
-def _sum(parts: "Mapping[SignalKind, Scores]") -> "Scores":
+def _sum(words: "Scores", names: "Scores", comments: "Scores") -> "Scores":
+    """Return by piece what its body, names and comments say together, each as much as it counts."""
     import numpy as np
 
-    total: Scores = np.maximum(sum(parts.values(), np.zeros(1)), 0.0)
-    return total
+    total = PART_SHARES[SignalKind.SYMBOL] * names
+    total += words
+    total += PART_SHARES[SignalKind.COMMENTS] * comments
+    return np.maximum(total, 0.0, out=total)
 
 
 def _scope(query: Query) -> list[str]:
@@ -137,12 +151,11 @@ def _scope(query: Query) -> list[str]:
 def _history(view: IndexView, query: Query, past: Past) -> "dict[Feature, Scores]":
     import numpy as np
 
-    rows = past.rows_in(view)
-    known = rows >= 0
+    rows, known = past.rows_in(view)
 
     def placed(scores: "Scores") -> "Scores":
         found = np.zeros(len(view.kinds))
-        found[rows[known]] = scores[known]
+        found[rows] = scores[known]
         return found
 
     return {
@@ -175,10 +188,12 @@ def _by_row(view: IndexView, similar: "Mapping[str, float]") -> "Scores":
     return found
 
 
-def _relative(view: IndexView, scores: "Scores") -> "Scores":
+def _relative(layout: Layout, raw: "Mapping[Feature, Scores]") -> "dict[Feature, Scores]":
     """Return the scores as parts of the best source file's, or of the best at all; none below 0."""
     import numpy as np
 
-    best = float(scores.max(initial=0.0, where=view.kinds == Kind.SOURCE)) or float(scores.max(initial=0.0))
-    relative: Scores = np.clip(scores / best, 0.0, 2.0) if best > 0 else np.zeros(len(scores))
-    return relative
+    found = {}
+    for feature, scores in raw.items():
+        best = float(scores[layout.source].max(initial=0.0)) or float(scores.max(initial=0.0))
+        found[feature] = np.clip(scores / best, 0.0, 2.0) if best > 0 else np.zeros(len(scores))
+    return found

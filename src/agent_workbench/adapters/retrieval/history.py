@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Scores = NDArray[np.float64]
+    Numbers = NDArray[np.int64]
 
 MOST_COMMITS = 5_000
 # A commit that touches more files than these is about none of them.
@@ -64,7 +65,7 @@ class Past:
         self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         self._touched = np.array([file for files in touched for file in files], dtype=np.int64)
         self.recent = self._recent(sizes)
-        self._rows: tuple[ReferenceType[IndexView], NDArray[np.int64]] | None = None
+        self._rows: tuple[ReferenceType[IndexView], tuple[Numbers, Numbers]] | None = None
 
     def words(self, stems: Sequence[str]) -> "Scores":
         """Return by file how well the messages of its commits fit."""
@@ -82,13 +83,15 @@ class Past:
         """Return the same by the first lines of the messages; these are less sure, so more of them vote."""
         return self._votes(self._titles.scores(stems), _NEAREST_TITLES)
 
-    def rows_in(self, view: IndexView) -> "NDArray[np.int64]":
-        """Return the numbers that the files have in the view, -1 for those that are not there."""
+    def rows_in(self, view: IndexView) -> "tuple[Numbers, Numbers]":
+        """Return the numbers that files have in the view, and beside them those they have here."""
         import numpy as np
 
         if self._rows is None or self._rows[0]() is not view:
             found = ((-1 if number is None else number) for number in map(view.number_of, self.paths))
-            self._rows = ref(view), np.fromiter(found, np.int64, len(self.paths))
+            rows = np.fromiter(found, np.int64, len(self.paths))
+            known = np.flatnonzero(rows >= 0)
+            self._rows = ref(view), (rows[known], known)
         return self._rows[1]
 
     def _recent(self, sizes: Sequence[int]) -> "Scores":
@@ -102,20 +105,21 @@ class Past:
     def _votes(self, scores: "Scores", most: int) -> "Scores":
         import numpy as np
 
-        votes = np.zeros(len(self.paths))
         top = float(scores.max(initial=0.0))
         if top <= 0:
-            return votes
+            return np.zeros(len(self.paths))
         best = np.argpartition(-scores, most)[:most] if len(scores) > most else np.arange(len(scores))
-        for commit in best[scores[best] > 0].tolist():
-            start, end = self._starts[commit : commit + 2].tolist()
-            votes[self._touched[start:end]] += (scores[commit] / top) ** 2 / (end - start)
-        return votes
+        best = best[scores[best] > 0]
+        begins, sizes = self._starts[best], self._starts[best + 1] - self._starts[best]
+        places = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+        each = np.repeat((scores[best] / top) ** 2 / sizes, sizes)
+        return np.bincount(self._touched[places], each, minlength=len(self.paths)).astype(np.float64, copy=False)
 
-    def words_of(self, path: str, stems: Sequence[str]) -> list[str]:
-        """Return which of the stems the messages of the file's commits hold, best first."""
-        row = self._numbers.get(path)
-        return [] if row is None else [root for root, _ in self._messages_of.explain(row, stems)]
+    def words_of(self, paths: Sequence[str], stems: Sequence[str]) -> list[list[str]]:
+        """Return for each file which of the stems the messages of its commits hold, best first."""
+        rows = [row for path in paths if (row := self._numbers.get(path)) is not None]
+        told = dict(zip(rows, self._messages_of.explain_all(rows, stems), strict=True))
+        return [[root for root, _ in told.get(self._numbers.get(path, -1), [])] for path in paths]
 
 
 class History:

@@ -1,13 +1,14 @@
 """How the files of a view lie: their folders, and their pieces behind one another."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from agent_workbench.adapters.retrieval.kinds import Kind
 from agent_workbench.adapters.retrieval.query import Names
 from agent_workbench.adapters.retrieval.view import IndexView
-from agent_workbench.ranking.bm25 import Bm25
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.bm25 import Bm25, Part
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,47 +21,75 @@ if TYPE_CHECKING:
 _SHARES = (1.0, 1 / 2, 1 / 3)
 
 
+class ViewNames(Names):
+    """The living files of a view, found in what each segment knows of its own."""
+
+    def __init__(self, view: IndexView) -> None:
+        self._view = view
+
+    def has(self, path: str) -> bool:
+        return self._view.find(path) is not None
+
+    def called(self, name: str) -> Sequence[str]:
+        found = chain.from_iterable(segment.files.called(name) for segment in self._view.segments)
+        return [path for path in dict.fromkeys(found) if self.has(path)]
+
+
 class Layout:
     """What searches of one view have in common. Files and pieces are numbered as in the view."""
 
     def __init__(self, view: IndexView) -> None:
         import numpy as np
 
-        paths = list(view.paths())
-        self.names = Names(paths)
-        # A file that is gone lies in a folder without a name, and scores nothing.
-        words: list[Mapping[str, int]] = [{}] * len(view.kinds)
-        numbers: dict[str, tuple[int, Mapping[str, int]]] = {"": (0, {})}
-        self.folder_of: Numbers = np.zeros(len(view.kinds), np.int64)
-        for path in paths:
-            folder, file = path.rpartition("/")[0], view.number_of(path)
-            if file is not None:
-                if folder not in numbers:
-                    numbers[folder] = len(numbers), count_stems(folder)
-                self.folder_of[file], words[file] = numbers[folder]
-        self._folders = len(numbers)
-        self.folders = Bm25.of(words)  # by file, the words of its folder
-        begins = np.flatnonzero(np.diff(view.file_of, prepend=-1))
-        self._starts, self._files, self._file_of = begins, view.file_of[begins], view.file_of
+        self.names: Names = ViewNames(view)
+        self.source: Numbers = np.flatnonzero(view.kinds == Kind.SOURCE)
+        # By file, the words of its folder.
+        self.folders = Bm25(
+            [
+                Part(*segment.files.folders.words, None if alive.all() else alive)
+                for segment, alive in zip(view.segments, view.alive, strict=True)
+            ]
+        )
+        # Files that are gone lie in a folder of their own, the first.
+        numbers: dict[str, int] = {}
+        parts = [np.zeros(0, np.int64)]
+        for segment, alive in zip(view.segments, view.alive, strict=True):
+            folders = segment.files.folders
+            here = np.array([numbers.setdefault(name, len(numbers) + 1) for name in folders.names], np.int64)
+            parts.append(np.where(alive, here[folders.of_file], 0))
+        self.folder_of: Numbers = np.concatenate(parts)
+        self._folders = len(numbers) + 1
+        self._starts: Numbers = np.flatnonzero(np.diff(view.file_of, prepend=-1))
+        self._files = view.file_of[self._starts]
+        self._sizes = np.diff(self._starts, append=len(view.file_of))
 
     def best(self, scores: "Scores") -> "Scores":
         """Return by file the score of its best piece."""
-        import numpy as np
-
-        found = np.zeros(len(self.folder_of))
-        if len(self._starts):
-            found[self._files] = np.maximum.reduceat(scores, self._starts)
-        return found
+        return self._by_file(self._best(scores))
 
     def best_three(self, scores: "Scores") -> "Scores":
         """Return by file what its three best pieces say together."""
         import numpy as np
 
-        found, left = np.zeros(len(self.folder_of)), scores
-        for share in _SHARES:
-            best = self.best(left)
-            found += share * best
-            left = np.where(left >= best[self._file_of], 0.0, left)
+        left = scores
+        best = found = self._best(left)
+        for share in _SHARES[1:]:
+            left = left * (left < np.repeat(best, self._sizes))
+            best = self._best(left)
+            found = found + share * best
+        return self._by_file(found)
+
+    def _best(self, scores: "Scores") -> "Scores":
+        """Return the best of each file that has pieces."""
+        import numpy as np
+
+        return np.maximum.reduceat(scores, self._starts) if len(self._starts) else np.zeros(0)
+
+    def _by_file(self, scores: "Scores") -> "Scores":
+        import numpy as np
+
+        found = np.zeros(len(self.folder_of))
+        found[self._files] = scores
         return found
 
     def siblings(self, scores: "Scores") -> "Scores":

@@ -79,6 +79,14 @@ class Names:
         for path in paths:
             self._by_name.setdefault(path.rsplit("/", 1)[-1], []).append(path)
 
+    def has(self, path: str) -> bool:
+        """Return whether there is a file with just this path."""
+        return path in self._paths
+
+    def called(self, name: str) -> Sequence[str]:
+        """Return the files whose path ends in this name."""
+        return self._by_name.get(name, ())
+
     def meant_by(self, written: str) -> list[str]:
         """Return the files that a path in a text means; none where too many would fit.
 
@@ -88,10 +96,10 @@ class Names:
         # In the folders of an installed package every `setup.py` is somebody else's, and `flask/app.py` may be ours.
         least = 2 if len(parts) > 1 and _INSTALLED.intersection(parts) else 1
         for start in range(len(parts) - least + 1):
-            if (end := "/".join(parts[start:])) in self._paths:
+            if self.has(end := "/".join(parts[start:])):
                 return [end]
         end = "/" + "/".join(parts)
-        found = [path for path in self._by_name.get(parts[-1] if parts else "", ()) if f"/{path}".endswith(end)]
+        found = [path for path in self.called(parts[-1] if parts else "") if f"/{path}".endswith(end)]
         return sorted(found) if len(found) <= _MOST_NAMESAKES else []
 
 

@@ -12,6 +12,7 @@ from agent_workbench.adapters.retrieval.cache import PieceCache
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.files import blob_id
 from agent_workbench.adapters.retrieval.folder_index import FolderIndex, Tools
+from agent_workbench.adapters.retrieval.freed_memory import keep_freed_memory
 from agent_workbench.adapters.retrieval.history import Past
 from agent_workbench.adapters.retrieval.parsing import Parser
 from agent_workbench.adapters.retrieval.pasts import Pasts
@@ -147,6 +148,7 @@ class CodeRetriever:
 def _search(
     folder: FolderIndex, query: CodeQuery, past: Past | None, similar: Mapping[str, float], limit: int
 ) -> list[Found]:
+    keep_freed_memory()
     return search(folder.index.view, query, past, similar, limit)
 
 

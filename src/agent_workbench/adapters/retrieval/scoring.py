@@ -8,13 +8,12 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.features import KIND_OF, Evidence, Feature, gather
+from agent_workbench.adapters.retrieval.features import KIND_OF, PART_SHARES, Evidence, Feature, gather
 from agent_workbench.adapters.retrieval.history import Past
 from agent_workbench.adapters.retrieval.kinds import Kind
 from agent_workbench.adapters.retrieval.layout import layout_of
 from agent_workbench.adapters.retrieval.query import Place, Query, read_query
 from agent_workbench.adapters.retrieval.reasons import Reasons
-from agent_workbench.adapters.retrieval.segments import Field
 from agent_workbench.adapters.retrieval.selection import Selection, select
 from agent_workbench.adapters.retrieval.view import IndexView
 from agent_workbench.core.retrieval import CodeQuery, Signal, SignalKind
@@ -58,21 +57,18 @@ def search(
         return []
     read = read_query(query, layout_of(view).names)
     evidence = gather(view, read, past, similar)
-    files = _wanted_kinds(view, read, _hit(view, read, evidence.files))
+    files = _wanted_kinds(view, read, _hit(evidence))
     named = {piece: place for place in read.places if (piece := _piece_at(view, place, evidence)) is not None}
-    reasons = Reasons(view, read, past)
     chosen = select(view, files, evidence.pieces, list(named), limit)
-    return [
-        _found(view, each, evidence, named.get(each.piece), reasons if number < _MOST_EXPLAINED else None)
-        for number, each in enumerate(chosen)
-    ]
+    reasons = Reasons(view, read, past, [each.piece for each in chosen[:_MOST_EXPLAINED]])
+    return [_found(view, each, evidence, named.get(each.piece), reasons) for each in chosen]
 
 
-def _hit(view: IndexView, query: Query, files: "Mapping[Feature, Scores]") -> "Scores":
+def _hit(evidence: Evidence) -> "Scores":
     """Return the mix for the files that the query itself hits, 0 for others, however much happens around them."""
     import numpy as np
 
-    held = view.field(Field.WHOLE_FILE).coverage(query.stems) + view.field(Field.PATH).coverage(query.stems)
+    files, held = evidence.files, evidence.held
     speaks = held > 0
     for feature in (Feature.MESSAGES, Feature.NEAREST_TITLE, Feature.VECTOR):
         if feature in files:
@@ -119,13 +115,10 @@ def _piece_at(view: IndexView, place: Place, evidence: Evidence) -> int | None:
     return held[max(after - 1, 0)]
 
 
-def _found(
-    view: IndexView, selection: Selection, evidence: Evidence, place: Place | None, reasons: Reasons | None
-) -> Found:
+def _found(view: IndexView, selection: Selection, evidence: Evidence, place: Place | None, reasons: Reasons) -> Found:
     piece = selection.piece
     path, extent = view.path_of(int(view.file_of[piece])), view.extent(piece)
-    words = {} if reasons is None else reasons.words(piece)
-    why = [] if reasons is None else reasons.best(piece)
+    words, why = reasons.words(piece), reasons.best(piece)
     named = path.rsplit("/", 1)[-1] + (f":{place.line}" if place and place.line else "")
     if place is not None:
         why.insert(0, named)
@@ -149,7 +142,7 @@ def _shares(view: IndexView, piece: int, evidence: Evidence) -> Iterator[tuple[S
     for feature, weight in weights().items():
         if feature in evidence.files:
             added[KIND_OF[feature]] += weight * float(evidence.files[feature][file])
-    parts = {kind: max(float(scores[piece]), 0.0) for kind, scores in evidence.parts.items()}
+    parts = {kind: PART_SHARES[kind] * max(float(scores[piece]), 0.0) for kind, scores in evidence.parts.items()}
     whole = sum(parts.values())
     if whole > 0:
         of_words = added.pop(SignalKind.WORDS)

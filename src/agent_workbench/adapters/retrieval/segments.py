@@ -56,6 +56,15 @@ class SourceFile:
     pieces: Sequence[Piece]
 
 
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders of some files: their `names`, each file's number among these, and the words of each file's folder."""
+
+    names: Sequence[str]
+    of_file: "Ints"
+    words: tuple[Vocabulary, Postings]
+
+
 @dataclass(frozen=True)
 class Files:
     """The files of a segment, by number; file `n` has the pieces `first_pieces[n]` to `first_pieces[n + 1]`."""
@@ -69,6 +78,28 @@ class Files:
     def numbers(self) -> Mapping[str, int]:
         """The files by path; of several with one path, the last."""
         return {path: number for number, path in enumerate(self.paths)}
+
+    @cached_property
+    def folders(self) -> Folders:
+        """Where the files lie."""
+        import numpy as np
+
+        numbers: dict[str, int] = {}
+        of_file = [numbers.setdefault(path.rpartition("/")[0], len(numbers)) for path in self.paths]
+        words = [count_stems(name) for name in numbers]
+        vocabulary, (postings,) = build([[words[number] for number in of_file]])
+        return Folders(tuple(numbers), np.array(of_file, np.int32), (vocabulary, postings))
+
+    def called(self, name: str) -> list[str]:
+        """Return the files whose path ends in this name."""
+        return [self.paths[number] for number in self._by_name.get(name, ())]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Sequence[int]]:
+        found: dict[str, list[int]] = {}
+        for number, path in enumerate(self.paths):
+            found.setdefault(path.rpartition("/")[2], []).append(number)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
