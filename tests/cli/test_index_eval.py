@@ -11,7 +11,8 @@ WORDS = ("apples", "pears", "plums", "grapes")
 def fruit_repo(machine: Machine) -> Path:
     """Return a repo in which each of four modules was changed by a commit that says which fruit it is about."""
     modules = {f"shop/m{n}.py": f"def price_of_{word}():\n    return {n}\n" for n, word in enumerate(WORDS)}
-    repo = machine.new_repo("fruit", {**modules, "tests/test_m0.py": "assert True\n"})
+    too_large = {"shop/data.sql": "price of apples, pears, plums, grapes\n" * 12_000}
+    repo = machine.new_repo("fruit", {**modules, **too_large, "tests/test_m0.py": "assert True\n"})
     for number, word in enumerate(WORDS):
         path = f"shop/m{number}.py"
         write_files(repo, {path: f"{modules[path]}# {number}\n", "tests/test_m0.py": f"assert {number} + 1\n"})
@@ -27,6 +28,7 @@ def test_the_past_asks_for_the_files_it_changed(machine: Machine) -> None:
     found = json.loads(done.out)
     assert found["base"] == machine.git(repo, "rev-parse", "HEAD~4").strip()
     assert [each["questions"] for each in found["all"]] == [4, 4, 4]
+    assert found["files"] == 5
     assert [each["method"] for each in found["all"]] == ["agent search", "plain BM25 of files", "counted words (rg -c)"]
     assert {each["recall"] for each in (*found["all"], *found["strict"])} == {1.0}
     assert found["all"][0]["reciprocal_rank"] == 1.0

@@ -47,7 +47,9 @@ async def evaluate_search(place: Place, commits: int, say: Say) -> Evaluation:
         tree, cache = Path(scratch, "tree"), Path(scratch, "cache")
         say("laying out the files of the past")
         sources = await site.repository.past_tree(commits, tree)
-        texts = _texts(await sources.read_files(await sources.list_files()))
+        paths = await sources.list_files()
+        indexed = await asyncio.to_thread(_indexed, sources.root, paths, settings)
+        texts = _texts(await sources.read_files(indexed))
         questions = await asyncio.to_thread(_questions, sources, texts)
         if not questions:
             raise RepoError(
@@ -75,6 +77,14 @@ class _Ranked:
     def measured(self, questions: Sequence[FileQuestion], numbers: Sequence[int]) -> Measured:
         asked, found = [questions[number] for number in numbers], [self.files[number] for number in numbers]
         return measure(self.method, asked, found, self.seconds)
+
+
+def _indexed(root: str, paths: Sequence[str], settings: "Settings") -> Sequence[str]:
+    """Return the files that are indexed, for each method the same ones: the rest of a repository has no bounds."""
+    from agent_workbench.adapters.retrieval.files import Excluded, stamp_files, within_bounds
+
+    excluded = Excluded(settings.searched.exclude)
+    return tuple(within_bounds(stamp_files(root, paths, excluded, time.time_ns())))
 
 
 def _texts(read: Mapping[str, bytes]) -> dict[str, str]:
