@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.vectors.wire import pack_texts, unpack_texts
+from agent_workbench.adapters.retrieval.vectors.wire import pack_texts
 from agent_workbench.host.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -142,8 +142,3 @@ def pack_learnt(words: Sequence[str], weights: "Floats", directions: "Floats", t
 
     numbers = np.array([taught], dtype=np.int64)
     return {"words": pack_texts(words), "weights": weights, "directions": directions, "taught": numbers}
-
-
-def unpack_words(array: "NDArray[np.generic]") -> list[str]:
-    """Return the words of `pack_learnt`."""
-    return unpack_texts(array)
