@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports import Retriever
-from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.retrieval import Chunk, CodeQuery, PastCommit, SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from tests.adapters.retrieval.snippets import SNIPPETS
 from tests.fakes.folder_workspace import FolderWorkspace
@@ -256,6 +257,17 @@ async def test_equal_searches_give_equal_answers(root: Path, tmp_path: Path) -> 
     assert (
         await make(tmp_path / "again").search(FolderWorkspace(root), CodeQuery("draw the push of an item"), 10) == first
     )
+
+
+async def test_the_first_search_knows_the_past_already(root: Path, retriever: CodeRetriever) -> None:
+    class Remembering(FolderWorkspace):
+        async def past_commits(self, limit: int, until: str = "") -> tuple[PastCommit, ...]:
+            told = {"README.md": "Mend the flux capacitor", "src/a.py": "Sort", "src/b.py": "Join", "src/c.py": "Wait"}
+            return tuple(PastCommit(CommitId("c" * 40), message, (path,)) for path, message in told.items())
+
+    (found,) = await retriever.search(Remembering(root), CodeQuery("flux capacitor"), 1)
+    assert found.path == "README.md"
+    assert SignalKind.HISTORY in {signal.kind for signal in found.signals}
 
 
 async def test_preparing_builds_in_the_background_and_tells_how_far_it_is(root: Path, retriever: CodeRetriever) -> None:

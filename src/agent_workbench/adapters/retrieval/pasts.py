@@ -29,10 +29,10 @@ class Pasts:
         if sources.root not in self._running:
             self._running[sources.root] = asyncio.create_task(self._update(sources))
 
-    async def settled(self, root: str) -> None:
-        """Return when nothing is read for this folder any more."""
+    async def settled(self, root: str, seconds: float | None = None) -> None:
+        """Return when nothing is read for this folder any more, or so many seconds have passed."""
         if root in self._running:
-            await asyncio.wait({self._running[root]})
+            await asyncio.wait({self._running[root]}, timeout=seconds)
 
     async def close(self) -> None:
         """End what runs in the background."""

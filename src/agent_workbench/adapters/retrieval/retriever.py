@@ -32,6 +32,8 @@ _MOST_FOLDERS = 4
 _MOST_SIMILAR = 1_000
 # Files may change between the search and the reading of what it found.
 _TRIES = 3
+# So long a complete search waits for a past that was never read here; it takes a second or two.
+_PAST_SECONDS = 5.0
 # A piece is longer than this only where a line of it is.
 _LONGEST_PIECE = 4
 
@@ -94,6 +96,8 @@ class CodeRetriever:
         for _ in range(_TRIES):
             if complete:
                 await folder.refresh(sources)
+                if self._pasts.of(sources.root) is None:
+                    await self._pasts.settled(sources.root, _PAST_SECONDS)
             else:
                 folder.begin(sources)
             similar = await self._similar(sources, query)
