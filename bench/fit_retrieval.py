@@ -1,9 +1,10 @@
 """Fits what each reason for a file counts in the code search, and tells how well it does on repos it was not fitted on.
 
-    python -m bench.fit_retrieval TREES WORK queries.jsonl [more.jsonl …] [--hold-out a,b] [--ablate] [--write]
+    python -m bench.fit_retrieval WORK [--questions 60] [--eliminate] [--ablate] [--write]
 
-Queries are those of the retrieval benchmark (`repo`, `query`, `truth`); TREES holds a git checkout for each repo. What
-speaks for each file is computed once by the product's own code and kept in WORK.
+The repos of `retrieval_repos.json` are cloned below WORK (`WORK/clones/OWNER/NAME.git`, unless they are there), checked
+out at their base, and asked by their later commits. What speaks for each file is computed by the product's own code, in
+two processes, and kept in WORK: the first run takes half an hour, another one minutes.
 """
 
 import argparse
@@ -16,14 +17,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_workbench.adapters.retrieval.features import Feature
-from agent_workbench.adapters.retrieval.scoring import weights
+from agent_workbench.adapters.retrieval.features import KIND_OF, Feature
+from agent_workbench.adapters.retrieval.kinds import Kind
+from agent_workbench.adapters.retrieval.scoring import SHARES
 from bench.retrieval_cases import Case, load_cases
+from bench.retrieval_mining import read_repos
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 FOLDS = 6
 # Weights that are near 0 in most folds do better as small ones everywhere: this keeps them small.
 STRENGTH = 1e-3
+# What earns less than this in R@10 and MRR together goes.
+_EARNS_NOTHING = 5e-4
+_SHARES = np.round(np.arange(0.3, 1.01, 0.1), 1).tolist()
 _CANDIDATES = 100
 _STEPS = 60
 _SHORTEST_STEP, _SLIGHT = 1e-6, 1e-10
@@ -40,12 +47,17 @@ class Figures:
     mrr: float
 
     @classmethod
-    def of(cls, case: Case, scores: Floats) -> "Figures":
-        """Return how well the scores rank the case's files."""
-        hits = case.wanted[np.argsort(-scores, kind="stable")]
-        first, five, ten = (float(hits[:many].sum()) / case.count for many in (1, 5, 10))
+    def of(cls, wanted: Flags, count: int, scores: Floats) -> "Figures":
+        """Return how well the scores rank what is wanted, `count` files in all."""
+        hits = wanted[np.argsort(-scores, kind="stable")]
+        first, five, ten = (float(hits[:many].sum()) / count for many in (1, 5, 10))
         places = np.flatnonzero(hits)
         return cls(first, five, ten, 1 / (1 + int(places[0])) if len(places) else 0.0)
+
+    @property
+    def both(self) -> float:
+        """What decides."""
+        return self.ten + self.mrr
 
     def __str__(self) -> str:
         return f"R@1 {self.first:.3f}  R@5 {self.five:.3f}  R@10 {self.ten:.3f}  MRR {self.mrr:.4f}"
@@ -75,11 +87,12 @@ class Fitting:
         shares = np.array([per_repo[case.repo] ** -0.5 for case in some])
         self._share = (shares / shares.sum())[self._case]
         self._wanted = np.concatenate(wanted) * self._share
+        self._begin = np.full(self._rows.shape[1], 0.5)  # the last weights found, where the next search begins
 
     def solve(self, columns: Sequence[int], strength: float = STRENGTH) -> Floats:
         """Return the best weight for each of the columns, by Newton's method on those that are not held at 0."""
         rows = self._rows[:, columns]
-        found = np.full(len(columns), 0.5)
+        found = self._begin[columns]
         loss, probability = self._loss(rows, found, strength)
         for _ in range(_STEPS):
             slope = rows.T @ (self._share * probability - self._wanted) + 2 * strength * found
@@ -98,6 +111,7 @@ class Fitting:
             if loss - lower < _SLIGHT:
                 break
             found, loss, probability = tried, lower, then
+        self._begin[columns] = found
         return found
 
     def _loss(self, rows: Floats, given: Floats, strength: float) -> tuple[float, Floats]:
@@ -118,60 +132,140 @@ class Fitting:
 def _shortened(case: Case) -> Case:
     """Return the case with its best files alone, as an even mix ranks them: the others teach nothing."""
     best = np.argsort(-case.features.sum(axis=1), kind="stable")[:_CANDIDATES]
-    return Case(case.repo, case.features[best], case.wanted[best], case.count)
+    return case.among(best)
 
 
-def cross_validated(cases: Sequence[Case], columns: Sequence[int], strength: float = STRENGTH) -> dict[str, Figures]:
-    """Return by repo how well weights do that were fitted on the other folds' repos."""
-    repos = sorted({case.repo for case in cases})
-    found: dict[str, Figures] = {}
-    for fold in range(FOLDS):
-        left_out = set(repos[fold::FOLDS])
-        given = Fitting([case for case in cases if case.repo not in left_out]).solve(columns, strength)
-        found |= tested([case for case in cases if case.repo in left_out], columns, given)
-    return found
+class Folds:
+    """Cases whose repos are fitted on in turns, each with weights that were found without it."""
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        repos = sorted({case.repo for case in cases})
+        self._folds: list[tuple[Fitting, list[Case]]] = []
+        for fold in range(FOLDS):
+            left_out = set(repos[fold::FOLDS])
+            kept = Fitting([case for case in cases if case.repo not in left_out])
+            self._folds.append((kept, [case for case in cases if case.repo in left_out]))
+
+    def figures(self, features: Collection[Feature]) -> dict[str, Figures]:
+        """Return by repo how well the features do."""
+        columns = columns_of(features)
+        found: dict[str, Figures] = {}
+        for fitting, left_out in self._folds:
+            found |= tested(left_out, columns, fitting.solve(columns))
+        return found
+
+
+def columns_of(features: Collection[Feature]) -> list[int]:
+    """Return where the features stand in a case."""
+    return [number for number, feature in enumerate(Feature) if feature in features]
 
 
 def tested(cases: Sequence[Case], columns: Sequence[int], given: Floats) -> dict[str, Figures]:
-    """Return by repo how well these weights do."""
+    """Return by repo how well these weights find what was wanted."""
     by_repo: dict[str, list[Figures]] = defaultdict(list)
     for case in cases:
-        by_repo[case.repo].append(Figures.of(case, case.features[:, columns] @ given))
+        by_repo[case.repo].append(Figures.of(case.wanted, case.count, case.features[:, columns] @ given))
     return {repo: mean(figures) for repo, figures in by_repo.items()}
 
 
-def _show(title: str, found: Mapping[str, Figures]) -> None:
-    print(f"{title:28s} {mean(list(found.values()))}", flush=True)
+def left(folds: Folds, features: Sequence[Feature]) -> list[Feature]:
+    """Return the features that are left when those that earn nothing are dropped one by one, the poorest first."""
+    kept = list(features)
+    best = mean(folds.figures(kept).values()).both
+    while True:
+        tried = {feature: mean(folds.figures([each for each in kept if each != feature]).values()) for feature in kept}
+        poorest = max(tried, key=lambda feature: tried[feature].both)
+        print(f"  without {poorest:22s} {tried[poorest]}", flush=True)
+        if tried[poorest].both < best - _EARNS_NOTHING:
+            return kept
+        kept.remove(poorest)
+        best = max(best, tried[poorest].both)
+
+
+def fitted_shares(cases: Sequence[Case], columns: Sequence[int], given: Floats) -> dict[Kind, float]:
+    """Return by kind of file the share of its score that finds most of all that commits changed."""
+    scores = [case.features[:, columns] @ given for case in cases]
+    best = {kind: SHARES[kind] for kind in (Kind.TEST, Kind.DOCUMENT, Kind.GENERATED)}
+    for kind in best:
+        found = {share: _among_all(cases, scores, {**best, kind: share}) for share in _SHARES}
+        for share, figures in found.items():
+            print(f"  {kind.name.lower():12s}{share:.1f}{'':16s} {figures}", flush=True)
+        best[kind] = max(found, key=lambda share: found[share].both)
+    return best
+
+
+def _among_all(cases: Sequence[Case], scores: Sequence[Floats], given: Mapping[Kind, float]) -> Figures:
+    by_kind = np.array([given.get(kind, 1.0) for kind in Kind])
+    by_repo: dict[str, list[Figures]] = defaultdict(list)
+    for case, score in zip(cases, scores, strict=True):
+        by_repo[case.repo].append(Figures.of(case.changed, case.many, score * by_kind[case.kinds]))
+    return mean([mean(figures) for figures in by_repo.values()])
+
+
+def show(title: str, found: Mapping[str, Figures]) -> None:
+    """Print the means over the repos."""
+    print(f"{title:32s} {mean(list(found.values()))}", flush=True)
+
+
+def show_beside(title: str, found: Mapping[str, Figures], whole: Mapping[str, Figures]) -> None:
+    """Print the means, and what both figures that decide lose against `whole`, with the error of its mean."""
+    lost = np.array([whole[repo].both - figures.both for repo, figures in found.items()])
+    error = lost.std(ddof=1) / len(lost) ** 0.5
+    print(f"{title:32s} {mean(list(found.values()))}  loses {lost.mean():+.4f} ± {error:.4f}", flush=True)
 
 
 def main() -> None:
     """Fit, print, and with `--write` put the weights where the product reads them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trees", type=Path)
     parser.add_argument("work", type=Path)
-    parser.add_argument("queries", type=Path, nargs="+")
-    parser.add_argument("--hold-out", default="", help="repos that are never fitted on, with commas between")
+    parser.add_argument("--questions", type=int, default=60, help="at most so many of each repo")
+    parser.add_argument("--eliminate", action="store_true", help="drop what earns nothing, one by one")
     parser.add_argument("--ablate", action="store_true", help="leave each feature out once")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
-    held = set(filter(None, asked.hold_out.split(",")))
-    cases = load_cases(asked.trees, asked.work, asked.queries)
-    names = list(Feature)
-    columns = [names.index(feature) for feature in weights()]
-    fitted_on = [case for case in cases if case.repo not in held]
-    _show("cross-validated", cross_validated(fitted_on, columns))
-    if asked.ablate:
-        for left_out in columns:
-            _show(f"  without {names[left_out]}", cross_validated(fitted_on, [c for c in columns if c != left_out]))
-    given = Fitting(fitted_on).solve(columns)
-    for column, weight in zip(columns, given.tolist(), strict=True):
-        print(f"  {names[column]:16s} {weight:.2f}")
-    if held:
-        for repo, figures in tested([case for case in cases if case.repo in held], columns, given).items():
-            print(f"  held out: {repo:16s} {figures}")
+    repos = read_repos()
+    held = {repo.name for repo in repos if repo.held_out}
+    cases = load_cases(repos, asked.work.resolve(), asked.questions)
+    sources = [case.among(case.source) for case in cases]
+    fitted_on = [case for case in sources if case.repo not in held]
+    held_out = [case for case in sources if case.repo in held]
+    folds = Folds(fitted_on)
+    words: list[Feature] = [feature for feature in Feature if feature != Feature.VECTOR]
+    show("cross-validated, all", folds.figures(words))
+    if asked.eliminate:
+        words = left(folds, words)
+    whole = folds.figures(words)
+    show("cross-validated", whole)
+    show_beside("  with vectors", folds.figures([*words, Feature.VECTOR]), whole)
+    for groups in _groups(words) if asked.ablate else ():
+        show_beside(f"  without {groups[0]}", folds.figures([each for each in words if each not in groups[1]]), whole)
+    found = {}
+    for name, features in (("without_vectors", words), ("with_vectors", [*words, Feature.VECTOR])):
+        columns = columns_of(features)
+        given = Fitting(fitted_on).solve(columns)
+        found[name] = {str(each): round(weight, 3) for each, weight in zip(features, given.tolist(), strict=True)}
+        print(f"{name}: {found[name]}")
+        figures = tested(held_out, columns, given)
+        for repo, each in figures.items():
+            print(f"  held out: {repo:20s} {each}")
+        show("  held out", figures)
+    columns = columns_of(words)
+    given = np.array(list(found["without_vectors"].values()))
+    print(
+        {
+            kind.name: share
+            for kind, share in fitted_shares([case for case in cases if case.repo not in held], columns, given).items()
+        }
+    )
     if asked.write:
-        text = json.dumps({names[c]: round(w, 3) for c, w in zip(columns, given.tolist(), strict=True)}, indent=2)
-        WEIGHTS.write_text(text + "\n", encoding="utf-8")
+        WEIGHTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def _groups(words: Sequence[Feature]) -> Sequence[tuple[str, Sequence[Feature]]]:
+    """Return what is left out together: each feature, and all of one kind."""
+    kinds = {KIND_OF[feature] for feature in words}
+    of_kind = [(f"all {kind}", [each for each in words if KIND_OF[each] == kind]) for kind in sorted(kinds)]
+    return [(str(each), [each]) for each in words] + [group for group in of_kind if len(group[1]) > 1]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,9 @@ from enum import StrEnum
 
 from agent_workbench.core.ids import CommitId
 
+# How vectors stand where the settings want none, which is no news.
+VECTORS_UNWANTED = "off (retrieval.embeddings.provider)"
+
 
 @dataclass(frozen=True, slots=True)
 class CodeQuery:
@@ -65,7 +68,7 @@ class IndexStatus:
     """How far the index of a folder is: files read of those that had to be, and what it holds now.
 
     `left_out` are files that are not searched because there are too many. `vectors` says in a few words how the vectors
-    stand (`ready`, `learning`, or why there are none).
+    stand (`ready`, `learning`, or why there are none), `VECTORS_UNWANTED` where nobody asked for them.
     """
 
     done: int = 0

@@ -187,7 +187,7 @@ class EmbeddingProvider(StrEnum):
 class EmbeddingSettings:
     """What makes vectors: a server of embeddings (`url`, `model`, key) or the folder of an ONNX model (`path`)."""
 
-    provider: EmbeddingProvider = EmbeddingProvider.BUILTIN
+    provider: EmbeddingProvider = EmbeddingProvider.NONE
     url: str = ""
     model: str = ""
     api_key_env: str = ""

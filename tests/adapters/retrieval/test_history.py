@@ -38,7 +38,7 @@ class Sources(FolderWorkspace):
 
 def score(past: Past | None, path: str, words: str) -> float:
     assert past is not None
-    return float(past.words(tuple(count_stems(words)))[past.paths.index(path)])
+    return float(past.titles(tuple(count_stems(words)))[past.paths.index(path)])
 
 
 async def test_only_what_is_new_is_read_and_it_is_kept(tmp_path: Path) -> None:

@@ -82,7 +82,6 @@ def test_names_written_as_code_and_words_that_may_be_one_are_told_apart() -> Non
     query = read_query("Fix `retry` in run_all() and HttpClient\n\nplain words", NAMES)
     assert query.names == ("retry", "run_all", "HttpClient")
     assert query.first_line == "Fix `retry` in run_all() and HttpClient"
-    assert "plain_words" in query.pairs
     assert "word" not in query.title
 
 

@@ -26,7 +26,7 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.retrieval import Chunk, IndexStatus, Signal, SignalKind
+from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.answers import AnswerParts, take_apart
@@ -225,6 +225,6 @@ def test_reasons_are_bars_of_their_share_the_strongest_first() -> None:
 def test_the_code_pane_says_how_far_the_index_is() -> None:
     said = view_code(state_after(*runs.opening()), IndexStatus(312, 2066, vectors="held by another session")).progress
     assert said == "indexing 312 of 2,066 files · vectors: held by another session"
-    done = IndexStatus(9, 9, 2066, 14_002, left_out=1, vectors="ready")
+    done = IndexStatus(9, 9, 2066, 14_002, left_out=1, vectors=VECTORS_UNWANTED)
     assert index_words(done) == ("2,066 files, 14,002 pieces indexed", "1 file left out")
     assert index_words(IndexStatus()) == ()

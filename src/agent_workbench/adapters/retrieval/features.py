@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.calls import defined, words_of
 from agent_workbench.adapters.retrieval.history import Past
-from agent_workbench.adapters.retrieval.kinds import Kind
 from agent_workbench.adapters.retrieval.layout import Layout, layout_of
 from agent_workbench.adapters.retrieval.query import Query
 from agent_workbench.adapters.retrieval.segments import Field
@@ -37,18 +36,14 @@ class Feature(StrEnum):
     """A reason why a file comes; the names stand in `weights.json`."""
 
     PIECES = "pieces"  # its three best pieces
-    TITLE_PIECES = "title_pieces"  # the same for the first line of the query alone
-    TITLE_WHOLE = "title_whole"  # all its words
+    TITLE_WHOLE = "title_whole"  # all its words, for the first line of the query alone
     COVERED = "covered"  # how much of the query its best piece covers
     PATH = "path"
     FOLDER = "folder"  # the words of its folder
     SCOPE = "scope"  # the path, by what stands before the colon of the first line
-    SIBLINGS = "siblings"  # how well the other files of its folder fit
     DEFINED = "defined"  # names that the query says as code does
     USED = "used"
-    PAIRS = "pairs"  # names made of two words of the query
-    MESSAGES = "messages"  # the messages of the commits that touched it
-    TITLES = "titles"
+    TITLES = "titles"  # the first lines of the messages of the commits that touched it
     NEAREST = "nearest"  # the past commits most like the query
     NEAREST_TITLE = "nearest_title"
     RECENT = "recent"  # how much was done to it lately
@@ -57,17 +52,13 @@ class Feature(StrEnum):
 
 KIND_OF = {
     Feature.PIECES: SignalKind.WORDS,
-    Feature.TITLE_PIECES: SignalKind.WORDS,
     Feature.TITLE_WHOLE: SignalKind.WORDS,
     Feature.COVERED: SignalKind.WORDS,
     Feature.PATH: SignalKind.PATH,
     Feature.FOLDER: SignalKind.PATH,
     Feature.SCOPE: SignalKind.PATH,
-    Feature.SIBLINGS: SignalKind.PATH,
     Feature.DEFINED: SignalKind.NAMED,
     Feature.USED: SignalKind.CALLS,
-    Feature.PAIRS: SignalKind.SYMBOL,
-    Feature.MESSAGES: SignalKind.HISTORY,
     Feature.TITLES: SignalKind.HISTORY,
     Feature.NEAREST: SignalKind.HISTORY,
     Feature.NEAREST_TITLE: SignalKind.HISTORY,
@@ -92,45 +83,32 @@ class Evidence:
 
 def gather(view: IndexView, query: Query, past: Past | None, similar: "Mapping[str, float] | None") -> Evidence:
     """Return all that speaks for any file of the view; without a past or vectors their features are missing."""
-    layout, same = layout_of(view), query.title == query.stems
-    body = view.field(Field.BODY, b=BODY_LENGTH)
-    words = body.answer(Ask(query.stems), Ask(tuple(dict.fromkeys(query.stems)), Measure.RARITY), *_title(query))
-    names = view.field(Field.NAMES).answer(Ask(query.stems), *_title(query))
-    comments = view.field(Field.COMMENTS).answer(Ask(query.stems), *_title(query))
-    pieces = _sum(words[0], names[0], comments[0])
+    layout, asked = layout_of(view), Ask(query.stems)
+    words, rarity = view.field(Field.BODY, b=BODY_LENGTH).answer(
+        asked, Ask(tuple(dict.fromkeys(query.stems)), Measure.RARITY)
+    )
+    names, comments = view.field(Field.NAMES).scores(query.stems), view.field(Field.COMMENTS).scores(query.stems)
+    pieces = _sum(words, names, comments)
     whole, held = view.field(Field.WHOLE_FILE, b=_FILE_LENGTH).answer(
         Ask(query.title), Ask(query.stems, Measure.COVERAGE)
     )
-    path, scope, in_path = view.field(Field.PATH).answer(
-        Ask(query.stems), Ask(_scope(query)), Ask(query.stems, Measure.COVERAGE)
-    )
-    used, pairs = view.field(Field.WHOLE_FILE).answer(Ask(words_of(query.names)), Ask(query.pairs))
-    best = layout.best_three(pieces)
+    path, scope, in_path = view.field(Field.PATH).answer(asked, Ask(_scope(query)), Ask(query.stems, Measure.COVERAGE))
     raw = {
-        Feature.PIECES: best,
-        Feature.TITLE_PIECES: best if same else layout.best_three(_sum(words[-1], names[-1], comments[-1])),
+        Feature.PIECES: layout.best_three(pieces),
         Feature.TITLE_WHOLE: whole,
-        Feature.COVERED: layout.best(words[1]),
+        Feature.COVERED: layout.best(rarity),
         Feature.PATH: path,
         Feature.FOLDER: layout.folders.scores(query.stems),
         Feature.SCOPE: scope,
         Feature.DEFINED: defined(view, query.names),
-        Feature.USED: used,
-        Feature.PAIRS: pairs,
+        Feature.USED: view.field(Field.WHOLE_FILE).scores(words_of(query.names)),
     }
     if past is not None:
         raw |= _history(view, query, past)
     if similar:
         raw[Feature.VECTOR] = _by_row(view, similar)
-    files = _relative(layout, raw)
-    files |= _relative(layout, {Feature.SIBLINGS: _siblings(view, layout, files)})
-    parts = {SignalKind.WORDS: words[0], SignalKind.SYMBOL: names[0], SignalKind.COMMENTS: comments[0]}
-    return Evidence(files, pieces, parts, held + in_path)
-
-
-def _title(query: Query) -> list[Ask]:
-    """Return what is asked for the first line alone, where that is not all there is."""
-    return [Ask(query.title)] if query.title != query.stems else []
+    parts = {SignalKind.WORDS: words, SignalKind.SYMBOL: names, SignalKind.COMMENTS: comments}
+    return Evidence(_relative(layout, raw), pieces, parts, held + in_path)
 
 
 def _sum(words: "Scores", names: "Scores", comments: "Scores") -> "Scores":
@@ -159,22 +137,11 @@ def _history(view: IndexView, query: Query, past: Past) -> "dict[Feature, Scores
         return found
 
     return {
-        Feature.MESSAGES: placed(past.words(query.stems)),
         Feature.TITLES: placed(past.titles(query.title)),
         Feature.NEAREST: placed(past.nearest(query.stems)),
         Feature.NEAREST_TITLE: placed(past.nearest_titles(query.title)),
         Feature.RECENT: placed(past.recent),
     }
-
-
-def _siblings(view: IndexView, layout: Layout, files: "Mapping[Feature, Scores]") -> "Scores":
-    """Return how well the files beside each fit, by the plainest of reasons."""
-    import numpy as np
-
-    fit = files[Feature.PIECES] + 0.5 * files[Feature.PATH]
-    if Feature.MESSAGES in files:
-        fit = fit + 0.4 * files[Feature.MESSAGES]
-    return layout.siblings(np.where(view.kinds == Kind.SOURCE, fit, 0.0))
 
 
 def _by_row(view: IndexView, similar: "Mapping[str, float]") -> "Scores":

@@ -59,7 +59,6 @@ class Past:
         titles = [count_stems(title_of(commit.message[:_MOST_CHARS])) for commit in self.commits]
         self._messages = Bm25.of(messages)
         self._titles = Bm25.of(titles)
-        self._messages_of = Bm25.of(_by_file(messages, touched, len(numbers)))
         self._titles_of = Bm25.of(_by_file(titles, touched, len(numbers)))
         sizes = [len(each) for each in touched]
         self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
@@ -67,12 +66,8 @@ class Past:
         self.recent = self._recent(sizes)
         self._rows: tuple[ReferenceType[IndexView], tuple[Numbers, Numbers]] | None = None
 
-    def words(self, stems: Sequence[str]) -> "Scores":
-        """Return by file how well the messages of its commits fit."""
-        return self._messages_of.scores(stems)
-
     def titles(self, stems: Sequence[str]) -> "Scores":
-        """Return by file how well the first lines of those messages fit."""
+        """Return by file how well the first lines of its commits' messages fit."""
         return self._titles_of.scores(stems)
 
     def nearest(self, stems: Sequence[str]) -> "Scores":
@@ -116,9 +111,9 @@ class Past:
         return np.bincount(self._touched[places], each, minlength=len(self.paths)).astype(np.float64, copy=False)
 
     def words_of(self, paths: Sequence[str], stems: Sequence[str]) -> list[list[str]]:
-        """Return for each file which of the stems the messages of its commits hold, best first."""
+        """Return for each file which of the stems the first lines of its commits' messages hold, best first."""
         rows = [row for path in paths if (row := self._numbers.get(path)) is not None]
-        told = dict(zip(rows, self._messages_of.explain_all(rows, stems), strict=True))
+        told = dict(zip(rows, self._titles_of.explain_all(rows, stems), strict=True))
         return [[root for root, _ in told.get(self._numbers.get(path, -1), [])] for path in paths]
 
 
@@ -159,7 +154,7 @@ async def _brought_up(sources: Sources, known: tuple[PastCommit, ...]) -> tuple[
 def _by_file(
     messages: Sequence[Mapping[str, int]], touched: Sequence[Sequence[int]], files: int
 ) -> Sequence[Mapping[str, int]]:
-    """Return by file the words of all messages of its commits."""
+    """Return by file the words of all its commits."""
     counts: list[Counter[str]] = [Counter() for _ in range(files)]
     for words, numbers in zip(messages, touched, strict=True):
         for number in numbers:

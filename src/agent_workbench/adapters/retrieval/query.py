@@ -4,11 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.ranking.stems import stem
-from agent_workbench.ranking.tokens import STOP_WORDS, split_identifiers
+from agent_workbench.ranking.tokens import split_identifiers
 
 # A query holds a description and the output of failing tests; what is said again and again there is not more wanted.
 _MOST_CHARS = 40_000
@@ -17,7 +16,6 @@ _MOST_WORDS_OF_FAILING = 60
 _MOST_REPEATS = 2
 _MOST_PLACES = 40
 _MOST_NAMES = 40
-_MOST_PAIRS = 80
 # What somebody asks for stands first; the output of failing tests behind it speaks of tests whatever is wanted.
 _SAID_CHARS = 400
 # A run of what paths are made of, and behind it a line as Python, compilers and .NET or shells write it.
@@ -35,7 +33,6 @@ _TELLING = re.compile(
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,79}")
 _CODE = re.compile(r"`{1,2}([^`\n]{1,80})`{1,2}|(?<!\w)([A-Za-z_]\w{2,79})\(")
 _MIXED = re.compile(r"[a-z0-9][A-Z]")
-_PLAIN = re.compile(r"[A-Za-z0-9]+")
 _TEST_WORDS = frozenset({"test", "tests", "testing", "tested", "pytest", "unittest", "fixture", "fixtures", "spec"})
 _DOCUMENT_WORDS = frozenset({"doc", "docs", "documentation", "document", "readme", "changelog", "guide", "tutorial"})
 _INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", "lib", ".cargo", "vendor"})
@@ -55,8 +52,7 @@ class Place:
 class Query:
     """`stems` of its words, as often as they count, each with the word as it was `written`, and what else it says.
 
-    `title` are the stems of its `first_line`, `names` what is written as code writes names, `pairs` what two words that
-    stand beside each other are called where they are one name.
+    `title` are the stems of its `first_line`, `names` what is written as code writes names.
     """
 
     stems: tuple[str, ...]
@@ -66,7 +62,6 @@ class Query:
     of_documents: bool
     title: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    pairs: tuple[str, ...] = ()
     first_line: str = ""
 
 
@@ -121,7 +116,6 @@ def read_query(query: CodeQuery | str, names: Names) -> Query:
         not _DOCUMENT_WORDS.isdisjoint(said),
         _repeated(_counted(title, written, _MOST_WORDS)),
         tuple(_names(f"{text}\n{_telling(failing)}")),
-        tuple(_pairs(text)),
         title,
     )
 
@@ -174,17 +168,6 @@ def _names(text: str) -> Sequence[str]:
         if name in marked or "_" in name.strip("_") or _MIXED.search(name):
             found.setdefault(name)
     return list(found)[:_MOST_NAMES]
-
-
-def _pairs(text: str) -> Sequence[str]:
-    """Return for each two words that follow one another the stems of the names made of both."""
-    found: dict[str, None] = {}
-    words = _PLAIN.findall(text.lower())
-    for first, second in pairwise(words):
-        if first not in STOP_WORDS and second not in STOP_WORDS:
-            found.setdefault(stem(first + second))
-            found.setdefault(f"{first}_{second}")
-    return list(found)[:_MOST_PAIRS]
 
 
 def _places(text: str, names: Names) -> Iterator[Place]:

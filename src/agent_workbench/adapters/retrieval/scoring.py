@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Scores = NDArray[np.float64]
+    Kinds = NDArray[np.int8]
 
-_TEST_SHARE, _DOCUMENT_SHARE, _GENERATED_SHARE = 0.6, 0.7, 0.7
+SHARES = {Kind.SOURCE: 1.0, Kind.TEST: 0.7, Kind.DOCUMENT: 0.6, Kind.GENERATED: 0.7}
 # Where nothing tells words apart, as in a repo of one file, more of them are still better.
 _EACH_WORD = 0.001
 _MOST_REASONS = 6
@@ -57,7 +58,7 @@ def search(
         return []
     read = read_query(query, layout_of(view).names)
     evidence = gather(view, read, past, similar)
-    files = _wanted_kinds(view, read, _hit(evidence))
+    files = _lessened(view, read, _hit(evidence))
     named = {piece: place for place in read.places if (piece := _piece_at(view, place, evidence)) is not None}
     chosen = select(view, files, evidence.pieces, list(named), limit)
     reasons = Reasons(view, read, past, [each.piece for each in chosen[:_MOST_EXPLAINED]])
@@ -70,7 +71,7 @@ def _hit(evidence: Evidence) -> "Scores":
 
     files, held = evidence.files, evidence.held
     speaks = held > 0
-    for feature in (Feature.MESSAGES, Feature.NEAREST_TITLE, Feature.VECTOR):
+    for feature in (Feature.TITLES, Feature.NEAREST, Feature.VECTOR):
         if feature in files:
             speaks |= files[feature] > 0
     scores: Scores = np.where(speaks, mix(files) + _EACH_WORD * held, 0.0)
@@ -79,27 +80,34 @@ def _hit(evidence: Evidence) -> "Scores":
 
 def mix(files: "Mapping[Feature, Scores]") -> "Scores":
     """Return by file the weighted sum of what speaks for it."""
-    parts = [weight * files[feature] for feature, weight in weights().items() if feature in files]
+    given = weights(with_vectors=Feature.VECTOR in files)
+    parts = [weight * files[feature] for feature, weight in given.items() if feature in files]
     total: Scores = sum(parts[1:], parts[0])
     return total
 
 
 @cache
-def weights() -> Mapping[Feature, float]:
+def weights(*, with_vectors: bool) -> Mapping[Feature, float]:
     """Return what each feature counts, as `bench/fit_retrieval.py` found it; none counts nothing. Blocks once."""
     text = resources.files(__package__).joinpath("weights.json").read_text(encoding="utf-8")
-    return {Feature(name): float(weight) for name, weight in json.loads(text).items()}
+    found = json.loads(text)["with_vectors" if with_vectors else "without_vectors"]
+    return {Feature(name): float(weight) for name, weight in found.items()}
 
 
-def _wanted_kinds(view: IndexView, query: Query, files: "Scores") -> "Scores":
-    """Return the scores with less for tests and documents unless they are asked for, and for what tools made."""
+def counted_as(view: IndexView, query: Query) -> "Kinds":
+    """Return by file the `Kind` it counts as for a query: source, where it asks for just this kind."""
+    asked = {Kind.TEST: query.of_tests, Kind.DOCUMENT: query.of_documents}
+    kinds = view.kinds.copy()
+    for kind in (kind for kind, wanted in asked.items() if wanted):
+        kinds[kinds == kind] = Kind.SOURCE
+    return kinds
+
+
+def _lessened(view: IndexView, query: Query, files: "Scores") -> "Scores":
+    """Return the scores with less for tests, documents, and what tools made, unless they are asked for."""
     import numpy as np
 
-    shares = np.ones(len(Kind))
-    shares[Kind.TEST] = 1.0 if query.of_tests else _TEST_SHARE
-    shares[Kind.DOCUMENT] = 1.0 if query.of_documents else _DOCUMENT_SHARE
-    shares[Kind.GENERATED] = _GENERATED_SHARE
-    scores: Scores = files * shares[view.kinds]
+    scores: Scores = files * np.array([SHARES[kind] for kind in Kind])[counted_as(view, query)]
     return scores
 
 
@@ -139,7 +147,7 @@ def _shares(view: IndexView, piece: int, evidence: Evidence) -> Iterator[tuple[S
     """Yield by kind what it adds to the score; what the pieces add is divided as body, names and comments hit here."""
     file = int(view.file_of[piece])
     added = dict.fromkeys(SignalKind, 0.0)
-    for feature, weight in weights().items():
+    for feature, weight in weights(with_vectors=Feature.VECTOR in evidence.files).items():
         if feature in evidence.files:
             added[KIND_OF[feature]] += weight * float(evidence.files[feature][file])
     parts = {kind: PART_SHARES[kind] * max(float(scores[piece]), 0.0) for kind, scores in evidence.parts.items()}

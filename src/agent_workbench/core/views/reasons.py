@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from agent_workbench.core.inert import inert_line
-from agent_workbench.core.retrieval import Chunk, IndexStatus
+from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus
 
 WORD_CHARS = 40
 MOST_WORDS = 6
+_NO_NEWS = frozenset({"", "ready", VECTORS_UNWANTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def index_words(status: IndexStatus) -> tuple[str, ...]:
     else:
         return ()
     left_out = f"{_counted(status.left_out, 'file')} left out" if status.left_out else ""
-    vectors = f"vectors: {inert_line(status.vectors, 80)}" if status.vectors not in ("", "ready") else ""
+    vectors = f"vectors: {inert_line(status.vectors, 80)}" if status.vectors not in _NO_NEWS else ""
     return tuple(filter(None, (said, left_out, vectors)))
 
 

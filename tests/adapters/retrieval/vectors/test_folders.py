@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.core.retrieval import CodeQuery, SignalKind
+from agent_workbench.core.retrieval import VECTORS_UNWANTED, CodeQuery, SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from tests.adapters.retrieval.vectors.corpora import topics
 from tests.fakes.folder_workspace import FolderWorkspace
@@ -20,7 +20,8 @@ def fill(root: Path) -> None:
 async def test_the_retriever_learns_behind_its_index_and_finds_by_it(tmp_path: Path) -> None:
     fill(tmp_path / "repo")
     sources = FolderWorkspace(tmp_path / "repo")
-    retriever = CodeRetriever(RetrievalSettings(), tmp_path / "cache", os.environ)
+    settings = RetrievalSettings(embeddings=EmbeddingSettings(EmbeddingProvider.BUILTIN))
+    retriever = CodeRetriever(settings, tmp_path / "cache", os.environ)
     await retriever.build(sources)
     assert retriever.status(sources).vectors == "ready"
     chunks = await retriever.search(sources, CodeQuery("invoice"), 20)
@@ -31,10 +32,9 @@ async def test_the_retriever_learns_behind_its_index_and_finds_by_it(tmp_path: P
 async def test_without_vectors_nothing_is_kept_and_searching_works(tmp_path: Path) -> None:
     fill(tmp_path / "repo")
     sources = FolderWorkspace(tmp_path / "repo")
-    settings = RetrievalSettings(embeddings=EmbeddingSettings(EmbeddingProvider.NONE))
-    retriever = CodeRetriever(settings, tmp_path / "cache", os.environ)
+    retriever = CodeRetriever(RetrievalSettings(), tmp_path / "cache", os.environ)
     await retriever.build(sources)
-    assert retriever.status(sources).vectors == "off"
+    assert retriever.status(sources).vectors == VECTORS_UNWANTED
     assert await retriever.search(sources, CodeQuery("invoice"), 5)
     assert not (tmp_path / "cache" / "vectors").exists()
     await retriever.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.vectors.corpus import corpus_of
 from agent_workbench.adapters.retrieval.vectors.held import FileVectors
-from agent_workbench.adapters.retrieval.vectors.vectors import Asked, Vectors, make_vectors
+from agent_workbench.adapters.retrieval.vectors.vectors import Asked, NoVectors, Vectors, make_vectors
 from agent_workbench.core.ports import Sources
 from agent_workbench.core.settings import EmbeddingSettings
 
@@ -73,6 +73,8 @@ class FolderVectors:
                     self._files.pop(root, None)
                     continue
                 vectors = await asyncio.to_thread(self._vectors, root)
+                if isinstance(vectors, NoVectors):
+                    continue
                 corpus = await asyncio.to_thread(corpus_of, view)
                 await vectors.update(corpus, sources.read_files, partial(self._files.__setitem__, root))
         finally:

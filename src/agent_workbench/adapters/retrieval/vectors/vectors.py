@@ -7,6 +7,7 @@ from typing import Protocol
 
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.held import FileVectors
+from agent_workbench.core.retrieval import VECTORS_UNWANTED
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
 
 Read = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
@@ -80,4 +81,4 @@ def make_vectors(settings: EmbeddingSettings, folder: Path, environ: Mapping[str
         case EmbeddingProvider.ONNX:
             return NoVectors("off: retrieval.embeddings.path is not set")
         case EmbeddingProvider.NONE:
-            return NoVectors("off")
+            return NoVectors(VECTORS_UNWANTED)

@@ -1,0 +1,113 @@
+"""Queries from the history of public repositories: a commit's message asks, the files that it changed answer."""
+
+import json
+import random
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from agent_workbench.adapters.retrieval.kinds import Kind, kind_of
+from agent_workbench.adapters.retrieval.languages import find_language, language_of
+from agent_workbench.adapters.retrieval.query import plain
+
+REPOS = Path(__file__).with_name("retrieval_repos.json")
+_MARKED_UP = frozenset({"html", "css"})
+_UNPARSED_CODE = frozenset({".svelte", ".vue", ".vim"})
+_MOST_FILES, _MOST_SOURCES = 12, 3
+_FEWEST_WORDS = 5
+_MOST_CHARS = 1_500
+_SHORTEST_NAME = 3
+# Commits that tools or customs wrote.
+_NOBODY_ASKS = re.compile(
+    r"merge|revert|bump|release|version|update (deps|dependenc)|\[?pre-commit|chore\(deps", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """A public repository: what is known is what was there at commit `base`; it is asked by commits up to `until`."""
+
+    name: str
+    clone: str
+    base: str
+    until: str
+    held_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A message, the `sources` that the commit changed, and all that it `changed`, tests and documents too."""
+
+    text: str
+    sources: frozenset[str]
+    changed: frozenset[str]
+
+
+def read_repos() -> list[Repo]:
+    """Return the repositories that weights are fitted on, and those that are held out."""
+    read = json.loads(REPOS.read_text("utf-8"))
+    return [
+        Repo(name, each["clone"], each["base"], each["until"], part == "held_out")
+        for part, repos in read.items()
+        for name, each in repos.items()
+    ]
+
+
+def is_source(path: str) -> bool:
+    """Return whether the path is that of code which is neither test nor document."""
+    language = language_of(path)
+    code = language not in _MARKED_UP and find_language(language) is not None
+    code = code or PurePosixPath(path).suffix in _UNPARSED_CODE
+    return code and kind_of(path, b"") == Kind.SOURCE
+
+
+def check_out(repo: Repo, work: Path) -> Path:
+    """Return a checkout of the repo at its base below `work`; clone it from GitHub where it is not there yet."""
+    clone, tree = work / "clones" / f"{repo.clone}.git", work / "trees" / repo.name
+    if not clone.exists():
+        _git("clone", "--quiet", "--bare", f"https://github.com/{repo.clone}", str(clone))
+    if not tree.exists():
+        _git("clone", "--quiet", "--shared", "--no-checkout", str(clone), str(tree))
+        _git("-C", str(tree), "checkout", "--quiet", "--detach", repo.base)
+    return tree
+
+
+def mine(repo: Repo, work: Path, most: int) -> list[Question]:
+    """Return at most `most` questions, chosen by chance but always the same."""
+    clone = str(work / "clones" / f"{repo.clone}.git")
+    there = set(_git("--git-dir", clone, "ls-tree", "-r", "-z", "--name-only", repo.base).split("\0"))
+    form = ("--no-merges", "--no-renames", "--format=%x01%B%x02", "--name-status")
+    log = _git("--git-dir", clone, "log", *form, f"{repo.base}..{repo.until}")
+    found = [question for record in log.split("\x01")[1:] for question in _question(record, there)]
+    return random.Random(repo.name).sample(found, min(most, len(found)))
+
+
+def _question(record: str, there: set[str]) -> Iterator[Question]:
+    """Yield the commit's question if it is one: few files, all there before, none of them named."""
+    message, _, listed = record.partition("\x02")
+    files = [line.split("\t") for line in listed.strip().splitlines() if line]
+    sources = [file for file in files if is_source(file[-1])]
+    if len(files) > _MOST_FILES or not 1 <= len(sources) <= _MOST_SOURCES:
+        return
+    if any(state != "M" or path not in there for state, path in sources):
+        return
+    text = re.sub(r"\n{3,}", "\n\n", plain(message)).strip()[:_MOST_CHARS]
+    if len(re.findall(r"[A-Za-z]{3,}", text)) < _FEWEST_WORDS or _NOBODY_ASKS.match(text):
+        return
+    if not any(_names(text.lower(), path) for _, path in sources):
+        yield Question(
+            text, frozenset(path for _, path in sources), frozenset(there.intersection(file[-1] for file in files))
+        )
+
+
+def _names(text: str, path: str) -> bool:
+    name = PurePosixPath(path.lower())
+    if name.name in text:
+        return True
+    return len(name.stem) >= _SHORTEST_NAME and bool(re.search(rf"\b{re.escape(name.stem)}\b", text))
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], check=True, capture_output=True).stdout.decode("utf-8", "replace")
