@@ -1,14 +1,13 @@
 """BM25 (Okapi) over documents of which some may be gone, as `rank_bm25.BM25Okapi` scores them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, chain
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from agent_workbench.ranking.hits import Ask, Hits, Measure, Weights, amounts
 from agent_workbench.ranking.postings import Postings, build, counted, spread
-from agent_workbench.ranking.vocabulary import Vocabulary
+from agent_workbench.ranking.reading import Part, Reader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,20 +18,9 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 K1, B, EPSILON = 1.5, 0.75, 0.25
-# So many postings are scored at a time: they stay within the processor's own memory.
-_SCORED_AT_ONCE = 200_000
 # In fewer postings than these it is counted anew which words are left when documents are gone.
 _WORTH_COUNTING = 300_000
 _MOST_REMEMBERED = 4_096
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Some of the documents: their words, where these are, and which documents are alive (None: all)."""
-
-    vocabulary: Vocabulary
-    postings: Postings
-    alive: "Mask | None" = None
 
 
 class Bm25:
@@ -49,7 +37,7 @@ class Bm25:
 
         self._parts = parts
         self._k1, self._epsilon = k1, epsilon
-        self._offsets = list(accumulate((len(part.postings.lengths) for part in parts), initial=0))
+        self._reader = Reader(parts)
         self._living, total = 0, 0
         for part in parts:
             lengths = part.postings.lengths if part.alive is None else part.postings.lengths[part.alive]
@@ -58,13 +46,11 @@ class Bm25:
         self._damping = np.concatenate([np.zeros(0), *(part.postings.lengths for part in parts)], dtype=np.float64)
         self._damping *= k1 * b * self._living / max(total, 1)
         self._damping += k1 * (1 - b)
-        for part, start, end in zip(parts, self._offsets, self._offsets[1:], strict=False):
+        for part, start, end in zip(parts, self._reader.offsets, self._reader.offsets[1:], strict=False):
             if part.alive is not None:
                 self._damping[start:end][~part.alive] = np.inf
         self._idfs: dict[str, float] = {}
         self._mean_idf: float | None = None
-        # Who asks for scores mostly asks for the same words' coverage next, and why a few documents have theirs.
-        self._recent: tuple[tuple[str, ...], Hits] | None = None
 
     @classmethod
     def of(cls, documents: Sequence[Mapping[str, int]]) -> "Bm25":
@@ -94,7 +80,7 @@ class Bm25:
         words = tuple(sorted(askers, key=askers.__getitem__, reverse=True))
         times = np.array([[each.get(word, 0) for word in words] for each in wanted], np.float64)
         sums: list[Scores | Rows | None] = [None] * len(asks)
-        for hits in self._hits(words):
+        for hits in self._reader.hits(words):
             here = times[:, hits.numbers]
             reach = [int(each.nonzero()[0].max(initial=-1)) + 1 for each in here]
             scored = max(
@@ -121,7 +107,7 @@ class Bm25:
         found: dict[int, list[tuple[str, float]]] = {row: [] for row in rows}
         shown = np.zeros(len(self._damping), bool)
         shown[list(found)] = True
-        for hits in self._hits(self._including(wanted)) if rows else ():
+        for hits in self._reader.hits(self._reader.including(wanted)) if rows else ():
             places = shown[hits.rows].nonzero()[0]
             held, counts = hits.rows[places], hits.counts[places]
             damping = self._damping[held]
@@ -139,14 +125,9 @@ class Bm25:
         """Return the living documents that hold the word, ascending."""
         import numpy as np
 
-        for hits in self._hits((word,)):
+        for hits in self._reader.hits((word,)):
             return hits.rows[np.isfinite(self._damping[hits.rows])]
         return np.zeros(0, np.intp)
-
-    def _including(self, words: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the words that were read last where these are among them."""
-        recent = self._recent
-        return recent[0] if recent is not None and words.keys() <= set(recent[0]) else tuple(words)
 
     def _weights(self, hits: Hits) -> Weights:
         """Return what the postings of the hits say."""
@@ -170,54 +151,6 @@ class Bm25:
             settled[np.isinf(self._damping)] = 0
         return settled
 
-    def _hits(self, words: tuple[str, ...]) -> Iterator[Hits]:
-        """Yield the postings of the words that are in any document, some words at a time."""
-        import numpy as np
-
-        recent = self._recent
-        if recent is not None and recent[0] == words:
-            yield recent[1]
-            return
-        starts, ends = self._places(words)
-        sizes = (ends - starts).sum(axis=0).tolist()
-        held = [number for number, size in enumerate(sizes) if size]
-        for some in _groups(held, sizes):
-            spans = [
-                (part, offset, start, end)
-                for number in some
-                for part, offset, start, end in zip(
-                    self._parts, self._offsets, starts[:, number].tolist(), ends[:, number].tolist(), strict=False
-                )
-                if start < end
-            ]
-            rows = [
-                part.postings.rows[start:end] + offset if offset else part.postings.rows[start:end]
-                for part, offset, start, end in spans
-            ]
-            hits = Hits(
-                tuple(words[number] for number in some),
-                some,
-                np.concatenate(rows, dtype=np.intp),
-                np.concatenate([part.postings.counts[start:end] for part, _, start, end in spans]),
-                [sizes[number] for number in some],
-            )
-            if len(some) == len(held):
-                self._recent = (words, hits)
-            yield hits
-
-    def _places(self, words: tuple[str, ...]) -> "tuple[Rows, Rows]":
-        """Return by part and word where its postings begin and end."""
-        import numpy as np
-
-        starts = np.zeros((len(self._parts), len(words)), np.intp)
-        ends = starts.copy()
-        for place, part in enumerate(self._parts):
-            numbers = part.vocabulary.find_all(words)
-            known = numbers >= 0
-            starts[place, known] = part.postings.starts[numbers[known]]
-            ends[place, known] = part.postings.starts[numbers[known] + 1]
-        return starts, ends
-
     def _idfs_of(self, hits: Hits, damping: "Scores") -> "Scores":
         """Return by word of the hits how telling it is; `damping` is that of their rows."""
         import numpy as np
@@ -239,7 +172,7 @@ class Bm25:
         """Return how telling the word is; one that is in over half of the documents gets a share of the mean."""
         idf = self._idfs.get(word)
         if idf is None:
-            for hits in self._hits((word,)):
+            for hits in self._reader.hits((word,)):
                 idf = float(self._idfs_of(hits, self._damping[hits.rows])[0])
         return idf or 0.0
 
@@ -248,20 +181,6 @@ class Bm25:
             part = max(self._parts, key=lambda part: len(part.postings.rows))
             self._mean_idf = _mean_idf(part.postings, part.alive)
         return self._mean_idf
-
-
-def _groups(words: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the words in groups that have few postings together, or little more."""
-    some: list[int] = []
-    total = 0
-    for number in words:
-        some.append(number)
-        total += sizes[number]
-        if total > _SCORED_AT_ONCE:
-            yield some
-            some, total = [], 0
-    if some:
-        yield some
 
 
 def _idf(living: int, documents: "Rows") -> "Scores":

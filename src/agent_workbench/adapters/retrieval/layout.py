@@ -8,7 +8,8 @@ from weakref import WeakKeyDictionary
 from agent_workbench.adapters.retrieval.kinds import Kind
 from agent_workbench.adapters.retrieval.query import Names
 from agent_workbench.adapters.retrieval.view import IndexView
-from agent_workbench.ranking.bm25 import Bm25, Part
+from agent_workbench.ranking.bm25 import Bm25
+from agent_workbench.ranking.reading import Part
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,19 +47,11 @@ class Layout:
         # By file, the words of its folder.
         self.folders = Bm25(
             [
-                Part(*segment.files.folders.words, None if alive.all() else alive)
+                Part(*segment.files.folder_words, None if alive.all() else alive)
                 for segment, alive in zip(view.segments, view.alive, strict=True)
             ]
         )
-        # Files that are gone lie in a folder of their own, the first.
-        numbers: dict[str, int] = {}
-        parts = [np.zeros(0, np.int64)]
-        for segment, alive in zip(view.segments, view.alive, strict=True):
-            folders = segment.files.folders
-            here = np.array([numbers.setdefault(name, len(numbers) + 1) for name in folders.names], np.int64)
-            parts.append(np.where(alive, here[folders.of_file], 0))
-        self.folder_of: Numbers = np.concatenate(parts)
-        self._folders = len(numbers) + 1
+        self._count = len(view.kinds)
         self._starts: Numbers = np.flatnonzero(np.diff(view.file_of, prepend=-1))
         self._files = view.file_of[self._starts]
         self._sizes = np.diff(self._starts, append=len(view.file_of))
@@ -88,19 +81,9 @@ class Layout:
     def _by_file(self, scores: "Scores") -> "Scores":
         import numpy as np
 
-        found = np.zeros(len(self.folder_of))
+        found = np.zeros(self._count)
         found[self._files] = scores
         return found
-
-    def siblings(self, scores: "Scores") -> "Scores":
-        """Return by file the mean score of the other files in its folder that have any."""
-        import numpy as np
-
-        size = self._folders
-        total = np.bincount(self.folder_of, scores, minlength=size)[self.folder_of] - scores
-        count = np.bincount(self.folder_of[self._files], minlength=size)[self.folder_of] - 1
-        mean: Scores = np.where(count > 0, total / np.maximum(count, 1), 0.0)
-        return mean
 
 
 _LAYOUTS: "WeakKeyDictionary[IndexView, Layout]" = WeakKeyDictionary()

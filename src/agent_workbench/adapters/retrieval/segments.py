@@ -56,15 +56,6 @@ class SourceFile:
     pieces: Sequence[Piece]
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
-    """The folders of some files: their `names`, each file's number among these, and the words of each file's folder."""
-
-    names: Sequence[str]
-    of_file: "Ints"
-    words: tuple[Vocabulary, Postings]
-
-
 @dataclass(frozen=True)
 class Files:
     """The files of a segment, by number; file `n` has the pieces `first_pieces[n]` to `first_pieces[n + 1]`."""
@@ -80,15 +71,12 @@ class Files:
         return {path: number for number, path in enumerate(self.paths)}
 
     @cached_property
-    def folders(self) -> Folders:
-        """Where the files lie."""
-        import numpy as np
-
-        numbers: dict[str, int] = {}
-        of_file = [numbers.setdefault(path.rpartition("/")[0], len(numbers)) for path in self.paths]
-        words = [count_stems(name) for name in numbers]
-        vocabulary, (postings,) = build([[words[number] for number in of_file]])
-        return Folders(tuple(numbers), np.array(of_file, np.int32), (vocabulary, postings))
+    def folder_words(self) -> tuple[Vocabulary, Postings]:
+        """By file, the words of its folder."""
+        folders = [path.rpartition("/")[0] for path in self.paths]
+        words = {name: count_stems(name) for name in dict.fromkeys(folders)}
+        vocabulary, (postings,) = build([[words[name] for name in folders]])
+        return vocabulary, postings
 
     def called(self, name: str) -> list[str]:
         """Return the files whose path ends in this name."""
