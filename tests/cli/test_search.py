@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,19 @@ def test_the_index_is_built_told_of_and_cleared(machine: Machine, repo: Path) ->
     assert json.loads(machine.agent("index", "clear", "--all", "--json", cwd=repo).out)["removed_bytes"] > 0
     assert json.loads(machine.agent("index", "status", "--json", cwd=repo).out)["cache"]["blobs"] == 0
     assert machine.agent("index", "build", cwd=machine.home).code == 4
+
+
+def test_what_is_not_searched_and_what_is_not_kept_is_told(machine: Machine, repo: Path) -> None:
+    (repo / "big.c").write_text("int zebra;\n" * 50_000)
+    assert "1 file left out" in machine.agent("search", "zebra", cwd=repo).err
+    assert "1 file left out" in machine.agent("index", cwd=repo).out
+    cache = Path(json.loads(machine.agent("index", "status", "--json", cwd=repo).out)["cache"]["folder"])
+    machine.agent("index", "clear", "--all", cwd=repo)
+    shutil.rmtree(cache)
+    cache.touch()
+    built = machine.agent("index", "build", cwd=repo)
+    assert (built.code, built.err.count("\n")) == (0, 1)
+    assert f"the cache cannot be written at {cache}" in built.err
 
 
 def test_reasons_are_bars_and_where_there_are_none_words() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.events import ChunkPinned
+from agent_workbench.core.events import ChunkPinned, Event
 from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
 from agent_workbench.core.live import FoundCode, Live
 from agent_workbench.core.retrieval import Chunk, IndexStatus
@@ -69,6 +69,7 @@ async def test_code_is_found_by_words_and_added_by_a_key() -> None:
         assert "searching" in bench.text(), "what was found before is no answer to what was asked now"
         await bench.live(Live(found=FoundCode("rate", (), 2)))
         assert "nothing found" in bench.text()
+        assert "nothing found yet" not in bench.text()
         await bench.press("escape")
         assert bench.screen.id == "workbench"
         assert "shop/tax.py:1-2" in bench.text()
@@ -81,6 +82,37 @@ async def test_nothing_is_added_where_no_task_goes_on(session: object) -> None:
         await bench.press("5", "plus")
         assert bench.screen.id == "workbench"
         assert bench.session.intents == []
+
+
+async def test_nothing_found_in_an_index_that_is_not_ready_says_so() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
+        await bench.press("5", "plus", *"tax", "enter")
+        await bench.live(Live(index=IndexStatus(), found=FoundCode("tax", (), 1)))
+        assert "nothing found yet: the index has only begun; ask again" in bench.text()
+        await bench.live(Live(index=IndexStatus(312, 2066, 300, 4120), found=FoundCode("tax", (), 1)))
+        assert "nothing found yet: indexing 312 of 2,066 files; ask again" in bench.text()
+        await bench.press("enter")
+        await bench.live(Live(index=IndexStatus(2066, 2066, 2066, 14_002), found=FoundCode("tax", (TAX,), 2)))
+        assert "1 found" in bench.text()
+        assert "indexed" not in bench.text()
+
+
+@pytest.mark.parametrize(
+    ("events", "offered", "useless"),
+    [
+        (runs.opening(), (), ("o open", "+ add")),
+        (runs.up_to_first_diff()[:-1], ("o open", "+ add"), ()),
+        (runs.up_to_done(), ("o open",), ("+ add",)),
+    ],
+    ids=["no piece", "a task goes on", "done"],
+)
+async def test_what_cannot_work_in_the_pane_is_not_offered(
+    events: tuple[Event, ...], offered: tuple[str, ...], useless: tuple[str, ...]
+) -> None:
+    async with driving(ScriptedSession(*events), LARGE) as bench:
+        await bench.press("5")
+        assert all(hint in bench.text() for hint in offered)
+        assert not any(hint in bench.text() for hint in useless)
 
 
 async def test_the_pane_tells_how_far_the_index_is() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from agent_workbench.calls.sites import trusted_site
@@ -57,12 +57,18 @@ async def build_index(place: Place, report: Report) -> IndexFacts:
 
 
 async def index_facts(place: Place) -> IndexFacts:
-    """Return what is kept, and what of it is the saved index of this repo; nothing is indexed.
+    """Return what is kept, what of it is the saved index of this repo, and what no index takes in; nothing is indexed.
 
     Raises `RepoError` where there is no repository.
     """
-    root = (await _own_files(place)).root
-    return IndexFacts(root, await asyncio.to_thread(_saved, root), await _cache_facts())
+    from agent_workbench.adapters.retrieval.files import Excluded, count_left_out
+
+    site, settings = await trusted_site(place)
+    sources = await site.repository.own_files()
+    paths, excluded = await sources.list_files(), Excluded(settings.searched.exclude)
+    left_out = await asyncio.to_thread(count_left_out, sources.root, paths, excluded)
+    saved = await asyncio.to_thread(_saved, sources.root)
+    return IndexFacts(sources.root, replace(saved, left_out=left_out), await _cache_facts())
 
 
 async def clear_index(place: Place, *, everything: bool) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.progress import ProgressLine
-from agent_workbench.cli.saying import say, say_json
+from agent_workbench.cli.saying import say, say_aside, say_json
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.place import Place
 from agent_workbench.core.views.reasons import index_words
@@ -60,6 +60,8 @@ def status(options: argparse.Namespace) -> int:
     saved = [f"{held}; {_size(each.bytes)}, saved {_ago(time.time() - each.saved)}" for each in own]
     say(f"repository  {facts.root}")
     say(f"its index   {saved[0] if saved else _NONE_SAVED}")
+    if not saved and facts.status.left_out:
+        say(f"            {held}")
     for line in _cache_lines(facts):
         say(line)
     return ExitCode.DONE
@@ -73,6 +75,8 @@ def build(options: argparse.Namespace) -> int:
     with ProgressLine() as line:
         facts = asyncio.run(build_index(_here(), line.show_index))
     seconds = time.monotonic() - started
+    if not facts.cache.writable:
+        say_aside(f"nothing of it is kept: the cache cannot be written at {facts.cache.folder}")
     if options.json:
         say_json({**_as_json(facts), "seconds": round(seconds, 3)})
     else:

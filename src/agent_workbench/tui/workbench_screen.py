@@ -113,7 +113,7 @@ class WorkbenchScreen(PaneScreen):
         diff = view_diff(update)
         self.query_one(DiffPane).show(diff)
         self.query_one(ScratchpadPane).show(view_scratchpad(update.state, self._selected_task))
-        self.query_one(CodePane).show(view_code(update.state, update.live.index))
+        self._show_code(update)
         self.query_one(StatusLine).show(view_status(update))
         self._show_bar(update)
         waits = "" if update.live.replay is not None else diff.proposal
@@ -123,6 +123,13 @@ class WorkbenchScreen(PaneScreen):
             self.set_focus(self.bar)
         self._waiting = waits
         self._show_what_happens(update, diff.proposal)
+
+    def _show_code(self, update: SessionUpdate) -> None:
+        pane = self.query_one(CodePane)
+        useless = pane.useless
+        pane.show(view_code(update.state, update.live.index))
+        if pane.useless != useless:
+            self.bar.refresh()
 
     def _show_bar(self, update: SessionUpdate) -> None:
         replay = view_replay(update)

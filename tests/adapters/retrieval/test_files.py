@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval.files import Excluded, Stamp, blob_id, is_text, stamp_files, within_bounds
+from agent_workbench.adapters.retrieval.files import (
+    Excluded,
+    Stamp,
+    blob_id,
+    count_left_out,
+    is_text,
+    stamp_files,
+    within_bounds,
+)
 
 
 @pytest.mark.parametrize("data", [b"", b"x\n", b"\0\xff" * 1_000])
@@ -16,7 +24,7 @@ def test_content_has_the_name_that_git_gives_it(tmp_path: Path, data: bytes) -> 
     assert blob_id(data) == done.stdout.strip()
 
 
-def test_only_regular_files_of_some_size_that_are_not_excluded_are_stamped(tmp_path: Path) -> None:
+def test_only_regular_files_that_are_not_excluded_are_stamped(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x")
     (tmp_path / "large.py").write_bytes(b"x" * 400_001)
     (tmp_path / "limit.py").write_bytes(b"x" * 400_000)
@@ -26,7 +34,10 @@ def test_only_regular_files_of_some_size_that_are_not_excluded_are_stamped(tmp_p
     paths = ["a.py", "large.py", "limit.py", "link.py", "deep", "deep/gone.min.js", "absent", "nul\0", "\udcff"]
     now = (tmp_path / "a.py").stat().st_ctime_ns
     stamps = stamp_files(str(tmp_path), paths, Excluded(["**/*.min.js"]), now)
-    assert list(stamps) == ["a.py", "limit.py"]
+    assert list(stamps) == ["a.py", "large.py", "limit.py"]
+    assert list(within_bounds(stamps)) == ["a.py", "limit.py"]
+    assert count_left_out(str(tmp_path), paths, Excluded(())) == 1
+    assert count_left_out(str(tmp_path), paths, Excluded(["large.*"])) == 0
     assert stamps["a.py"].fresh
     assert not stamp_files(str(tmp_path), paths, Excluded(()), now + 10**9)["a.py"].fresh
 
@@ -36,6 +47,21 @@ def test_of_too_many_files_source_is_kept_and_the_rest_left_out() -> None:
     assert set(within_bounds(stamps, 1_000)) == set(stamps)
     assert list(within_bounds(stamps, 130)) == ["c.py", "d.go", "a.txt"]
     assert within_bounds(stamps, 10) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "held"),
+    [
+        *(
+            (path, True)
+            for path in (".env", "a/.env.local", "A.PEM", "b/server.key", "id_rsa", "c/id_rsa.pub", "k.p12")
+        ),
+        *((path, True) for path in (".netrc", "a/.ENV", ".env.example.local")),
+        *((path, False) for path in (".env.example", "a/.env.sample", ".env.template", ".env/pip.py", "key.py", "env")),
+    ],
+)
+def test_what_holds_secrets_by_its_name_is_never_indexed(path: str, held: bool) -> None:
+    assert (path in Excluded(())) is held
 
 
 def test_binary_content_is_no_text() -> None:

@@ -51,6 +51,20 @@ def test_an_empty_index_comes_back(tmp_path: Path) -> None:
         assert list(WorkspaceIndex.load(tmp_path / "empty")[0].view.paths()) == []
 
 
+def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    # In a process of its own: what waits for a writer would wait for ever, and the tests with it.
+    code = "import sys, pathlib; from agent_workbench.adapters.retrieval.snapshot import load_snapshot as load"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; load(pathlib.Path(sys.argv[1]))", str(tmp_path / "pipe")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "it is no regular file" in done.stderr
+
+
 def test_a_reader_of_a_replaced_file_keeps_what_it_mapped(saved: Path) -> None:
     reader, _ = WorkspaceIndex.load(saved)
     index_of(FILES[:2]).save(saved)

@@ -226,5 +226,5 @@ def test_the_code_pane_says_how_far_the_index_is() -> None:
     said = view_code(state_after(*runs.opening()), IndexStatus(312, 2066, vectors="held by another session")).progress
     assert said == "indexing 312 of 2,066 files · vectors: held by another session"
     done = IndexStatus(9, 9, 2066, 14_002, left_out=1, vectors=VECTORS_UNWANTED)
-    assert index_words(done) == ("2,066 files, 14,002 pieces indexed", "1 file left out")
+    assert index_words(done) == ("2,066 files, 14,002 pieces indexed", "1 file left out (too large, or too many)")
     assert index_words(IndexStatus()) == ()

@@ -42,12 +42,13 @@ class SnapshotFacts:
 
 @dataclass(frozen=True, slots=True)
 class CacheFacts:
-    """What the cache holds. `blobs` are contents of files that need not be parsed again."""
+    """What the cache holds, and whether it is `writable`. `blobs` are contents that need not be parsed again."""
 
     folder: str
     bytes_by_kind: Mapping[str, int]
     blobs: int
     snapshots: tuple[SnapshotFacts, ...]
+    writable: bool = True
 
     @property
     def total_bytes(self) -> int:
@@ -112,7 +113,8 @@ class CacheFolder:
             for path in sorted(self._snapshots())
             if (root := _root_of(path))
         )
-        return CacheFacts(str(self._folder), sizes, pieces.count(), snapshots)
+        writable = self._folder.is_dir() and os.access(self._folder, os.W_OK | os.X_OK)
+        return CacheFacts(str(self._folder), sizes, pieces.count(), snapshots, writable)
 
     def clear(self, root: str = "") -> int:
         """Remove the index of the folder `root` with its repo's past and vectors, or everything; return how many bytes.

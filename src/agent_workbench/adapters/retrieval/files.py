@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from hashlib import sha1
 from types import MappingProxyType
 
@@ -16,6 +17,9 @@ MAX_TOTAL_BYTES = 400_000_000
 # A file that changed so shortly before it was looked at may change again without its times showing it.
 _CLOCK_TICK_NS = 50_000_000
 _MOST_REMEMBERED = 500_000
+# What holds secrets by its name, wherever it stands: nobody means it when asking for code, and a search is sent on.
+_SECRETS = (".env", ".env.*", "*.pem", "*.key", "id_rsa*", "*.p12", ".netrc")
+_EXAMPLES = (".env.example", ".env.sample", ".env.template")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +37,37 @@ NONE_KNOWN: Mapping[str, Stamp] = MappingProxyType({})
 
 
 class Excluded:
-    """Tells which paths fit a pattern, each looked at once: there may be a hundred thousand, again and again."""
+    """Tells which paths fit a pattern or hold secrets by their name.
+
+    Each is looked at once: there may be a hundred thousand, again and again.
+    """
 
     def __init__(self, patterns: Collection[str]) -> None:
         self._patterns = tuple(patterns)
         self._known: dict[str, bool] = {}
 
     def __contains__(self, path: str) -> bool:
-        """Return whether the path fits one of the patterns."""
+        """Return whether the path is never to be indexed."""
         found = self._known.get(path)
         if found is None:
             if len(self._known) > _MOST_REMEMBERED:
                 self._known.clear()
-            found = self._known[path] = any(matches_glob(path, pattern) for pattern in self._patterns)
+            found = self._known[path] = holds_secrets(path) or any(
+                matches_glob(path, pattern) for pattern in self._patterns
+            )
         return found
+
+
+def holds_secrets(path: str) -> bool:
+    """Return whether a file is one for keys or passwords, by its name alone and in whatever case it is written."""
+    name = path.rpartition("/")[2].lower()
+    return name not in _EXAMPLES and any(fnmatchcase(name, each) for each in _SECRETS)
 
 
 def stamp_files(
     root: str, paths: Sequence[str], exclude: Excluded, now_ns: int, known: Mapping[str, Stamp] = NONE_KNOWN
 ) -> dict[str, Stamp]:
-    """Return a stamp for each regular file that is to be indexed: the `known` one itself where that still holds.
+    """Return a stamp for each regular file that is not excluded: the `known` one itself where that still holds.
 
     `now_ns` is the time since the epoch. Blocks.
     """
@@ -68,7 +83,7 @@ def stamp_files(
         before = known.get(path)
         if before is not None and _holds(before, found):
             stamps[path] = before
-        elif stat.S_ISREG(found.st_mode) and found.st_size <= MAX_FILE_BYTES:
+        elif stat.S_ISREG(found.st_mode):
             stamps[path] = _stamp(found, now_ns)
     return stamps
 
@@ -90,17 +105,24 @@ def _stamp(found: os.stat_result, now_ns: int) -> Stamp:
 
 
 def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES) -> dict[str, Stamp]:
-    """Return the files that are indexed when together they are more than `max_bytes`: source first, then the others."""
-    if sum(stamp.size for stamp in stamps.values()) <= max_bytes:
-        return dict(stamps)
+    """Return the files that are indexed: none too large, and of more than `max_bytes` together source goes first."""
+    fitting = {path: stamp for path, stamp in stamps.items() if stamp.size <= MAX_FILE_BYTES}
+    if sum(stamp.size for stamp in fitting.values()) <= max_bytes:
+        return fitting
     kept: dict[str, Stamp] = {}
     total = 0
-    for path in sorted(stamps, key=lambda path: (find_language(language_of(path)) is None, path)):
-        total += stamps[path].size
+    for path in sorted(fitting, key=lambda path: (find_language(language_of(path)) is None, path)):
+        total += fitting[path].size
         if total > max_bytes:
             break
-        kept[path] = stamps[path]
+        kept[path] = fitting[path]
     return kept
+
+
+def count_left_out(root: str, paths: Sequence[str], exclude: Excluded) -> int:
+    """Return how many files that are not excluded are too large, or too many, to be indexed. Blocks."""
+    found = stamp_files(root, paths, exclude, 0)
+    return len(found) - len(within_bounds(found))
 
 
 def blob_id(data: bytes) -> str:

@@ -33,7 +33,7 @@ _WORTH_SAVING = 50
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be read, what the disk said of all files before, and how many are too many to be indexed."""
+    """What is to be read, what the disk said of all files before, and how many files are too large, or too many."""
 
     paths: tuple[str, ...]
     stamps: Mapping[str, Stamp]

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import stat
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -62,9 +63,11 @@ def save_snapshot(path: Path, snapshot: Snapshot, max_bytes: int = MAX_BYTES) ->
 def load_snapshot(path: Path) -> Snapshot:
     """Map the file; raises `DamagedIndex` where there is none, or none that `save_snapshot` wrote."""
     try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size > MAX_BYTES:
-                raise DamagedIndex("it is too large")
+        # Whatever stands there in place of a file, such as a pipe that nobody writes to, is not waited for.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
+                raise DamagedIndex("it is no regular file, or too large")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:  # ValueError: an empty file, or a path that no file can have
         raise DamagedIndex(str(error)) from error

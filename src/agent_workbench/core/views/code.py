@@ -62,12 +62,14 @@ class CodeView:
     """The pieces: those the user brought, what the search brought, best first, then what the model searched for itself.
 
     A pin moves nothing. `progress` is how far the index is, in a few words, empty where nothing is to be said.
+    `going_on` tells whether there is a task that would read what is added.
     """
 
     title: str
     rows: tuple[CodeRow, ...]
     empty: str
     progress: str = ""
+    going_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def view_code(state: SessionState, index: IndexStatus | None = None) -> CodeView
     progress = " · ".join(index_words(index)) if index is not None else ""
     pieces = tuple(_pieces(run)) if run is not None else ()
     if run is None or not pieces:
-        return CodeView("Retrieved code", (), _nothing(state), progress)
+        return CodeView("Retrieved code", (), _nothing(state), progress, state.unfinished)
     there, costs = places_there(run), _costs(run)
     rows = []
     for number, chunk, came in pieces:
@@ -96,7 +98,7 @@ def view_code(state: SessionState, index: IndexStatus | None = None) -> CodeView
         cost = costs.get(chunk.place, _Cost(chunk.tokens, counted=False))
         said = " · ".join(filter(None, (row.standing.value[2], came)))
         rows.append((replace(row, tokens=cost.text, said=said), cost))
-    return CodeView(_title(rows), tuple(row for row, _ in rows), "", progress)
+    return CodeView(_title(rows), tuple(row for row, _ in rows), "", progress, state.unfinished)
 
 
 def view_piece(chunk: Chunk, number: str = "") -> CodeRow:

@@ -42,9 +42,11 @@ def index_words(status: IndexStatus) -> tuple[str, ...]:
         said = f"indexing {status.done:,} of {status.total:,} files"
     elif status.files:
         said = f"{_counted(status.files, 'file')}, {_counted(status.chunks, 'piece')} indexed"
+    elif status.left_out:
+        said = "nothing indexed"
     else:
         return ()
-    left_out = f"{_counted(status.left_out, 'file')} left out" if status.left_out else ""
+    left_out = f"{_counted(status.left_out, 'file')} left out (too large, or too many)" if status.left_out else ""
     vectors = f"vectors: {inert_line(status.vectors, 80)}" if status.vectors not in _NO_NEWS else ""
     return tuple(filter(None, (said, left_out, vectors)))
 

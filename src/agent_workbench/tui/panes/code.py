@@ -9,9 +9,15 @@ from agent_workbench.core.views.code import CodeView, Standing
 from agent_workbench.tui.keymap import Scope, bindings
 from agent_workbench.tui.widgets.piece_list import PieceList
 
+_USELESS_WITHOUT_PIECE = frozenset({"expand", "open", "pin", "drop"})
+_USELESS_WITHOUT_TASK = frozenset({"add", "pin", "drop"})
+
 
 class CodePane(PieceList):
-    """Shows a `CodeView`. Posts what is pinned, dropped, looked at, and that something is to be added."""
+    """Shows a `CodeView`. Posts what is pinned, dropped, looked at, and that something is to be added.
+
+    `useless` are the actions that can do nothing now, so that nobody offers them.
+    """
 
     BINDINGS = bindings(Scope.CODE, Scope.SCROLL)
     scope = Scope.CODE
@@ -40,6 +46,7 @@ class CodePane(PieceList):
 
     def __init__(self) -> None:
         super().__init__(id="code")
+        self.useless = _USELESS_WITHOUT_PIECE | _USELESS_WITHOUT_TASK
 
     def show(self, view: CodeView) -> None:
         """Show the pieces of code, and how far the index is."""
@@ -48,6 +55,8 @@ class CodePane(PieceList):
         if self._border_subtitle != progress:
             self.border_subtitle = progress
         self.show_pieces(view.rows, empty=view.empty)
+        without_piece = frozenset() if view.rows else _USELESS_WITHOUT_PIECE
+        self.useless = without_piece | (frozenset() if view.going_on else _USELESS_WITHOUT_TASK)
 
     def action_pin(self) -> None:
         row = self.selected_piece

@@ -15,6 +15,7 @@ from agent_workbench.tui.screens.dialogue import Dialogue, why_fixed
 from agent_workbench.tui.widgets.piece_list import PieceList
 
 MOST_CHARS = 2_000
+INDEX_BEGINS = "the index has only begun"
 HELP = "path, path:line, path:first-last, or words to search for"
 
 
@@ -37,6 +38,7 @@ class FindScreen(Dialogue[None]):
         self._fixed = ""
         self._seen = 0
         self._searching = False
+        self._partial = False
         self._rows: tuple[CodeRow, ...] = ()
         self._update: SessionUpdate | None = None
 
@@ -65,6 +67,8 @@ class FindScreen(Dialogue[None]):
     def _take(self, found: FoundCode, update: SessionUpdate) -> None:
         self._rows = view_found(update.state, found)
         if self._searching:
+            index = update.live.index
+            self._partial = index is not None and not (index.complete and index.files)
             self._searching = False
             shown = self.query_one(FoundList)
             shown.display = bool(self._rows)
@@ -93,7 +97,11 @@ class FindScreen(Dialogue[None]):
             return " · ".join(filter(None, ("searching", progress)))
         added = sum(row.standing is Standing.PINNED for row in self._rows)
         pinned = f", {added} pinned: the model reads it with its next step" if added else ""
-        return f"{len(self._rows) or 'nothing'} found{pinned}"
+        if not self._partial:
+            return f"{len(self._rows) or 'nothing'} found{pinned}"
+        if self._rows:
+            return f"{len(self._rows)} found{pinned} · {progress or INDEX_BEGINS}"
+        return f"nothing found yet: {progress or INDEX_BEGINS}; ask again"
 
     @property
     def _answered(self) -> bool:

@@ -125,11 +125,14 @@ class GateBar(Bar):
 
     def _pane_hints(self) -> list[Hint]:
         """The keys of the focused pane, when nothing waits; they are pressed there, so they cannot be clicked here."""
-        scope = getattr(self.screen.focused, "scope", Scope.GATE)
+        focused = self.screen.focused
+        scope = getattr(focused, "scope", Scope.GATE)
+        useless: frozenset[str] = getattr(focused, "useless", frozenset())
         if scope is Scope.GATE or self._view.mode in (GateMode.WAITING, GateMode.STARTING):
             return []
         started = Scope.PLAN if GateAct.START in self._view.acts else None
         keys = [key for key in KEYS if key.scope is scope and (key.action != "start_selected" or scope is not started)]
+        keys = [key for key in keys if key.action not in useless]
         return [Hint(self._keymap.names(key)[0], key.label, "") for key in keys[:3]]
 
     def _hint(self, act: GateAct) -> Hint:
