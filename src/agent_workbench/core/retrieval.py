@@ -20,12 +20,15 @@ class CodeQuery:
 class SignalKind(StrEnum):
     """What may speak for a piece of code."""
 
-    NAMED = "named"  # the query names the file, a line of it, or a definition in it
+    NAMED = "named"  # the query names the file, a line in the piece, or what the piece defines
     WORDS = "words"
     SYMBOL = "symbol"
     PATH = "path"
+    FOLDER = "folder"
     COMMENTS = "comments"
+    BESIDE = "beside"  # another piece of the file hits
     HISTORY = "history"
+    RECENT = "recent"  # much was done to the file lately
     CALLS = "calls"
     VECTOR = "vector"
 

@@ -87,6 +87,35 @@ def test_vectors_find_what_no_word_hits(view: IndexView) -> None:
     ]
 
 
+def test_named_is_said_of_the_piece_that_defines_the_name_and_of_no_other_in_its_file(view: IndexView) -> None:
+    # `delay` has more of the words; `apply_async` is what was asked for.
+    pieces = [("Task", "delay", "apply async apply_async apply"), ("Task", "apply_async", "send the message")]
+    cut = [
+        Piece(10 * number + 1, 10 * number + 9, f"{owner}.{name}", count_stems(text), count_stems(name), {})
+        for number, (owner, name, text) in enumerate(pieces)
+    ]
+    other = SourceFile("app/other.py", "0" * 40, kind_of("app/other.py", b""), [Piece(1, 9, "", {"send": 1}, {}, {})])
+    task = SourceFile("app/task.py", "0" * 40, kind_of("app/task.py", b""), cut)
+    first, second = search(index_of([task, other]).view, CodeQuery("apply_async"), None, None, 9)[:2]
+    assert (first.symbol, second.symbol) == ("Task.apply_async", "Task.delay")
+    named = {found.symbol: [s.words for s in found.signals if s.kind == SignalKind.NAMED] for found in (first, second)}
+    assert named == {"Task.apply_async": [("apply_async",)], "Task.delay": []}
+    beside = next(signal for signal in second.signals if signal.kind == SignalKind.BESIDE)
+    assert beside.words == ("apply_async",)
+
+
+@pytest.mark.parametrize(
+    "text", ["net: a host", "`add_item` of the cart", "shop src", "client.py:4 pay", "`pay` total"]
+)
+def test_each_reason_has_the_words_it_is_for(view: IndexView, text: str) -> None:
+    found = search(view, CodeQuery(text), PAST, None, 20)
+    assert found
+    for each in found:
+        bare = {signal.kind for signal in each.signals if not signal.words}
+        # That much was done lately is for no word; the past may have voted by what stands deeper in a message.
+        assert bare <= {SignalKind.RECENT, SignalKind.HISTORY}, each
+
+
 @pytest.mark.parametrize("text", ["add an item to the cart", "pay", "net: connect a host", "src/net/retry.py:3"])
 def test_shares_sum_to_1_and_the_largest_is_first(view: IndexView, text: str) -> None:
     for found in search(view, CodeQuery(text), PAST, {"src/net/client.py": 0.5}, 9):

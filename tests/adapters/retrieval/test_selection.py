@@ -34,6 +34,22 @@ def test_many_named_pieces_leave_room_for_others(view: IndexView) -> None:
     assert 0 in chosen(view, [9, 1, 1, 1], [1] * 10, [1, 2, 3, 4, 5, 6, 9], 4)
 
 
+def test_all_that_is_named_comes_first_while_it_is_fewer_than_what_is_shown(view: IndexView) -> None:
+    # Four frames of a stack trace, all in one file that little else speaks for.
+    shown = chosen(view, [9, 1, 1, 8], [1] * 10, [4, 5, 6, 7], 5)
+    assert (set(shown[:4]), shown[4]) == ({4, 5, 6, 7}, 0)
+
+
+def test_what_defines_a_name_comes_first_in_its_file_and_no_file_before_another_for_it(view: IndexView) -> None:
+    scores = [9, 1, 3, 0, 5, 4, 3, 2, 0, 9]
+    shown = select(view, np.array([1.0, 9, 2, 0]), np.array(scores, float), [], 9, defining={8, 9})
+    of_file_c = [(each.piece, each.score) for each in shown if each.piece in range(4, 9)]
+    assert of_file_c[0] == (8, 2.0)
+    assert [piece for piece, _ in of_file_c[1:]] == [4, 5]
+    assert chosen(view, [0, 0, 1, 0], [0] * 10, [], 9) == [4]
+    assert select(view, np.array([0.0, 0, 1, 0]), np.zeros(10), [], 9, defining={6})[0].piece == 6
+
+
 def test_what_nothing_speaks_for_is_not_shown(view: IndexView) -> None:
     assert chosen(view, [0, 1, 0, 0], [0, 1, 0, 0, 1, 1, 1, 1, 1, 1], [], 9) == [1]
     # What only the past or its folder speaks for shows where it begins.
@@ -56,6 +72,6 @@ def test_always_few_of_a_file_in_order_of_score(
     assert len(shown) <= limit
     assert len(set(numbers)) == len(numbers)
     assert [each.score for each in shown] == sorted((each.score for each in shown), reverse=True)
-    of_file = view.file_of[numbers].tolist()
-    assert all(of_file.count(each) <= MOST_IN_A_FILE for each in of_file)
+    described = view.file_of[[each for each in numbers if each not in named]].tolist()
+    assert all(described.count(each) <= MOST_IN_A_FILE for each in described)
     assert all(files[view.file_of[each]] > 0 or each in named for each in numbers)

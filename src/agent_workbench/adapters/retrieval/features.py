@@ -55,14 +55,14 @@ KIND_OF = {
     Feature.TITLE_WHOLE: SignalKind.WORDS,
     Feature.COVERED: SignalKind.WORDS,
     Feature.PATH: SignalKind.PATH,
-    Feature.FOLDER: SignalKind.PATH,
+    Feature.FOLDER: SignalKind.FOLDER,
     Feature.SCOPE: SignalKind.PATH,
     Feature.DEFINED: SignalKind.NAMED,
     Feature.USED: SignalKind.CALLS,
     Feature.TITLES: SignalKind.HISTORY,
     Feature.NEAREST: SignalKind.HISTORY,
     Feature.NEAREST_TITLE: SignalKind.HISTORY,
-    Feature.RECENT: SignalKind.HISTORY,
+    Feature.RECENT: SignalKind.RECENT,
     Feature.VECTOR: SignalKind.VECTOR,
 }
 

@@ -60,8 +60,9 @@ def search(
     evidence = gather(view, read, past, similar)
     files = _lessened(view, read, _hit(evidence))
     named = {piece: place for place in read.places if (piece := _piece_at(view, place, evidence)) is not None}
-    chosen = select(view, files, evidence.pieces, list(named), limit)
-    reasons = Reasons(view, read, past, [each.piece for each in chosen[:_MOST_EXPLAINED]])
+    definers = {name: frozenset(view.definers(name)) for name in read.names}
+    chosen = select(view, files, evidence.pieces, list(named), limit, frozenset().union(*definers.values()))
+    reasons = Reasons(view, read, definers, past, [each.piece for each in chosen[:_MOST_EXPLAINED]])
     return [_found(view, each, evidence, named.get(each.piece), reasons) for each in chosen]
 
 
@@ -130,7 +131,7 @@ def _found(view: IndexView, selection: Selection, evidence: Evidence, place: Pla
     named = path.rsplit("/", 1)[-1] + (f":{place.line}" if place and place.line else "")
     if place is not None:
         why.insert(0, named)
-    signals = _signals(dict(_shares(view, piece, evidence)), words, named if place else "")
+    signals = _signals(_told(dict(_shares(view, piece, evidence)), words), words, named if place else "")
     return Found(
         path,
         view.blob_of(path),
@@ -157,6 +158,21 @@ def _shares(view: IndexView, piece: int, evidence: Evidence) -> Iterator[tuple[S
         for kind, part in parts.items():
             added[kind] = added.get(kind, 0.0) + of_words * part / whole
     yield from added.items()
+
+
+def _told(added: Mapping[SignalKind, float], words: Mapping[SignalKind, Sequence[str]]) -> Mapping[SignalKind, float]:
+    """Return what is added, by kinds that are true of the piece and not of its file alone.
+
+    Names that it neither defines nor uses, and words that it does not hold, are somewhere beside it.
+    """
+    told = dict(added)
+    for kind in (SignalKind.WORDS, SignalKind.NAMED, SignalKind.CALLS):
+        # Of what is not explained the words are not known, which is not that there are none.
+        if kind in told and kind in words and not words[kind]:
+            defines = kind == SignalKind.CALLS and words.get(SignalKind.NAMED)
+            instead = SignalKind.NAMED if defines else SignalKind.BESIDE
+            told[instead] = told.get(instead, 0.0) + told.pop(kind)
+    return told
 
 
 def _signals(

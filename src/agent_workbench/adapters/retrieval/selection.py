@@ -1,6 +1,6 @@
 """Which pieces are shown: the best files' best ones, and no file fills the list alone."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 MOST_IN_A_FILE = 3
 # A second piece of a file says less that is new than a first one of another.
 _NEXT_IN_FILE = 0.7
-# What the query names comes first, but leaves room for what it only describes.
-_NAMED_SHARE = 0.75
+# Where the query names more than is shown, it leaves room for what it only describes.
+_NAMED_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,26 @@ class Selection:
     score: float
 
 
-def select(view: IndexView, files: "Scores", pieces: "Scores", named: Sequence[int], limit: int) -> list[Selection]:
-    """Return at most `limit` pieces, best first: those of `named`, then by their file's score and their own."""
-    final = {number: score for file in _best(files, limit) for number, score in _few(view, file, files, pieces)}
+def select(
+    view: IndexView,
+    files: "Scores",
+    pieces: "Scores",
+    named: Sequence[int],
+    limit: int,
+    defining: Collection[int] = (),
+) -> list[Selection]:
+    """Return at most `limit` pieces, best first: those of `named`, then by their file's score and their own.
+
+    Within a file the pieces come first that are `defining` a name of the query.
+    """
+    final = {
+        number: score for file in _best(files, limit) for number, score in _few(view, file, files, pieces, defining)
+    }
     top = max(final.values(), default=0.0) + 1.0
     for piece in named:
         final.setdefault(piece, float(files[view.file_of[piece]]))
-    first = sorted(set(named), key=lambda piece: (-final[piece], piece))[: max(1, int(limit * _NAMED_SHARE))]
+    most = limit if len(set(named)) < limit else max(1, int(limit * _NAMED_SHARE))
+    first = sorted(set(named), key=lambda piece: (-final[piece], piece))[:most]
     for piece in first:
         final[piece] += top
     taken: dict[int, int] = {}
@@ -41,7 +54,7 @@ def select(view: IndexView, files: "Scores", pieces: "Scores", named: Sequence[i
     for piece in sorted(final, key=lambda piece: (-final[piece], piece)):
         file = int(view.file_of[piece])
         taken[file] = taken.get(file, 0) + 1
-        if taken[file] <= MOST_IN_A_FILE and len(chosen) < limit:
+        if (taken[file] <= MOST_IN_A_FILE or piece in first) and len(chosen) < limit:
             chosen.append(Selection(piece, final[piece]))
     return chosen
 
@@ -59,13 +72,17 @@ def _best(files: "Scores", limit: int) -> list[int]:
     return best
 
 
-def _few(view: IndexView, file: int, files: "Scores", pieces: "Scores") -> list[tuple[int, float]]:
+def _few(
+    view: IndexView, file: int, files: "Scores", pieces: "Scores", defining: Collection[int]
+) -> list[tuple[int, float]]:
     """Return the best pieces of a file with their scores; the first has the file's own."""
     held = view.pieces_of(file)
     if not held:
         return []
-    scores = pieces[held.start : held.stop]
-    order = (-scores).argsort(kind="stable")[:MOST_IN_A_FILE].tolist()
-    best, whole = float(scores[order[0]]), float(files[file])
-    rest = [(held[each], whole * _NEXT_IN_FILE * float(scores[each]) / best) for each in order[1:] if scores[each] > 0]
-    return [(held[order[0]], whole), *rest]
+    scores = pieces[held.start : held.stop].astype(float)
+    best, whole = float(scores.max()) or 1.0, float(files[file])
+    # Above every other piece, and among themselves as before.
+    scores[[piece - held.start for piece in held if piece in defining]] += 2 * best
+    first, *others = (-scores).argsort(kind="stable")[:MOST_IN_A_FILE].tolist()
+    shares = [(held[each], min(float(scores[each]) / best, 1.0)) for each in others if scores[each] > 0]
+    return [(held[first], whole), *((piece, whole * _NEXT_IN_FILE * share) for piece, share in shares)]
