@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agent_workbench.adapters.retrieval.vectors.wire import Message, NoMessage, decode, encode
 
-_PACKAGE_FOLDER = Path(__file__).resolve().parents[4]
+_PACKAGE_FOLDER = Path(__file__).parents[4]
 HANDED_ON = ("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "XDG_CACHE_HOME")
 _AT_ONCE = 1024 * 1024
 # How long one that was told to end may take: it has nothing to put in order.
