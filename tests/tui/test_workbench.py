@@ -16,7 +16,7 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.live import Live, Question, Streaming
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.tui.bridge import FRAME_SECONDS
-from agent_workbench.tui.keymap import KEYS, Scope, bindings
+from agent_workbench.tui.keymap import IN_DIALOGUES, KEYS, Scope, bindings
 from agent_workbench.tui.widgets.entry_list import EntryList
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -291,7 +291,7 @@ async def test_the_palette_has_every_action() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
         commands = {command.title for command in bench.app.get_system_commands(bench.screen)}
         for key in KEYS:
-            if key.scope not in (Scope.SCROLL, Scope.ALWAYS, Scope.REPLAY, Scope.RECEIPT):
+            if key.scope not in (Scope.SCROLL, Scope.ALWAYS, Scope.REPLAY, *IN_DIALOGUES):
                 assert f"{key.scope}: {key.label}" in commands
 
 
@@ -314,6 +314,8 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.panes.plan import PlanPane
     from agent_workbench.tui.panes.scratchpad import ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
+    from agent_workbench.tui.screens.find import FindScreen
+    from agent_workbench.tui.screens.piece import PieceScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
     from agent_workbench.tui.widgets.gate_bar import GateBar
     from agent_workbench.tui.widgets.replay_bar import ReplayBar
@@ -327,6 +329,8 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.DIFF: (DiffPane,),
         Scope.SCRATCHPAD: (ScratchpadPane,),
         Scope.CODE: (CodePane,),
+        Scope.PIECE: (PieceScreen,),
+        Scope.FIND: (FindScreen,),
         Scope.RECEIPT: (ReceiptScreen,),
         Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane),
         Scope.EVERYWHERE: (WorkbenchScreen,),
