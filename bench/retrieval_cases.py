@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.cache import PieceCache
+from agent_workbench.adapters.retrieval.counted_commits import MOST_COMMITS
 from agent_workbench.adapters.retrieval.features import Feature, gather
 from agent_workbench.adapters.retrieval.files import is_text
-from agent_workbench.adapters.retrieval.history import MOST_COMMITS, Past
+from agent_workbench.adapters.retrieval.history import Past
 from agent_workbench.adapters.retrieval.layout import layout_of
 from agent_workbench.adapters.retrieval.parsing import Parser
 from agent_workbench.adapters.retrieval.query import read_query

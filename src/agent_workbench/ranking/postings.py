@@ -115,6 +115,21 @@ def counted(documents: "Ints") -> "tuple[Numbers, Numbers]":
     return numbers, words[numbers]
 
 
+def inverted(sizes: "Ints", words: "Ints", counts: "Ints", vocabulary: int) -> Postings:
+    """Return the postings of documents given one after another, each with `sizes` of the words and counts.
+
+    Words are numbers below `vocabulary`, each at most once in a document.
+    """
+    import numpy as np
+
+    order = np.argsort(words, kind="stable")
+    starts = np.zeros(vocabulary + 1, np.int32)
+    np.cumsum(np.bincount(words, minlength=vocabulary), out=starts[1:])
+    rows = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    lengths = np.bincount(rows, counts, minlength=len(sizes)).astype(np.int32)
+    return Postings(starts, rows[order], narrowed(counts[order]), lengths)
+
+
 def _of_documents(documents: Sequence[Mapping[str, int]], number_of: Mapping[str, int]) -> Postings:
     import numpy as np
 
@@ -122,12 +137,7 @@ def _of_documents(documents: Sequence[Mapping[str, int]], number_of: Mapping[str
     total = int(sizes.sum())
     words = np.fromiter(map(number_of.__getitem__, chain.from_iterable(documents)), np.int32, total)
     counts = np.fromiter(chain.from_iterable(each.values() for each in documents), np.int32, total)
-    order = np.argsort(words, kind="stable")
-    starts = np.zeros(len(number_of) + 1, np.int32)
-    np.cumsum(np.bincount(words, minlength=len(number_of)), out=starts[1:])
-    rows = np.repeat(np.arange(len(documents), dtype=np.int32), sizes)
-    lengths = np.bincount(rows, counts, minlength=len(documents)).astype(np.int32)
-    return Postings(starts, rows[order], narrowed(counts[order]), lengths)
+    return inverted(sizes, words, counts, len(number_of))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,26 @@
 """What the past says of files: the messages of the commits that touched them."""
 
 import asyncio
-import gzip
-import json
-import zlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
-from agent_workbench.adapters.retrieval.query import plain, title_of
+from agent_workbench.adapters.retrieval.counted_commits import (
+    MOST_COMMITS,
+    CountedCommits,
+    SaidWords,
+    count_commits,
+)
+from agent_workbench.adapters.retrieval.history_file import load_commits, save_commits
 from agent_workbench.adapters.retrieval.view import IndexView
-from agent_workbench.core.errors import StorageError
-from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import PastCommit
-from agent_workbench.host.atomic import write_atomically
 from agent_workbench.ranking.bm25 import Bm25
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.postings import inverted
+from agent_workbench.ranking.reading import Part
+from agent_workbench.ranking.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,14 +29,6 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Numbers = NDArray[np.int64]
 
-MOST_COMMITS = 5_000
-# A commit that touches more files than these is about none of them.
-_MOST_FILES = 20
-_MOST_CHARS = 2_000
-_FORMAT = 1
-# All commits together; beyond it the file is somebody else's.
-_MOST_BYTES = 64_000_000
-_MESSAGE_LENGTH = 0.5
 _NEAREST, _NEAREST_TITLES = 30, 100
 # After so many commits what was done to a file counts a third of what it did.
 _LATELY = 500
@@ -43,26 +37,25 @@ _LATELY = 500
 class Past:
     """Commits, searched by the words of their messages. Never changes; files are numbered as in `paths`."""
 
-    def __init__(self, commits: Iterable[PastCommit]) -> None:
-        """Takes about a second for 5,000 commits: for a thread."""
+    def __init__(self, commits: Iterable[PastCommit] | CountedCommits) -> None:
+        """Takes up to two seconds for 5,000 commits that are not counted: for a thread."""
         import numpy as np
 
-        self.commits = tuple(each for each in commits if 0 < len(each.paths) <= _MOST_FILES)[:MOST_COMMITS]
-        numbers: dict[str, int] = {}
-        for commit in self.commits:
-            for path in commit.paths:
-                numbers.setdefault(path, len(numbers))
-        self.paths = tuple(numbers)
-        self._numbers = numbers
-        touched = [[numbers[path] for path in commit.paths] for commit in self.commits]
-        messages = [count_stems(plain(commit.message[:_MOST_CHARS])) for commit in self.commits]
-        titles = [count_stems(title_of(commit.message[:_MOST_CHARS])) for commit in self.commits]
-        self._messages = Bm25.of(messages)
-        self._titles = Bm25.of(titles)
-        self._titles_of = Bm25.of(_by_file(titles, touched, len(numbers)))
-        sizes = [len(each) for each in touched]
-        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-        self._touched = np.array([file for files in touched for file in files], dtype=np.int64)
+        counted = commits if isinstance(commits, CountedCommits) else count_commits(commits)
+        kept = np.array([bool(paths) for paths in counted.paths], bool)
+        touched = [paths for paths in counted.paths if paths]
+        self.ids = tuple(commit for commit, paths in zip(counted.ids, counted.paths, strict=True) if paths)
+        self._numbers = {path: row for row, path in enumerate(dict.fromkeys(chain.from_iterable(touched)))}
+        self.paths = tuple(self._numbers)
+        sizes = np.fromiter(map(len, touched), np.int64, len(touched))
+        self._starts: Numbers = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+        files = map(self._numbers.__getitem__, chain.from_iterable(touched))
+        self._touched: Numbers = np.fromiter(files, np.int64, int(sizes.sum()))
+        vocabulary = Vocabulary.of([word.encode("utf-8", "surrogatepass") for word in counted.words])
+        titles = counted.titles.only(kept)
+        self._messages = _searched(vocabulary, counted.messages.only(kept))
+        self._titles = _searched(vocabulary, titles)
+        self._titles_of = _searched(vocabulary, self._by_file(titles, sizes))
         self.recent = self._recent(sizes)
         self._rows: tuple[ReferenceType[IndexView], tuple[Numbers, Numbers]] | None = None
 
@@ -89,7 +82,22 @@ class Past:
             self._rows = ref(view), (rows[known], known)
         return self._rows[1]
 
-    def _recent(self, sizes: Sequence[int]) -> "Scores":
+    def _by_file(self, titles: SaidWords, sizes: "Numbers") -> SaidWords:
+        """Return by file the words of all its commits, of which each touched `sizes` files."""
+        import numpy as np
+
+        begins = np.cumsum(titles.sizes, dtype=np.int64) - titles.sizes
+        # By touched file how many words are said of it, and where they stand.
+        many = np.repeat(titles.sizes, sizes)
+        places = np.repeat(np.repeat(begins, sizes) - np.cumsum(many, dtype=np.int64) + many, many)
+        places += np.arange(len(places))
+        words = int(titles.words.max(initial=0)) + 1
+        pairs, which = np.unique(np.repeat(self._touched, many) * words + titles.words[places], return_inverse=True)
+        counts = np.bincount(which, titles.counts[places], minlength=len(pairs))
+        of_file = np.bincount(pairs // words, minlength=len(self.paths))
+        return SaidWords(of_file.astype(np.int32), (pairs % words).astype(np.int32), counts.astype(np.int32))
+
+    def _recent(self, sizes: "Numbers") -> "Scores":
         """Return by file how much was done to it lately."""
         import numpy as np
 
@@ -123,71 +131,37 @@ class History:
     def __init__(self, file: Path) -> None:
         self.past: Past | None = None
         self._file = file
-        self._known: tuple[PastCommit, ...] | None = None
+        self._known: CountedCommits | None = None
         self._one_at_a_time = asyncio.Lock()
 
     async def update(self, sources: Sources) -> None:
         """Read the commits that are new. Raises what `sources` raises; a disk that refuses keeps nothing."""
         async with self._one_at_a_time:
-            known = self._known if self._known is not None else await asyncio.to_thread(_load, self._file)
+            known = self._known if self._known is not None else await asyncio.to_thread(load_commits, self._file)
             commits = await _brought_up(sources, known)
-            if self.past is None or commits != self._known:
+            if self.past is None or commits is not self._known:
                 self.past = await asyncio.to_thread(Past, commits)
             self._known = commits
-            if commits != known:
-                await asyncio.to_thread(_save, self._file, commits)
+            if commits is not known:
+                await asyncio.to_thread(save_commits, self._file, commits)
 
 
-async def _brought_up(sources: Sources, known: tuple[PastCommit, ...]) -> tuple[PastCommit, ...]:
+async def _brought_up(sources: Sources, known: CountedCommits) -> CountedCommits:
     """Return the newest commits, the known ones among them unless the history was rewritten."""
-    if not known:
-        return await sources.past_commits(MOST_COMMITS)
-    fresh = await sources.past_commits(MOST_COMMITS, str(known[0].id))
-    if not fresh:
+    if known.ids:
+        fresh = await sources.past_commits(MOST_COMMITS, str(known.ids[0]))
+        if fresh:
+            return await asyncio.to_thread(_joined, fresh, known)
         newest = await sources.past_commits(1)
-        ids = {commit.id for commit in known}
-        return known if newest and newest[0].id in ids else await sources.past_commits(MOST_COMMITS)
-    ids = {commit.id for commit in fresh}
-    return (*fresh, *(commit for commit in known if commit.id not in ids))[:MOST_COMMITS]
+        if newest and newest[0].id in set(known.ids):
+            return known
+    commits = await sources.past_commits(MOST_COMMITS)
+    return await asyncio.to_thread(count_commits, commits) if commits or known.ids else known
 
 
-def _by_file(
-    messages: Sequence[Mapping[str, int]], touched: Sequence[Sequence[int]], files: int
-) -> Sequence[Mapping[str, int]]:
-    """Return by file the words of all its commits."""
-    counts: list[Counter[str]] = [Counter() for _ in range(files)]
-    for words, numbers in zip(messages, touched, strict=True):
-        for number in numbers:
-            counts[number].update(words)
-    return counts
+def _joined(fresh: Sequence[PastCommit], known: CountedCommits) -> CountedCommits:
+    return count_commits(fresh).followed_by(known)
 
 
-def _load(file: Path) -> tuple[PastCommit, ...]:
-    """Return what was kept; nothing where it cannot be read as what `_save` writes."""
-    try:
-        with gzip.open(file, "rb") as stream:
-            text = stream.read(_MOST_BYTES + 1)
-        read = json.loads(text) if len(text) <= _MOST_BYTES else None
-        if not isinstance(read, dict) or read.get("format") != _FORMAT:
-            return ()
-        return tuple(_commit(*each) for each in read["commits"])
-    except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError):
-        return ()
-
-
-def _commit(name: object, message: object, paths: object) -> PastCommit:
-    if not (isinstance(name, str) and isinstance(message, str) and isinstance(paths, list)):
-        raise ValueError(name)
-    if not all(isinstance(path, str) for path in paths):
-        raise ValueError(name)
-    return PastCommit(CommitId(name), message, tuple(paths))
-
-
-def _save(file: Path, commits: Sequence[PastCommit]) -> None:
-    rows = [[commit.id, commit.message[:_MOST_CHARS], commit.paths[: _MOST_FILES + 1]] for commit in commits]
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, gzip.compress(json.dumps({"format": _FORMAT, "commits": rows}).encode(), 5))
-    except (OSError, StorageError):
-        # It is read anew the next time, which takes a second.
-        return
+def _searched(vocabulary: Vocabulary, said: SaidWords) -> Bm25:
+    return Bm25([Part(vocabulary, inverted(said.sizes, said.words, said.counts, len(vocabulary)))])
