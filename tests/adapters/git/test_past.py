@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.git import past
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports import Sources
@@ -28,6 +29,22 @@ async def test_commits_come_newest_first_with_every_path_they_touched(user: User
     assert await own.past_commits(9, second) == found[:1]
     assert await own.past_commits(9, third) == ()
     assert await own.past_commits(9, "f" * 40) == ()
+
+
+async def test_a_long_past_is_asked_for_in_slices_and_ends_where_it_says_too_much(
+    user: User, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        user.write("src/app.py", f"{number}\n")
+        user.commit(f"Change {number}")
+    own = await repository.own_files()
+    whole = await own.past_commits(9)
+    monkeypatch.setattr(past, "_ASKED_AT_ONCE", 2)
+    assert await own.past_commits(9) == whole
+    assert await own.past_commits(3) == whole[:3]
+    assert await own.past_commits(9, whole[3].id) == whole[:3]
+    monkeypatch.setattr(past, "_MOST_BYTES", 1)
+    assert await own.past_commits(9) == whole[:2]
 
 
 async def test_a_merge_is_left_out_and_what_it_brought_is_not(user: User, repository: Repository) -> None:
