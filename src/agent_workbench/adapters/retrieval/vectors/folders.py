@@ -29,6 +29,7 @@ class FolderVectors:
         self._of_root: dict[str, Vectors] = {}
         self._files: dict[str, FileVectors] = {}
         self._wanted: dict[str, tuple[Sources, IndexView]] = {}
+        self._begun: set[str] = set()
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def standing(self, root: str) -> str:
@@ -39,6 +40,7 @@ class FolderVectors:
     def begin(self, sources: Sources, view: "IndexView") -> None:
         """Bring the vectors up to the index's `view` in the background; of several views only the newest counts."""
         root = sources.root
+        self._begun.add(root)
         self._wanted[root] = (sources, view)
         if root not in self._running:
             self._running[root] = asyncio.create_task(self._catch_up(root))
@@ -55,6 +57,9 @@ class FolderVectors:
 
     def forget(self, root: str) -> None:
         """Let go of what is held for a folder that is not searched any more."""
+        self._begun.discard(root)
+        self._wanted.pop(root, None)
+        self._of_root.pop(root, None)
         self._files.pop(root, None)
 
     async def close(self) -> None:
@@ -72,18 +77,28 @@ class FolderVectors:
                 if not view.files:
                     self._files.pop(root, None)
                     continue
-                vectors = await asyncio.to_thread(self._vectors, root)
+                vectors = await self._vectors(root)
                 if isinstance(vectors, NoVectors):
                     continue
                 corpus = await asyncio.to_thread(corpus_of, view)
-                await vectors.update(corpus, sources.read_files, partial(self._files.__setitem__, root))
+                await vectors.update(corpus, sources.read_files, partial(self._hold, root))
         finally:
             del self._running[root]
 
-    def _vectors(self, root: str) -> Vectors:
-        if root not in self._of_root:
-            folder = self._folder_of(root)
-            if folder not in self._of_repo:
-                self._of_repo[folder] = make_vectors(self._settings, folder, self._environ)
-            self._of_root[root] = self._of_repo[folder]
-        return self._of_root[root]
+    async def _vectors(self, root: str) -> Vectors:
+        """Return the one set that all folders of the repo share, though several of them may ask at once."""
+        known = self._of_root.get(root)
+        if known is None:
+            folder, made = await asyncio.to_thread(self._make, root)
+            known = self._of_repo.setdefault(folder, made)
+            if root in self._begun:
+                self._of_root[root] = known
+        return known
+
+    def _make(self, root: str) -> tuple[Path, Vectors]:
+        folder = self._folder_of(root)
+        return folder, make_vectors(self._settings, folder, self._environ)
+
+    def _hold(self, root: str, files: FileVectors) -> None:
+        if root in self._begun:  # it may be forgotten meanwhile
+            self._files[root] = files
