@@ -14,7 +14,7 @@ _PATHS = ("--name-only", "--no-merges", "--no-renames", "--no-ext-diff", "--no-t
 
 
 # Git's answer is held in memory as a whole, so it is asked for so many commits at a time, until it said so much.
-_ASKED_AT_ONCE = 500
+_ASKED_AT_ONCE = 1_000
 _MOST_BYTES = 64_000_000
 
 
