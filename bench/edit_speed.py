@@ -36,6 +36,7 @@ _REPEATS = 3
 _MOST_SECONDS = 45.0
 """How long one comparison may take: once each seed was asked, it ends with what there is."""
 _WIDTH = 450
+_HEADERS = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ async def measure_speeds(serving: Serving, lines: int, vocabulary: int, tokens: 
         (plain, forced, sentence), first = await _costs(asked, bodies, few)
         say(f"speed, {vocabulary:,} tokens, own choice fits")
         bodies = [_body([]) | biased, _body([], _grammar(_liked(lines))) | biased]
-        (liked_free, fitting), second = await _costs(asked, bodies, more)
+        # A diff begins with its headers, which no liking spells: they are over when the shorter answer is.
+        (liked_free, fitting), second = await _costs(asked, bodies, more, _HEADERS)
     return replace(
         small,
         vocabulary=vocabulary,
@@ -155,9 +157,12 @@ class _Cost:
     token_ms: float
 
 
-async def _costs(asked: _Asked, bodies: list[Body], tokens: int) -> tuple[list[_Cost], int]:
-    """Return what answers to these bodies cost, by how much more a longer one costs, and how often they were asked."""
-    short = max(20, tokens // 4)
+async def _costs(asked: _Asked, bodies: list[Body], tokens: int, short: int = 0) -> tuple[list[_Cost], int]:
+    """Return what answers to these bodies cost, by how much more a longer one costs, and how often they were asked.
+
+    `short` is how long the shorter is, if not a quarter of the `tokens` that the longer has more.
+    """
+    short = short or max(20, tokens // 4)
     sized = [body | {"n_predict": size} for body in bodies for size in (short, short + tokens)]
     found, rounds = await _in_turn(asked, sized)
     costs = []
