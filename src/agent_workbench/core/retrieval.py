@@ -70,8 +70,9 @@ class Chunk:
 class IndexStatus:
     """How far the index of a folder is: files read of those that had to be, and what it holds now.
 
-    `left_out` are files that are not searched because there are too many. `vectors` says in a few words how the vectors
-    stand (`ready`, `learning`, or why there are none), `VECTORS_UNWANTED` where nobody asked for them.
+    `left_out` are files that are not searched because they are too large, or too many, or more than a grammar bears.
+    `vectors` says in a few words how the vectors stand (`ready`, `learning`, or why there are none), `VECTORS_UNWANTED`
+    where nobody asked for them.
     """
 
     done: int = 0
