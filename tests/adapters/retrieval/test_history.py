@@ -95,9 +95,9 @@ async def test_what_is_kept_is_what_was_counted(tmp_path: Path, monkeypatch: pyt
     [
         b"",
         b"no gzip",
-        gzip.compress(b"[]"),
-        gzip.compress(b"[" * 100_000),
-        gzip.compress(b'{"format": 1, "commits": [["a\\u0000b", "m", ["x"]]]}'),
+        gzip.compress(b"[]", mtime=0),
+        gzip.compress(b"[" * 100_000, mtime=0),
+        gzip.compress(b'{"format": 1, "commits": [["a\\u0000b", "m", ["x"]]]}', mtime=0),
     ],
 )
 async def test_a_broken_file_is_not_trusted(tmp_path: Path, content: bytes) -> None:
@@ -126,9 +126,9 @@ async def test_a_file_with_one_part_that_does_not_fit_is_not_trusted(tmp_path: P
     said = [[2], [0, 1], [1, 1]]
     good = {"format": 2, "commits": [["2" * 40, ["x"]]], "words": ["a", "b"], "messages": said, "titles": said}
     file = tmp_path / "past.json.gz"
-    file.write_bytes(gzip.compress(json.dumps(good).encode()))
+    file.write_bytes(gzip.compress(json.dumps(good).encode(), mtime=0))
     assert load_commits(file).ids == ("2" * 40,)
-    await assert_not_trusted(file, gzip.compress(json.dumps(good | {name: value}).encode()))
+    await assert_not_trusted(file, gzip.compress(json.dumps(good | {name: value}).encode(), mtime=0))
 
 
 async def assert_not_trusted(file: Path, content: bytes) -> None:
