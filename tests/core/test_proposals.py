@@ -44,4 +44,5 @@ def test_every_field_is_known() -> None:
         "edited",
         "repaired",
         "fallback",
+        "outlook",
     }

@@ -35,7 +35,7 @@ def test_the_workbench_ends_with_its_terminal(end: object, code: int, reason: st
     with in_terminal(machine, "demo", "--folder", str(shop), cwd=tmp_path) as terminal:
         fcntl.ioctl(terminal.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         # Only what comes after the model answered proves that the session lives behind the screen.
-        terminal.until("demo-model.gguf")
+        terminal.until("demo-model")
         family = psutil.Process(terminal.process.pid).children(recursive=True)
         end(terminal)
         if end is ask_to_end:

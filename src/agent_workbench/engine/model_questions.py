@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_workbench.core.errors import PatchError, PlanError
+from agent_workbench.core.errors import ModelError, PatchError
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.patch import FileContent, PatchBounds, fit_diff, read_diff
 from agent_workbench.core.plan import Plan
@@ -199,7 +199,7 @@ def _judge_reflexion(answer: str) -> Judgement:
 def _judge_plan(answer: str) -> Judgement:
     try:
         tasks = read_tasks(answer, Plan())
-    except PlanError as error:
+    except ModelError as error:
         return Judgement(valid=False, kept=False, right=False, why=str(error))
     words = [set(re.findall(r"[a-z]+", f"{task.description} {task.goal}".lower())) for task in tasks]
     right = all(_PLANNED & said for said in words) and any("median" in said for said in words)
