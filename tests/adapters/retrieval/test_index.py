@@ -3,7 +3,9 @@
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from gc import collect
 from pathlib import Path
+from weakref import ref
 
 import pytest
 from rank_bm25 import BM25Okapi
@@ -11,6 +13,7 @@ from rank_bm25 import BM25Okapi
 from agent_workbench.adapters.retrieval import index as module
 from agent_workbench.adapters.retrieval.index import WorkspaceIndex
 from agent_workbench.adapters.retrieval.kinds import Kind, kind_of
+from agent_workbench.adapters.retrieval.layout import layout_of
 from agent_workbench.adapters.retrieval.merging import merge
 from agent_workbench.adapters.retrieval.pieces import Piece
 from agent_workbench.adapters.retrieval.segments import Field, Segment, SourceFile
@@ -186,3 +189,12 @@ def test_paths_and_symbols_may_hold_anything(tmp_path: Path) -> None:
 )
 def test_kinds(path: str, head: bytes, kind: Kind) -> None:
     assert kind_of(path, head) is kind
+
+
+def test_what_searches_keep_of_a_view_does_not_keep_it_alive() -> None:
+    index = index_of([file("src/a.py", "1", "read a file")])
+    view = ref(index.view)
+    layout_of(index.view)
+    index.take(Segment.build([file("src/a.py", "2", "write a file")]))
+    collect()
+    assert view() is None

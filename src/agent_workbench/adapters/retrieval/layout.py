@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 from agent_workbench.adapters.retrieval.kinds import Kind
 from agent_workbench.adapters.retrieval.query import Names
@@ -26,7 +26,8 @@ class ViewNames(Names):
     """The living files of a view, found in what each segment knows of its own."""
 
     def __init__(self, view: IndexView) -> None:
-        self._view = view
+        # What is kept for a view as long as it lives must not keep it alive.
+        self._view = proxy(view)
 
     def has(self, path: str) -> bool:
         return self._view.find(path) is not None
