@@ -8,7 +8,7 @@ import pytest
 from tests.architecture.source_tree import ROOT
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+@pytest.mark.skipif(shutil.which("make") is None, reason="machine lacks: make")
 def test_the_first_time_it_says_that_it_takes_a_while() -> None:
     # As if the lock had just been changed; nothing of it is run.
     command = ["make", "--dry-run", "--what-if=requirements-dev.lock", "setup"]

@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from gc import collect
 from pathlib import Path
 from weakref import ref
 
@@ -196,5 +195,4 @@ def test_what_searches_keep_of_a_view_does_not_keep_it_alive() -> None:
     view = ref(index.view)
     layout_of(index.view)
     index.take(Segment.build([file("src/a.py", "2", "write a file")]))
-    collect()
     assert view() is None

@@ -91,7 +91,7 @@ async def test_a_worker_that_nobody_waits_for_any_more_when_it_has_started_is_en
     assert not psutil.pid_exists(pid)
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="there is no other way to wait for somebody else's child")
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="machine lacks: pidfd_open, to wait for another's child")
 def test_a_worker_ends_with_a_session_that_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ORPHAN, str(tmp_path / "cache")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as session:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, proxy
+from weakref import proxy
 
 from agent_workbench.adapters.retrieval.kinds import Kind
 from agent_workbench.adapters.retrieval.query import Names
@@ -26,7 +26,7 @@ class ViewNames(Names):
     """The living files of a view, found in what each segment knows of its own."""
 
     def __init__(self, view: IndexView) -> None:
-        # What is kept for a view as long as it lives must not keep it alive.
+        # The view keeps this: without a circle it goes as soon as nobody searches it.
         self._view = proxy(view)
 
     def has(self, path: str) -> bool:
@@ -87,12 +87,6 @@ class Layout:
         return found
 
 
-_LAYOUTS: "WeakKeyDictionary[IndexView, Layout]" = WeakKeyDictionary()
-
-
 def layout_of(view: IndexView) -> Layout:
     """Return the layout of the view, made at the first call."""
-    found = _LAYOUTS.get(view)
-    if found is None:
-        found = _LAYOUTS[view] = Layout(view)
-    return found
+    return view.once(Layout)

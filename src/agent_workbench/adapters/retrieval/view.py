@@ -1,10 +1,10 @@
 """What a search sees of a workspace's index: a state of it that stays as it is while others are made."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from agent_workbench.adapters.retrieval.segments import FIELDS_OF_PIECES, Field, Segment
 from agent_workbench.ranking.bm25 import K1, B, Bm25
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int32]
     Kinds = NDArray[np.int8]
     Mask = NDArray[np.bool_]
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,13 @@ class IndexView:
         self._kinds: Kinds | None = None
         self._alive_pieces: Sequence[Mask | None] | None = None
         self._fields: dict[tuple[Field, float, float], Bm25] = {}
+        self._made: dict[object, object] = {}
+
+    def once(self, make: "Callable[[IndexView], Made]") -> Made:
+        """Return what `make` makes of the view: made at the first call, kept as long as the view lives."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast("Made", self._made[make])
 
     @property
     def files(self) -> int:

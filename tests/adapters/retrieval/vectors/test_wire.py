@@ -1,5 +1,6 @@
 import json
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from agent_workbench.adapters.retrieval.vectors.wire import Message, NoMessage, decode, encode, pack_texts, unpack_texts
 
 
-def reader(data: bytes):  # type: ignore[no-untyped-def]  # a closure for one call
+def reader(data: bytes) -> Callable[[int], bytes]:
     rest = bytearray(data)
 
     def read(count: int) -> bytes:
