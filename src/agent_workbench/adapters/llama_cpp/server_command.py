@@ -9,13 +9,12 @@ from pathlib import Path
 
 from agent_workbench.adapters.llama_cpp.serve import API_KEY_VARIABLE
 from agent_workbench.core.errors import ModelUnavailable
+from agent_workbench.host.handed_on import handed_on
 
 _MAGIC = b"GGUF"
 _TINY_BYTES = 50_000_000
-# What a server may need of the user's environment: where things are, and which graphics card to use how.
-_HANDED_ON = {"HOME", "PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "XDG_CACHE_HOME"}
-_HANDED_ON_PREFIXES = (
-    "LC_",
+# Which graphics card to use, and how.
+_OF_DEVICES = (
     "GGML_",
     "LLAMA_ARG_",
     "CUDA_",
@@ -46,9 +45,7 @@ def server_command(
     Raises `ModelUnavailable` when the file is not there or no GGUF, or when there is no such binary.
     """
     threads = 1 if _model_bytes(model) < _TINY_BYTES else _cores()
-    environment = {
-        name: value for name, value in environ.items() if name in _HANDED_ON or name.startswith(_HANDED_ON_PREFIXES)
-    }
+    environment = handed_on(environ, *_OF_DEVICES)
     environment[API_KEY_VARIABLE] = api_key
     # Else a server that aborts has itself looked at by a debugger first, for seconds and a hundred lines.
     environment["GGML_NO_BACKTRACE"] = "1"

@@ -14,7 +14,7 @@ from agent_workbench.adapters.retrieval.frames import read_frame, write_frame
 from agent_workbench.adapters.retrieval.packing import DamagedIndex, pack
 from agent_workbench.adapters.retrieval.parsing import Batch
 from agent_workbench.adapters.retrieval.segments import Segment
-from agent_workbench.adapters.retrieval.vectors.child import HANDED_ON
+from agent_workbench.host.handed_on import handed_on
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +114,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in HANDED_ON if name in os.environ} | {"PYTHONPATH": paths},
+            env=handed_on(os.environ) | {"PYTHONPATH": paths},
             start_new_session=True,
         )
         self.pid = self._process.pid

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_workbench.adapters.retrieval.vectors.wire import Message, NoMessage, decode, encode
+from agent_workbench.host.handed_on import handed_on
 
 _PACKAGE_FOLDER = Path(__file__).parents[4]
-HANDED_ON = ("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "XDG_CACHE_HOME")
 _AT_ONCE = 1024 * 1024
 # How long one that was told to end may take: it has nothing to put in order.
 _END_SECONDS = 2.0
@@ -34,7 +34,7 @@ class Child:
 
     def __init__(self, module: str, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
         """Start it; raise `ChildLost` when that fails."""
-        environment = {name: environ[name] for name in HANDED_ON if name in environ}
+        environment = handed_on(environ)
         environment |= {"PYTHONPATH": str(_PACKAGE_FOLDER), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
         environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), _THREADS)
         self._module = module

@@ -1,0 +1,10 @@
+"""What a child process is told of the environment."""
+
+from agent_workbench.host.handed_on import handed_on
+
+ENVIRON = {"PATH": "/bin", "LC_ALL": "C", "CUDA_VISIBLE_DEVICES": "0", "HOSTED_API_KEY": "secret", "PATHS": "no"}
+
+
+def test_a_child_is_told_where_things_are_and_no_secret() -> None:
+    assert handed_on(ENVIRON) == {"PATH": "/bin", "LC_ALL": "C"}
+    assert handed_on(ENVIRON, "CUDA_", "HIP_") == {"PATH": "/bin", "LC_ALL": "C", "CUDA_VISIBLE_DEVICES": "0"}
