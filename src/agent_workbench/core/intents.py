@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.settings import GateKind
 
 
@@ -15,10 +16,16 @@ class StartTask:
 
 @dataclass(frozen=True, slots=True)
 class ApproveProposal:
-    """Let it through as it is shown. `shown_sha` is `proposals.shown_sha` of what was on screen."""
+    """Let it through as it is shown. `shown_sha` is `proposals.shown_sha` of what was on screen.
+
+    Of a diff, what is `left` is not applied; what stays of it is `patch.leave_out`, and `result_sha` its `patch_hash`
+    as it was shown.
+    """
 
     proposal: ProposalId
     shown_sha: str
+    left: tuple[LeftOut, ...] = ()
+    result_sha: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,18 @@ class AllowAlways:
 @dataclass(frozen=True, slots=True)
 class AbortTask:
     """Give the task up: roll back, keep the attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoStep:
+    """Take back the diff that was applied last: the files go back to what they were before it, the model is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseTask:
+    """Stop before the model is asked again (or, not `paused`, go on)."""
+
+    paused: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +178,8 @@ Intent = (
     | EditProposal
     | AllowAlways
     | AbortTask
+    | UndoStep
+    | PauseTask
     | RetryTrouble
     | EditScratchpad
     | SayToModel

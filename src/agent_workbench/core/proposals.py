@@ -83,9 +83,10 @@ class Verdict(StrEnum):
 
 
 class HunkFate(StrEnum):
-    """What became of a hunk at the gate."""
+    """What became of a hunk at the gate; `partly`: some of its lines were taken."""
 
     TAKEN = "taken"
+    PARTLY = "partly"
     LEFT = "left"
     EDITED = "edited"
 

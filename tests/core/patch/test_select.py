@@ -6,8 +6,11 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import (
     FileChange,
     FileContent,
+    LeftOut,
+    apply_patch,
     file_id,
     keep_hunks,
+    leave_out,
     parse_patch,
     patch_stat,
     render_changes,
@@ -86,3 +89,38 @@ def test_stat() -> None:
 def test_no_change_is_no_text() -> None:
     same = FileContent(b"a\n")
     assert render_changes([FileChange("x", same, same), FileChange("y", None, None)]) == ""
+
+
+def left_out(before: str, diff: str, *lines: int) -> str:
+    """Return what is made of `before` when these lines of the diff's first hunk are left out."""
+    patch = parse_patch(diff)
+    kept = leave_out(patch, [LeftOut(patch.files[0].hunks[0].id, lines)])
+    again = parse_patch(render_patch(kept))
+    (change,) = apply_patch(again, {"x.py": FileContent(before.encode())}, ("x.py",))
+    assert change.after is not None
+    return change.after.data.decode()
+
+
+@pytest.mark.parametrize(
+    ("lines", "after"),
+    [((0,), "a\nA\nB\n"), ((2,), "B\n"), ((1, 3), "b\nA\n"), ((0, 1), "a\nb\nA\nB\n"), ((2, 3), "")],
+)
+def test_lines_that_are_left_out_stay_as_they_are(lines: tuple[int, ...], after: str) -> None:
+    assert left_out("a\nb\n", modify("@@ -1,2 +1,2 @@\n-a\n-b\n+A\n+B\n"), *lines) == after
+
+
+@pytest.mark.parametrize(("lines", "after"), [((0,), "a\nA\nB"), ((2,), "A\n"), ((1,), "B"), ((0, 1), "a\nB")])
+def test_a_last_line_without_its_end_gets_one_when_another_comes_after_it(lines: tuple[int, ...], after: str) -> None:
+    ends = "\\ No newline at end of file\n"
+    assert left_out("a", modify(f"@@ -1 +1,2 @@\n-a\n{ends}+A\n+B\n{ends}"), *lines) == after
+
+
+def test_a_deletion_of_which_something_stays_is_none() -> None:
+    diff = "diff --git a/x.py b/x.py\ndeleted file mode 100644\n--- a/x.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n"
+    assert left_out("a\nb\n", diff, 1) == "b\n"
+
+
+def test_a_line_that_changes_nothing_cannot_be_left_out() -> None:
+    patch = parse_patch(modify("@@ -1,2 +1,2 @@\n a\n-b\n+B\n"))
+    with pytest.raises(PatchError, match="line 0 of hunk"):
+        leave_out(patch, [LeftOut(patch.files[0].hunks[0].id, (0,))])

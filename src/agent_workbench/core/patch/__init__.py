@@ -6,7 +6,7 @@ from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.identify import content_hash, file_id, hunk_id, patch_hash, takeable_ids
 from agent_workbench.core.patch.parse import parse_patch
 from agent_workbench.core.patch.render import patch_stat, render_changes, render_patch
-from agent_workbench.core.patch.select import keep_hunks
+from agent_workbench.core.patch.select import keep_hunks, leave_out
 from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import (
     FileChange,
@@ -15,6 +15,7 @@ from agent_workbench.core.patch.values import (
     FilePatch,
     Hunk,
     HunkLine,
+    LeftOut,
     LineKind,
     Patch,
     PatchBounds,
@@ -28,6 +29,7 @@ __all__ = [
     "Fit",
     "Hunk",
     "HunkLine",
+    "LeftOut",
     "LineKind",
     "LooseDiff",
     "Patch",
@@ -38,6 +40,7 @@ __all__ = [
     "fit_diff",
     "hunk_id",
     "keep_hunks",
+    "leave_out",
     "matches_glob",
     "parse_patch",
     "patch_hash",

@@ -1,11 +1,11 @@
-"""What is left of a diff when only some of its hunks are taken."""
+"""What is left of a diff when only some of its hunks, or of their lines, are taken."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.identify import file_id, takeable_ids
-from agent_workbench.core.patch.values import FilePatch, Patch
+from agent_workbench.core.patch.identify import file_id, hunk_id, takeable_ids
+from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, HunkLine, LeftOut, LineKind, Patch
 
 
 def keep_hunks(patch: Patch, taken: Collection[str]) -> Patch:
@@ -14,14 +14,81 @@ def keep_hunks(patch: Patch, taken: Collection[str]) -> Patch:
     A file without hunks (rename, mode, empty file) stays if its `file_id` is in `taken`. Raises `PatchError` for an id
     that is not in the patch: whoever decided saw another diff.
     """
-    unknown = set(taken).difference(takeable_ids(patch))
+    _check_known(patch, taken)
+    return leave_out(patch, [LeftOut(each) for each in takeable_ids(patch) if each not in taken])
+
+
+def leave_out(patch: Patch, left: Iterable[LeftOut]) -> Patch:
+    """Return the patch without what is left out; files of which nothing stays drop out, also a rename with them.
+
+    An added line that is left out is not added, a removed one stays in the file. Raises `PatchError` for an id or a
+    line that the patch does not have: whoever decided saw another diff.
+    """
+    lines = {each.id: each.lines for each in left}
+    _check_known(patch, lines)
+    return Patch(tuple(kept for file in patch.files if (kept := _without(file, lines)) is not None))
+
+
+def _check_known(patch: Patch, ids: Iterable[str]) -> None:
+    unknown = set(ids).difference(takeable_ids(patch))
     if unknown:
         raise PatchError(f"the diff has no hunk {min(unknown)[:12]}", advice="Show the diff again and decide anew.")
-    return Patch(tuple(left for file in patch.files if (left := _keep(file, taken)) is not None))
 
 
-def _keep(file: FilePatch, taken: Collection[str]) -> FilePatch | None:
+def _without(file: FilePatch, left: Mapping[str, tuple[int, ...]]) -> FilePatch | None:
     if not file.hunks:
-        return file if file_id(file) in taken else None
-    hunks = tuple(hunk for hunk in file.hunks if hunk.id in taken)
-    return replace(file, hunks=hunks) if hunks else None
+        return None if file_id(file) in left else file
+    hunks = [kept for hunk in file.hunks if (kept := _without_lines(hunk, left.get(hunk.id))) is not None]
+    if not hunks:
+        return None
+    if all(kept.id for kept in hunks):
+        return replace(file, hunks=tuple(hunks))
+    stays = file.operation is FileOperation.DELETE
+    operation, mode = (FileOperation.MODIFY, None) if stays else (file.operation, file.mode)
+    return replace(file, operation=operation, mode=mode, hunks=tuple(_named_anew(file.path, hunks)))
+
+
+def _without_lines(hunk: Hunk, left: tuple[int, ...] | None) -> Hunk | None:
+    """Return what stays of a hunk, without an id where that is not all of it, None where nothing stays.
+
+    `left` None leaves out nothing, no number everything.
+    """
+    if left is None:
+        return hunk
+    changes = {number for number, line in enumerate(hunk.lines) if line.kind is not LineKind.CONTEXT}
+    if unknown := set(left) - changes:
+        raise PatchError(
+            f"line {min(unknown)} of hunk {hunk.id[:12]} changes nothing", advice="Show the diff again and decide anew."
+        )
+    if not left or changes <= set(left):
+        return None
+    kept = list(_kept_lines(hunk.lines, frozenset(left)))
+    return replace(hunk, id="", lines=tuple(_with_ends(kept)))
+
+
+def _kept_lines(lines: Iterable[HunkLine], left: frozenset[int]) -> Iterator[HunkLine]:
+    for number, line in enumerate(lines):
+        if number not in left:
+            yield line
+        elif line.kind is LineKind.REMOVED:
+            yield replace(line, kind=LineKind.CONTEXT)
+
+
+def _with_ends(lines: list[HunkLine]) -> Iterator[HunkLine]:
+    """Yield the lines; one that stays without a line feed at its end gets one where another line comes after it."""
+    for number, line in enumerate(lines):
+        followed = any(later.kind is not LineKind.REMOVED for later in lines[number + 1 :])
+        if line.newline or not followed or line.kind is LineKind.REMOVED:
+            yield line
+            continue
+        if line.kind is LineKind.CONTEXT:
+            yield replace(line, kind=LineKind.REMOVED)
+        yield replace(line, kind=LineKind.ADDED, newline=True)
+
+
+def _named_anew(path: str, hunks: Iterable[Hunk]) -> Iterator[Hunk]:
+    met: dict[str, int] = {}
+    for hunk in hunks:
+        plain = hunk_id(path, hunk.lines)
+        met[plain] = met.get(plain, -1) + 1
+        yield replace(hunk, id=hunk_id(path, hunk.lines, met[plain]))

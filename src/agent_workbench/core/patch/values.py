@@ -85,6 +85,19 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What the user leaves out of a diff, and why.
+
+    `id` is a hunk's, or that of a change without hunks. `lines` are the numbers, from 0, of lines of the hunk that are
+    added or removed by it; without any, all of it is left out.
+    """
+
+    id: str
+    lines: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FileContent:
     """A regular file: its bytes and whether it is executable."""
 
