@@ -13,7 +13,8 @@ import pytest
 from agent_workbench.adapters.demo.sample import FILES
 from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
 from agent_workbench.cli.main import parser
-from agent_workbench.tui.keymap import KEYS, key_name
+from agent_workbench.tui.keymap import key_name
+from agent_workbench.tui.keys import KEYS
 from tests.architecture.source_tree import ROOT
 from tests.docs.tables import table_rows
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.tui.keymap import KEYS, Keymap, Scope, binding_id, keys_document
+from agent_workbench.tui.keymap import Keymap, binding_id, keys_document
+from agent_workbench.tui.keys import KEYS, Scope
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
 BARS = (Scope.GATE, Scope.REPLAY)

@@ -16,7 +16,8 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.live import Live, Question, Streaming
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.tui.bridge import FRAME_SECONDS
-from agent_workbench.tui.keymap import IN_DIALOGUES, KEYS, Scope, bindings
+from agent_workbench.tui.keymap import IN_DIALOGUES, bindings
+from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

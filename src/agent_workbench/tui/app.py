@@ -15,7 +15,8 @@ from textual.screen import Screen
 
 from agent_workbench.core.inert import inert
 from agent_workbench.tui.guard import ControlGuard
-from agent_workbench.tui.keymap import IN_DIALOGUES, KEYS, Keymap, Scope, bindings
+from agent_workbench.tui.keymap import IN_DIALOGUES, Keymap, bindings
+from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.screens.opening import OpeningScreen
 
 # What knows sessions, panes and dialogues is imported in functions here: only so the first frame comes before it.
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.live import Question, SessionUpdate
     from agent_workbench.core.ports import Clock, Session
     from agent_workbench.core.settings import UiSettings
-    from agent_workbench.tui.dialogues import Draft
+    from agent_workbench.tui.gate_dialogues import Draft
     from agent_workbench.tui.session_screen import SessionScreen
 
 NOTICE_SECONDS = 8.0

@@ -3,7 +3,8 @@
 from textual.screen import Screen
 from textual.widgets import Static
 
-from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.keymap import bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.widgets.bar import Bar
 from agent_workbench.tui.widgets.gate_bar import GateBar

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 from agent_workbench.core.intents import DropChunk, Intent, MergeTask, PinChunk, StartTask
-from agent_workbench.tui import dialogues
+from agent_workbench.tui import context_dialogues, dialogues, gate_dialogues
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
@@ -41,13 +41,13 @@ class SessionScreen(WorkbenchScreen):
         await self.bench.want(MergeTask(message.task))
 
     def on_gate_bar_reason_wanted(self, message: GateBar.ReasonWanted) -> None:
-        dialogues.ask_reason(self.bench, message.waiting)
+        gate_dialogues.ask_reason(self.bench, message.waiting)
 
     def on_gate_bar_edit_wanted(self, message: GateBar.EditWanted) -> None:
-        dialogues.edit_proposal(self.bench, message.waiting)
+        gate_dialogues.edit_proposal(self.bench, message.waiting)
 
     def on_gate_bar_always_wanted(self, message: GateBar.AlwaysWanted) -> None:
-        dialogues.confirm_always(self.bench, message.waiting)
+        gate_dialogues.confirm_always(self.bench, message.waiting)
 
     def on_scratchpad_pane_edit_wanted(self, message: ScratchpadPane.EditWanted) -> None:
         dialogues.edit_notes(self.bench, message.task, message.text)
@@ -59,11 +59,11 @@ class SessionScreen(WorkbenchScreen):
         await self._want_in_task(DropChunk(message.place))
 
     def on_code_pane_open_wanted(self, message: CodePane.OpenWanted) -> None:
-        dialogues.show_piece(self.bench, message.key)
+        context_dialogues.show_piece(self.bench, message.key)
 
     def on_code_pane_add_wanted(self) -> None:
         if self._task_goes_on():
-            dialogues.find_code(self.bench)
+            context_dialogues.find_code(self.bench)
 
     async def _want_in_task(self, intent: Intent) -> None:
         if self._task_goes_on():
@@ -85,7 +85,7 @@ class SessionScreen(WorkbenchScreen):
             dialogues.say_to_model(self.bench)
 
     def on_workbench_screen_context_wanted(self) -> None:
-        dialogues.show_receipt(self.bench)
+        context_dialogues.show_receipt(self.bench)
 
     def on_workbench_screen_abort_wanted(self) -> None:
         update = self.bench.update_shown

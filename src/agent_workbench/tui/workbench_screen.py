@@ -19,7 +19,8 @@ from agent_workbench.core.views.replay import view_replay
 from agent_workbench.core.views.scratchpad import view_scratchpad
 from agent_workbench.core.views.status import view_status
 from agent_workbench.core.views.steps import Transcript, view_steps
-from agent_workbench.tui.keymap import Keymap, Scope
+from agent_workbench.tui.keymap import Keymap
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.pane_screen import PANES, PaneScreen
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.diff import DiffPane

@@ -6,7 +6,8 @@ from textual.content import Content
 from textual.message import Message
 
 from agent_workbench.core.views.code import CodeView, Standing
-from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.keymap import bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.piece_list import PieceList
 
 _USELESS_WITHOUT_PIECE = frozenset({"expand", "open", "pin", "drop"})

@@ -9,7 +9,8 @@ from textual.message import Message
 from agent_workbench.core.views.diff import DiffView
 from agent_workbench.core.views.diff_lines import DiffLine, diff_lines
 from agent_workbench.core.views.tones import Block, Entry, Tone
-from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.keymap import bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Row, entry_rows, wrap
 

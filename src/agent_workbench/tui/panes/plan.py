@@ -8,7 +8,8 @@ from textual.message import Message
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.views.plan import PlanView, TaskRow
 from agent_workbench.core.views.tones import Entry
-from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.keymap import bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row
 

@@ -1,7 +1,8 @@
 """The steps: what the model thought, did and was told, growing at its end."""
 
 from agent_workbench.core.views.steps import StepsView
-from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.keymap import bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 
 

@@ -10,7 +10,8 @@ from agent_workbench.core.live import FoundCode, SessionUpdate
 from agent_workbench.core.views.code import CodeRow, Standing
 from agent_workbench.core.views.found import view_found
 from agent_workbench.core.views.reasons import index_words
-from agent_workbench.tui.keymap import Keymap, Scope, bindings
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.screens.dialogue import Dialogue, why_fixed
 from agent_workbench.tui.widgets.piece_list import PieceList
 

@@ -6,7 +6,8 @@ from textual.binding import Binding
 from textual.widget import Widget
 
 from agent_workbench.core.views.tones import Block, Entry, Tone
-from agent_workbench.tui.keymap import Keymap, Scope, bindings
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.screens.dialogue import Dialogue
 from agent_workbench.tui.widgets.entry_list import EntryList
 

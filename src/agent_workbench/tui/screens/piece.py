@@ -11,7 +11,8 @@ from agent_workbench.core.intents import DropChunk, Intent, PinChunk
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.views.code import CodeRow, Standing, view_code
 from agent_workbench.core.views.tones import Tone
-from agent_workbench.tui.keymap import Keymap, Scope, bindings
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.screens.dialogue import Dialogue, why_fixed
 from agent_workbench.tui.widgets.code_colours import Lines, coloured_lines
 from agent_workbench.tui.widgets.piece_rows import LABEL_CELLS, code_rows, reason_rows

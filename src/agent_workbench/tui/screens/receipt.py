@@ -11,7 +11,8 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state import Phase, SessionState
 from agent_workbench.core.views.receipt import Compacting, ReceiptRow, ReceiptView, view_receipt
 from agent_workbench.core.views.receipt_lines import head_lines
-from agent_workbench.tui.keymap import Keymap, Scope, bindings
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.screens.dialogue import Dialogue, why_fixed
 from agent_workbench.tui.widgets.receipt_list import ReceiptList
 

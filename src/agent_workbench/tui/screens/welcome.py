@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from textual import events
 from textual.widget import Widget
 
-from agent_workbench.tui.keymap import Keymap, Scope
+from agent_workbench.tui.keymap import Keymap
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.screens.dialogue import Dialogue, text_body
 
 

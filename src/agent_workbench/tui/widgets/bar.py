@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_workbench.core.views.tones import Tone
-from agent_workbench.tui.keymap import Scope
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.hints import Hint, PlacedHint, hint_at, place_hints
 from agent_workbench.tui.widgets.rows import Span, wrap
 from agent_workbench.tui.widgets.tones import Look, Tones

@@ -9,7 +9,8 @@ from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.intents import ApproveProposal, Intent, RetryTrouble, SkipProposal, StartTask
 from agent_workbench.core.views.gate import GateAct, GateMode, GateView, Waiting
 from agent_workbench.core.views.tones import Tone
-from agent_workbench.tui.keymap import KEYS, Keymap, Scope, bindings
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.readiness import Readiness, queued_seconds
 from agent_workbench.tui.widgets.bar import Bar
 from agent_workbench.tui.widgets.hints import Hint

@@ -7,7 +7,8 @@ from textual.message import Message
 
 from agent_workbench.core.views.receipt import ReceiptRow, ReceiptView
 from agent_workbench.core.views.tones import Block, Entry, Tone
-from agent_workbench.tui.keymap import Scope, bindings
+from agent_workbench.tui.keymap import bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row, Span
 

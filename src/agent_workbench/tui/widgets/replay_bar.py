@@ -7,7 +7,8 @@ from textual.message import Message
 from agent_workbench.core.intents import Intent, PlayReplay, SeekReplay, StepReplay
 from agent_workbench.core.views.replay import ReplayView
 from agent_workbench.core.views.tones import Tone
-from agent_workbench.tui.keymap import Keymap, Scope, bindings
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.bar import Bar
 from agent_workbench.tui.widgets.hints import Hint
 from agent_workbench.tui.widgets.rows import Span

@@ -1,0 +1,67 @@
+"""What the workbench shows and asks about what is before the model."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.intents import CompactContext
+
+if TYPE_CHECKING:
+    from agent_workbench.core.views.receipt import Compacting
+    from agent_workbench.tui.app import WorkbenchApp
+
+
+def show_receipt(app: "WorkbenchApp") -> None:
+    """Show what the newest prompt was made of."""
+    from agent_workbench.core.views.receipt import count_prompts
+    from agent_workbench.tui.screens.receipt import ReceiptScreen
+
+    update = app.update_shown
+    if update is None or not count_prompts(update.state):
+        app.tell("no prompt was made yet", "warning")
+        return
+    screen = ReceiptScreen(app.keymap, app.want, partial(confirm_compacting, app))
+    screen.show(update)
+    app.push_screen(screen)
+
+
+def show_piece(app: "WorkbenchApp", key: str) -> None:
+    """Show a piece of retrieved code with more room."""
+    from agent_workbench.tui.screens.piece import PieceScreen
+
+    update = app.update_shown
+    if update is not None:
+        screen = PieceScreen(key, app.keymap, app.want)
+        screen.show(update)
+        app.push_screen(screen)
+
+
+def find_code(app: "WorkbenchApp") -> None:
+    """Let the user put other code before the model."""
+    from agent_workbench.tui.screens.find import FindScreen
+
+    update = app.update_shown
+    if update is not None:
+        screen = FindScreen(app.keymap, app.want)
+        screen.show(update)
+        app.push_screen(screen)
+
+
+def confirm_compacting(app: "WorkbenchApp", compacting: "Compacting") -> None:
+    """Ask whether the older steps shall become a summary now, with what it frees and costs."""
+    from agent_workbench.tui.screens.confirm import ConfirmScreen
+
+    seconds = f" (about {compacting.seconds:.1f} s)" if compacting.seconds >= 0.05 else ""
+    reads = f", and {compacting.reads:,} tokens that stay are read again{seconds}" if compacting.reads else ""
+    lines = (
+        f"The older steps become a summary; at most {compacting.frees:,} tokens become free.",
+        f"It costs an answer of the model{reads}.",
+        "",
+        "Rules, task, pinned code, the change so far and the failing output",
+        "stay as they are. You see the summary before it is used.",
+    )
+
+    async def compact(yes: bool | None) -> None:
+        if yes:
+            await app.want(CompactContext())
+
+    app.push_screen(ConfirmScreen("Sum up the older steps now?", lines, app.clock), compact)

@@ -1,0 +1,85 @@
+"""What the workbench asks about a proposal that waits, and the intent that the answer becomes."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.intents import AllowAlways, EditProposal, RejectProposal
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.views.gate import Waiting
+
+if TYPE_CHECKING:
+    from agent_workbench.tui.app import WorkbenchApp
+
+NO_REASON = "no reason given"
+WHAT_ALWAYS_MEANS = {
+    GateKind.READ: "the model may read and search files without asking",
+    GateKind.DIFF: "the model's diffs are applied in the workspace without asking (unusual paths still ask)",
+    GateKind.CHECK: "tests and lint run without asking",
+    GateKind.COMMAND: "commands of the model run without asking, as long as the sandbox holds",
+    GateKind.COMMIT: "finished tasks are committed on their own branch without asking",
+    GateKind.SUMMARY: "summaries of older steps take their place in the prompt without asking",
+}
+EDIT_TITLES = {
+    GateKind.DIFF: "Edit the diff",
+    GateKind.COMMAND: "Edit the command",
+    GateKind.COMMIT: "Edit the message",
+    GateKind.SUMMARY: "Edit the summary",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the user made of a proposal, as long as it may have to be tried again."""
+
+    proposal: Proposal
+    text: str
+
+
+def ask_reason(app: "WorkbenchApp", waiting: Waiting) -> None:
+    """Ask why a proposal is rejected; nothing is rejected when the user thinks better of it."""
+    from agent_workbench.tui.screens.reason import ReasonScreen
+
+    async def reject(reason: str | None) -> None:
+        if reason is not None:
+            await app.want(RejectProposal(waiting.proposal.id, reason.strip() or NO_REASON))
+
+    app.push_screen(ReasonScreen(f"Reject the {waiting.proposal.kind}"), reject)
+
+
+def edit_proposal(app: "WorkbenchApp", waiting: Waiting) -> None:
+    """Let the user change what waits; what was written and not taken is there again."""
+    from agent_workbench.tui.screens.edit import EditScreen
+
+    proposal = waiting.proposal
+    draft = app.draft if app.draft is not None and app.draft.proposal == proposal else None
+
+    async def replace(text: str | None) -> None:
+        app.draft = None
+        if text is not None and text != proposal.text:
+            # Where it is taken, another proposal waits; as long as this one does, it is not lost.
+            app.draft = Draft(proposal, text)
+            await app.want(EditProposal(proposal.id, text))
+
+    app.push_screen(
+        EditScreen(
+            EDIT_TITLES[proposal.kind],
+            draft.text if draft is not None else proposal.text,
+            "It is shown again before it counts." if draft is None else "This is what was not taken.",
+            wraps=proposal.kind is GateKind.SUMMARY,
+        ),
+        replace,
+    )
+
+
+def confirm_always(app: "WorkbenchApp", waiting: Waiting) -> None:
+    """Ask whether a kind of proposal shall be let through from now on."""
+    kind = waiting.proposal.kind
+    from agent_workbench.tui.screens.confirm import ConfirmScreen
+
+    async def allow(yes: bool | None) -> None:
+        if yes:
+            await app.want(AllowAlways(kind))
+
+    means = f"Until this session ends, {WHAT_ALWAYS_MEANS[kind]}."
+    app.push_screen(ConfirmScreen(f"Always let each {kind} through?", (means,), app.clock), allow)
