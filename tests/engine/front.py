@@ -19,7 +19,7 @@ from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase
 from agent_workbench.engine.flow import AwaitRetry, Idle, next_move
-from agent_workbench.engine.gating import ruling
+from agent_workbench.engine.rulings import ruling
 from agent_workbench.engine.session import LiveSession
 from tests.engine.stage import T1, Stage
 

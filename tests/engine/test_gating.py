@@ -33,8 +33,8 @@ from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Settings
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.workspace import SandboxFacts
-from agent_workbench.engine.gating import Ruling, ruling
 from agent_workbench.engine.headless import run_headless
+from agent_workbench.engine.rulings import Ruling, ruling
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, diff, reflexion, reopened, task

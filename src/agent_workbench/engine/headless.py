@@ -9,8 +9,9 @@ from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitRetry, Decide, Idle, Move, next_move
-from agent_workbench.engine.gating import decide, ruling
+from agent_workbench.engine.gating import decide
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.rulings import ruling
 from agent_workbench.engine.starting import read_again, start_task
 from agent_workbench.engine.trouble import exit_code_of, trouble_of
 

@@ -14,9 +14,10 @@ from agent_workbench.engine.asking import observe_model
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitRetry, Close, Decide, Idle, Move, next_move
-from agent_workbench.engine.gating import decide, propose_merge, ruling, spoken
+from agent_workbench.engine.gating import decide, propose_merge, spoken
 from agent_workbench.engine.handling import handle
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.rulings import ruling
 from agent_workbench.engine.starting import read_again, start_task
 from agent_workbench.engine.tools.tool import REFUSALS
 from agent_workbench.engine.trouble import trouble_of
