@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_workbench.adapters.retrieval.features import KIND_OF, Feature
-from agent_workbench.adapters.retrieval.kinds import Kind
-from agent_workbench.adapters.retrieval.scoring import SHARES
+from agent_workbench.adapters.retrieval.files.kinds import Kind
+from agent_workbench.adapters.retrieval.searching.features import KIND_OF, Feature
+from agent_workbench.adapters.retrieval.searching.scoring import SHARES
 from bench.retrieval_cases import Case, load_cases
 from bench.retrieval_mining import read_repos
 
@@ -34,7 +34,7 @@ _SHARES = np.round(np.arange(0.3, 1.01, 0.1), 1).tolist()
 _CANDIDATES = 100
 _STEPS = 60
 _SHORTEST_STEP, _SLIGHT = 1e-6, 1e-10
-WEIGHTS = Path(__file__).parents[1] / "src/agent_workbench/adapters/retrieval/weights.json"
+WEIGHTS = Path(__file__).parents[1] / "src/agent_workbench/adapters/retrieval/searching/weights.json"
 
 
 @dataclass(frozen=True, slots=True)

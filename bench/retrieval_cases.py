@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.retrieval.cache import PieceCache
-from agent_workbench.adapters.retrieval.counted_commits import MOST_COMMITS
-from agent_workbench.adapters.retrieval.features import Feature, gather
-from agent_workbench.adapters.retrieval.files import is_text
-from agent_workbench.adapters.retrieval.history import Past
-from agent_workbench.adapters.retrieval.layout import layout_of
-from agent_workbench.adapters.retrieval.parsing import Parser
-from agent_workbench.adapters.retrieval.query import read_query
-from agent_workbench.adapters.retrieval.scoring import counted_as
+from agent_workbench.adapters.retrieval.building.parsing import Parser
+from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
+from agent_workbench.adapters.retrieval.files.indexed import is_text
+from agent_workbench.adapters.retrieval.history.counted_commits import MOST_COMMITS
+from agent_workbench.adapters.retrieval.history.history import Past
+from agent_workbench.adapters.retrieval.index.view import IndexView
+from agent_workbench.adapters.retrieval.searching.features import Feature, gather
+from agent_workbench.adapters.retrieval.searching.layout import layout_of
+from agent_workbench.adapters.retrieval.searching.query import read_query
+from agent_workbench.adapters.retrieval.searching.scoring import counted_as
 from agent_workbench.adapters.retrieval.vectors.corpus import corpus_of
 from agent_workbench.adapters.retrieval.vectors.lsa import train
-from agent_workbench.adapters.retrieval.view import IndexView
 from agent_workbench.core.retrieval import CodeQuery, PastCommit
 from agent_workbench.core.settings import RetrievalSettings
 from bench.retrieval_mining import Question, Repo, check_out, is_source, mine

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from agent_workbench.adapters.retrieval.kinds import Kind, kind_of
-from agent_workbench.adapters.retrieval.languages import find_language, language_of
-from agent_workbench.adapters.retrieval.query import plain
+from agent_workbench.adapters.retrieval.files.kinds import Kind, kind_of
+from agent_workbench.adapters.retrieval.files.languages import find_language, language_of
+from agent_workbench.adapters.retrieval.history.messages import plain
 
 REPOS = Path(__file__).with_name("retrieval_repos.json")
 _MARKED_UP = frozenset({"html", "css"})

@@ -81,7 +81,7 @@ class _Ranked:
 
 def _indexed(root: str, paths: Sequence[str], settings: "Settings") -> Sequence[str]:
     """Return the files that are indexed, for each method the same ones: the rest of a repository has no bounds."""
-    from agent_workbench.adapters.retrieval.files import Excluded, stamp_files, within_bounds
+    from agent_workbench.adapters.retrieval.files.indexed import Excluded, stamp_files, within_bounds
 
     excluded = Excluded(settings.searched.exclude)
     return tuple(within_bounds(stamp_files(root, paths, excluded, time.time_ns())))
@@ -93,8 +93,8 @@ def _texts(read: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def _questions(sources: "PastTree", texts: Mapping[str, str]) -> list[FileQuestion]:
-    from agent_workbench.adapters.retrieval.kinds import Kind, kind_of
-    from agent_workbench.adapters.retrieval.languages import language_of
+    from agent_workbench.adapters.retrieval.files.kinds import Kind, kind_of
+    from agent_workbench.adapters.retrieval.files.languages import language_of
 
     def is_source(path: str) -> bool:
         head = texts.get(path, "")[:HEAD_CHARS].encode()

@@ -61,7 +61,7 @@ async def index_facts(place: Place) -> IndexFacts:
 
     Raises `RepoError` where there is no repository.
     """
-    from agent_workbench.adapters.retrieval.files import Excluded, count_left_out
+    from agent_workbench.adapters.retrieval.files.indexed import Excluded, count_left_out
 
     site, settings = await trusted_site(place)
     sources = await site.repository.own_files()
@@ -86,8 +86,8 @@ async def clear_index(place: Place, *, everything: bool) -> int:
 def _saved(root: str) -> IndexStatus:
     """Return what the saved index of a folder holds, nothing where none can be used."""
     from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-    from agent_workbench.adapters.retrieval.index import WorkspaceIndex
-    from agent_workbench.adapters.retrieval.packing import DamagedIndex
+    from agent_workbench.adapters.retrieval.index.packing import DamagedIndex
+    from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
     from agent_workbench.host.paths import cache_dir
 
     try:

@@ -19,8 +19,8 @@ NO_VECTORS = EmbeddingSettings(EmbeddingProvider.NONE)
 DEADLY = """
 import os, sys
 sys.argv = ["worker", *sys.argv[1:]]
-from agent_workbench.adapters.retrieval import worker
-from agent_workbench.adapters.retrieval.parsing import Parser
+from agent_workbench.adapters.retrieval.building import worker
+from agent_workbench.adapters.retrieval.building.parsing import Parser
 index = Parser.index
 def deadly(self, files, stop=None):
     if any(b"poison" in data for data in files.values()):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval.cache import PieceCache
-from agent_workbench.adapters.retrieval.pieces import Piece
+from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
+from agent_workbench.adapters.retrieval.cutting.pieces import Piece
 
 PIECES = (Piece(1, 3, "f", {"read": 2, "größe": 1}, {"f": 1}, {}), Piece(5, 5, "", {}, {}, {"note": 1}))
 
@@ -123,7 +123,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_somebody_is_writing_is_done_without(cache: PieceCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_workbench.adapters.retrieval.cache._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.cutting.piece_cache._BUSY_SECONDS", 0.05)
     cache.keep({"a": PIECES})
     with closing(sqlite3.connect(cache.path)) as other:
         other.execute("BEGIN EXCLUSIVE")

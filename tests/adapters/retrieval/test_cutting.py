@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.retrieval.cutting import cut, headings
-from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN, Definition, Outline
+from agent_workbench.adapters.retrieval.cutting.cutting import cut, headings
+from agent_workbench.adapters.retrieval.cutting.pieces import CHARS_PER_TOKEN, Definition, Outline
 
 LINES = st.lists(st.text("ab_X \t#=`\r\x0c\u2028é", max_size=30), max_size=40)
 

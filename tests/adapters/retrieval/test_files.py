@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval.files import (
+from agent_workbench.adapters.retrieval.files.indexed import (
     Excluded,
     Stamp,
     blob_id,

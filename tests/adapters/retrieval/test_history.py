@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval import counted_commits
-from agent_workbench.adapters.retrieval.history import History, Past
-from agent_workbench.adapters.retrieval.history_file import load_commits
+from agent_workbench.adapters.retrieval.history import counted_commits
+from agent_workbench.adapters.retrieval.history.history import History, Past
+from agent_workbench.adapters.retrieval.history.history_file import load_commits
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.ranking.stems import count_stems

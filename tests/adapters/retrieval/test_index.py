@@ -9,14 +9,14 @@ from weakref import ref
 import pytest
 from rank_bm25 import BM25Okapi
 
-from agent_workbench.adapters.retrieval import index as module
-from agent_workbench.adapters.retrieval.index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.kinds import Kind, kind_of
-from agent_workbench.adapters.retrieval.layout import layout_of
-from agent_workbench.adapters.retrieval.merging import merge
-from agent_workbench.adapters.retrieval.pieces import Piece
-from agent_workbench.adapters.retrieval.segments import Field, Segment, SourceFile
-from agent_workbench.adapters.retrieval.view import Extent, IndexView
+from agent_workbench.adapters.retrieval.cutting.pieces import Piece
+from agent_workbench.adapters.retrieval.files.kinds import Kind, kind_of
+from agent_workbench.adapters.retrieval.index import workspace_index as module
+from agent_workbench.adapters.retrieval.index.merging import merge
+from agent_workbench.adapters.retrieval.index.segments import Field, Segment, SourceFile
+from agent_workbench.adapters.retrieval.index.view import Extent, IndexView
+from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
+from agent_workbench.adapters.retrieval.searching.layout import layout_of
 from agent_workbench.ranking.stems import count_stems
 
 WORDS = ["read", "write", "file", "queue", "worker", "retry", "token", "self", "parse", "header", "shelf", "book"]

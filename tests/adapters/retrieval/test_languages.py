@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from agent_workbench.adapters.retrieval.cutting import cut
-from agent_workbench.adapters.retrieval.languages import find_language, language_of, parsed_languages
-from agent_workbench.adapters.retrieval.pieces import Outline, Piece
-from agent_workbench.adapters.retrieval.syntax import Syntax
+from agent_workbench.adapters.retrieval.cutting.cutting import cut
+from agent_workbench.adapters.retrieval.cutting.pieces import Outline, Piece
+from agent_workbench.adapters.retrieval.cutting.syntax import Syntax
+from agent_workbench.adapters.retrieval.files.languages import find_language, language_of, parsed_languages
 from tests.adapters.retrieval.snippets import SNIPPETS
 
 

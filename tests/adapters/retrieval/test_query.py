@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.retrieval.query import Names, Place, read_query
+from agent_workbench.adapters.retrieval.searching.query import Names, Place, read_query
 from agent_workbench.core.retrieval import CodeQuery
 
 FILES = [

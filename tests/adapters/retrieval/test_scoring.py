@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval.features import Feature
-from agent_workbench.adapters.retrieval.history import Past
-from agent_workbench.adapters.retrieval.kinds import kind_of
-from agent_workbench.adapters.retrieval.pieces import Piece
-from agent_workbench.adapters.retrieval.scoring import Found, search, weights
-from agent_workbench.adapters.retrieval.segments import SourceFile
-from agent_workbench.adapters.retrieval.view import IndexView
+from agent_workbench.adapters.retrieval.cutting.pieces import Piece
+from agent_workbench.adapters.retrieval.files.kinds import kind_of
+from agent_workbench.adapters.retrieval.history.history import Past
+from agent_workbench.adapters.retrieval.index.segments import SourceFile
+from agent_workbench.adapters.retrieval.index.view import IndexView
+from agent_workbench.adapters.retrieval.searching.features import Feature
+from agent_workbench.adapters.retrieval.searching.scoring import Found, search, weights
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.retrieval import CodeQuery, PastCommit, SignalKind
 from agent_workbench.ranking.stems import count_stems

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.retrieval.selection import MOST_IN_A_FILE, select
-from agent_workbench.adapters.retrieval.view import IndexView
+from agent_workbench.adapters.retrieval.index.view import IndexView
+from agent_workbench.adapters.retrieval.searching.selection import MOST_IN_A_FILE, select
 from tests.adapters.retrieval.test_index import file, index_of
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval import packing
-from agent_workbench.adapters.retrieval.index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.packing import DamagedIndex
-from agent_workbench.adapters.retrieval.segments import Field, Segment
+from agent_workbench.adapters.retrieval.index import packing
+from agent_workbench.adapters.retrieval.index.packing import DamagedIndex
+from agent_workbench.adapters.retrieval.index.segments import Field, Segment
+from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
 from agent_workbench.core.errors import StorageError
 from tests.adapters.retrieval.test_index import assert_equals, file, index_of
 
@@ -30,7 +30,7 @@ def test_what_was_saved_comes_back_and_goes_on(saved: Path, monkeypatch: pytest.
     index, extra = WorkspaceIndex.load(saved)
     assert extra == b"stamps"
     assert_equals(index.view, FILES)
-    monkeypatch.setattr("agent_workbench.adapters.retrieval.index._SMALL", 0)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.index.workspace_index._SMALL", 0)
     changed = file("src/f3.py", "new", "worker token")
     index.take(Segment.build([changed]))
     index.drop("src/f0.py")
@@ -54,7 +54,7 @@ def test_an_empty_index_comes_back(tmp_path: Path) -> None:
 def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     # In a process of its own: what waits for a writer would wait for ever, and the tests with it.
-    code = "import sys, pathlib; from agent_workbench.adapters.retrieval.snapshot import load_snapshot as load"
+    code = "import sys, pathlib; from agent_workbench.adapters.retrieval.index.snapshot import load_snapshot as load"
     done = subprocess.run(
         [sys.executable, "-c", f"{code}; load(pathlib.Path(sys.argv[1]))", str(tmp_path / "pipe")],
         capture_output=True,
@@ -161,10 +161,10 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
 _SAVE_OFTEN = """
 import sys
 from pathlib import Path
-from agent_workbench.adapters.retrieval.index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.kinds import Kind
-from agent_workbench.adapters.retrieval.pieces import Piece
-from agent_workbench.adapters.retrieval.segments import Segment, SourceFile
+from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
+from agent_workbench.adapters.retrieval.files.kinds import Kind
+from agent_workbench.adapters.retrieval.cutting.pieces import Piece
+from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFile
 
 path, mine = Path(sys.argv[1]), sys.argv[2]
 pieces = [Piece(n + 1, n + 1, "", {f"word{mine}": 1, f"text{n}": 2}, {}, {}) for n in range(50)]

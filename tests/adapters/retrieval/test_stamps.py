@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_workbench.adapters.retrieval.files import Stamp
-from agent_workbench.adapters.retrieval.stamps import decode_stamps, encode_stamps
+from agent_workbench.adapters.retrieval.files.indexed import Stamp
+from agent_workbench.adapters.retrieval.files.stamps import decode_stamps, encode_stamps
 
 HEADER = {"format": "1"}
 STAMPS = {"b.py": Stamp(1, 2, 3, 4), "a.bin": Stamp(5, 6, 7, 8), "new.py": Stamp(9, 9, 9, 9, fresh=True)}

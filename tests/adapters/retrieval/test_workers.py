@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.adapters.retrieval.cache import PieceCache
-from agent_workbench.adapters.retrieval.merging import merge
-from agent_workbench.adapters.retrieval.parsing import Parser
-from agent_workbench.adapters.retrieval.workers import Workers
+from agent_workbench.adapters.retrieval.building.parsing import Parser
+from agent_workbench.adapters.retrieval.building.workers import Workers
+from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
+from agent_workbench.adapters.retrieval.index.merging import merge
 
 FILES = {
     "a.py": b"def first():\n    return 1\n",
@@ -25,7 +25,7 @@ FILES = {
 ORPHAN = """
 import asyncio, sys
 from pathlib import Path
-from agent_workbench.adapters.retrieval.workers import Workers
+from agent_workbench.adapters.retrieval.building.workers import Workers
 
 async def main():
     workers = Workers(Path(sys.argv[1]), 400)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from agent_workbench.adapters.retrieval.cache import PieceCache
+from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
 from agent_workbench.adapters.retrieval.vectors.keeper import LOCK
 from agent_workbench.core.errors import StorageError
 from agent_workbench.host.atomic import storage_error

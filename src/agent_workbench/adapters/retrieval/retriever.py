@@ -8,21 +8,21 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from agent_workbench.adapters.retrieval.cache import PieceCache
+from agent_workbench.adapters.retrieval.building.folder_index import FolderIndex, Tools
+from agent_workbench.adapters.retrieval.building.parsing import Parser
+from agent_workbench.adapters.retrieval.building.refreshing import Refreshing
+from agent_workbench.adapters.retrieval.building.workers import Workers
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-from agent_workbench.adapters.retrieval.files import blob_id
-from agent_workbench.adapters.retrieval.folder_index import FolderIndex, Tools
-from agent_workbench.adapters.retrieval.freed_memory import keep_freed_memory
-from agent_workbench.adapters.retrieval.history import Past
-from agent_workbench.adapters.retrieval.parsing import Parser
-from agent_workbench.adapters.retrieval.pasts import Pasts
-from agent_workbench.adapters.retrieval.pieces import CHARS_PER_TOKEN
-from agent_workbench.adapters.retrieval.query import wanted_words
-from agent_workbench.adapters.retrieval.refreshing import Refreshing
-from agent_workbench.adapters.retrieval.scoring import Found, search
+from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
+from agent_workbench.adapters.retrieval.cutting.pieces import CHARS_PER_TOKEN
+from agent_workbench.adapters.retrieval.files.indexed import blob_id
+from agent_workbench.adapters.retrieval.history.history import Past
+from agent_workbench.adapters.retrieval.history.pasts import Pasts
+from agent_workbench.adapters.retrieval.searching.freed_memory import keep_freed_memory
+from agent_workbench.adapters.retrieval.searching.query import wanted_words
+from agent_workbench.adapters.retrieval.searching.scoring import Found, search
 from agent_workbench.adapters.retrieval.threads import in_thread
 from agent_workbench.adapters.retrieval.vectors.folders import FolderVectors
-from agent_workbench.adapters.retrieval.workers import Workers
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus

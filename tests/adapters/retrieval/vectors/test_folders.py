@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent_workbench.adapters.retrieval.kinds import Kind
-from agent_workbench.adapters.retrieval.pieces import Piece
+from agent_workbench.adapters.retrieval.cutting.pieces import Piece
+from agent_workbench.adapters.retrieval.files.kinds import Kind
+from agent_workbench.adapters.retrieval.index.segments import SourceFile
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.adapters.retrieval.segments import SourceFile
 from agent_workbench.adapters.retrieval.vectors import folders
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.folders import FolderVectors

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from agent_workbench.adapters.retrieval.view import IndexView
+    from agent_workbench.adapters.retrieval.index.view import IndexView
 
     Numbers = NDArray[np.int64]
     Counts = NDArray[np.int32]

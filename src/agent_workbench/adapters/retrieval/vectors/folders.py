@@ -13,7 +13,7 @@ from agent_workbench.core.ports import Sources
 from agent_workbench.core.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
-    from agent_workbench.adapters.retrieval.view import IndexView
+    from agent_workbench.adapters.retrieval.index.view import IndexView
 
 
 class FolderVectors:

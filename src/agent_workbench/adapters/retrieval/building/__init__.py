@@ -1,0 +1,1 @@
+"""The index of a folder brought up to date in the background."""

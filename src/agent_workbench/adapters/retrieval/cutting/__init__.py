@@ -1,0 +1,1 @@
+"""Files cut into pieces, and pieces kept by content."""

@@ -1,0 +1,1 @@
+"""Which files are indexed, and what is known of each before it is read."""

@@ -1,0 +1,1 @@
+"""What the past of a repo says of its files."""

@@ -1,0 +1,123 @@
+"""The file in which counted commits are kept between runs; one that is not as it was written holds none."""
+
+import gzip
+import json
+import re
+import zlib
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.adapters.retrieval.history.counted_commits import (
+    MOST_CHARS,
+    MOST_COMMITS,
+    MOST_FILES,
+    CountedCommits,
+    SaidWords,
+    count_commits,
+)
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.ids import CommitId
+from agent_workbench.host.atomic import write_atomically
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int32]
+
+# Raised whenever what is stored changes, and how words are counted: what was counted before is then counted anew.
+_FORMAT = 2
+# Unpacked; beyond it the file is somebody else's.
+_MOST_BYTES = 64_000_000
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def load_commits(file: Path) -> CountedCommits:
+    """Return what was kept; nothing where it cannot be read as what `save_commits` writes. Blocks."""
+    try:
+        with gzip.open(file, "rb") as stream:
+            text = stream.read(_MOST_BYTES + 1)
+        return _commits(json.loads(text)) if len(text) <= _MOST_BYTES else count_commits(())
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError):
+        return count_commits(())
+
+
+def save_commits(file: Path, commits: CountedCommits) -> None:
+    """Keep them; a disk that refuses keeps nothing: they are counted anew the next time. Blocks."""
+    content = {
+        "format": _FORMAT,
+        "commits": list(zip(commits.ids, commits.paths, strict=True)),
+        "words": commits.words,
+        "messages": _lists(commits.messages),
+        "titles": _lists(commits.titles),
+    }
+    data = json.dumps(content, separators=(",", ":")).encode()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomically(file, gzip.compress(data, 5))
+    except (OSError, StorageError):
+        return
+
+
+def _lists(said: SaidWords) -> list[list[int]]:
+    return [said.sizes.tolist(), said.words.tolist(), said.counts.tolist()]
+
+
+def _commits(read: object) -> CountedCommits:
+    match read:
+        case {"format": int(number), "commits": [*rows], "words": [*words], "messages": messages, "titles": titles} if (
+            number == _FORMAT and len(rows) <= MOST_COMMITS
+        ):
+            commits, told = [_commit(row) for row in rows], _words(words)
+            said = [_said(each, len(commits), len(told)) for each in (messages, titles)]
+            return CountedCommits(tuple(name for name, _ in commits), tuple(paths for _, paths in commits), told, *said)
+        case _:
+            raise ValueError("no commits")
+
+
+def _commit(row: object) -> tuple[CommitId, tuple[str, ...]]:
+    match row:
+        # Git is asked with the name.
+        case [str(name), [*paths]] if _COMMIT.fullmatch(name) and len(paths) <= MOST_FILES:
+            return CommitId(name), _texts(paths)
+        case _:
+            raise ValueError("no commit")
+
+
+def _texts(read: list[object]) -> tuple[str, ...]:
+    texts = tuple(each for each in read if isinstance(each, str))
+    if len(texts) < len(read):
+        raise ValueError("no text")
+    return texts
+
+
+def _words(read: list[object]) -> tuple[str, ...]:
+    words = _texts(read)
+    if any(first >= second for first, second in pairwise(words)) or any("\n" in word for word in words):
+        raise ValueError("words that are not in order")
+    return words
+
+
+def _said(read: object, texts: int, words: int) -> SaidWords:
+    match read:
+        case [[*sizes], [*numbers], [*counts]] if len(sizes) == texts and len(numbers) == len(counts):
+            said = SaidWords(_ints(sizes, 0, MOST_CHARS), _ints(numbers, 0, words - 1), _ints(counts, 1, MOST_CHARS))
+            if int(said.sizes.sum()) == len(numbers):
+                return said
+    raise ValueError("no words of texts")
+
+
+def _ints(read: list[object], least: int, most: int) -> "Ints":
+    """Return the numbers, every one from `least` to `most`."""
+    import numpy as np
+
+    if not set(map(type, read)) <= {int}:
+        raise ValueError("no numbers")
+    try:
+        found = np.array(read, np.int32)
+    except OverflowError as error:
+        raise ValueError("no such numbers") from error
+    if len(found) and not (found.min() >= least and found.max() <= most):
+        raise ValueError("no such numbers")
+    return found

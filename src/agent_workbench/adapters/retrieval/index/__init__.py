@@ -1,0 +1,1 @@
+"""The words of pieces and files, in segments that never change."""

@@ -1,0 +1,76 @@
+"""One segment of several: what is dead is left out, what lives is numbered anew."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from agent_workbench.adapters.retrieval.index.segments import (
+    FIELDS,
+    FIELDS_OF_FILES,
+    FIELDS_OF_PIECES,
+    Extents,
+    Files,
+    Segment,
+)
+from agent_workbench.adapters.retrieval.index.strings import Strings
+from agent_workbench.ranking.postings import Share
+from agent_workbench.ranking.postings import merge as merge_postings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int32]
+    Mask = NDArray[np.bool_]
+
+
+def merge(segments: Sequence[Segment], alive: "Sequence[Mask]") -> Segment:
+    """Return one segment of the living files of several (a mask by file for each), in order."""
+    import numpy as np
+
+    living_pieces = [mask[segment.file_of] for segment, mask in zip(segments, alive, strict=True)]
+    files = list(_renumbered(alive))
+    pieces = list(_renumbered(living_pieces))
+    shares = [
+        Share(
+            segment.vocabulary,
+            [segment.fields[field] for field in FIELDS],
+            [piece_rows] * len(FIELDS_OF_PIECES) + [file_rows] * len(FIELDS_OF_FILES),
+        )
+        for segment, file_rows, piece_rows in zip(segments, files, pieces, strict=True)
+    ]
+    sizes = [sum(int(mask.sum()) for mask in living_pieces)] * len(FIELDS_OF_PIECES)
+    sizes += [sum(int(mask.sum()) for mask in alive)] * len(FIELDS_OF_FILES)
+    vocabulary, merged = merge_postings(shares, sizes)
+    per_file = [np.diff(segment.files.first_pieces)[mask] for segment, mask in zip(segments, alive, strict=True)]
+    first_pieces = np.zeros(sum(map(len, per_file)) + 1, np.int32)
+    np.cumsum(np.concatenate(per_file), out=first_pieces[1:])
+
+    def lines(of: "Sequence[Ints]") -> "Ints":
+        return np.concatenate([array[mask] for array, mask in zip(of, living_pieces, strict=True)])
+
+    return Segment(
+        vocabulary,
+        dict(zip(FIELDS, merged, strict=True)),
+        Files(
+            Strings.joined([segment.files.paths for segment in segments], alive),
+            Strings.joined([segment.files.blobs for segment in segments], alive),
+            np.concatenate([segment.files.kinds[mask] for segment, mask in zip(segments, alive, strict=True)]),
+            first_pieces,
+        ),
+        Extents(
+            lines([segment.extents.first_lines for segment in segments]),
+            lines([segment.extents.last_lines for segment in segments]),
+            Strings.joined([segment.extents.symbols for segment in segments], living_pieces),
+        ),
+    )
+
+
+def _renumbered(alive: "Sequence[Mask]") -> "Iterator[Ints]":
+    """Yield for each mask the new numbers of what is alive, -1 for the rest; they run on through all masks."""
+    import numpy as np
+
+    first = 0
+    for mask in alive:
+        numbers = np.where(mask, first + np.cumsum(mask, dtype=np.int32) - 1, -1).astype(np.int32)
+        first += int(mask.sum())
+        yield numbers

@@ -1,0 +1,1 @@
+"""What a query asks for, what speaks for each file, and which pieces are shown."""

@@ -1,0 +1,88 @@
+"""Which pieces are shown: the best files' best ones, and no file fills the list alone."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_workbench.adapters.retrieval.index.view import IndexView
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float64]
+
+MOST_IN_A_FILE = 3
+# A second piece of a file says less that is new than a first one of another.
+_NEXT_IN_FILE = 0.7
+# Where the query names more than is shown, it leaves room for what it only describes.
+_NAMED_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A piece, by its number, and its final score."""
+
+    piece: int
+    score: float
+
+
+def select(
+    view: IndexView,
+    files: "Scores",
+    pieces: "Scores",
+    named: Sequence[int],
+    limit: int,
+    defining: Collection[int] = (),
+) -> list[Selection]:
+    """Return at most `limit` pieces, best first: those of `named`, then by their file's score and their own.
+
+    Within a file the pieces come first that are `defining` a name of the query.
+    """
+    final = {
+        number: score for file in _best(files, limit) for number, score in _few(view, file, files, pieces, defining)
+    }
+    top = max(final.values(), default=0.0) + 1.0
+    for piece in named:
+        final.setdefault(piece, float(files[view.file_of[piece]]))
+    most = limit if len(set(named)) < limit else max(1, int(limit * _NAMED_SHARE))
+    first = sorted(set(named), key=lambda piece: (-final[piece], piece))[:most]
+    for piece in first:
+        final[piece] += top
+    taken: dict[int, int] = {}
+    chosen: list[Selection] = []
+    for piece in sorted(final, key=lambda piece: (-final[piece], piece)):
+        file = int(view.file_of[piece])
+        taken[file] = taken.get(file, 0) + 1
+        if (taken[file] <= MOST_IN_A_FILE or piece in first) and len(chosen) < limit:
+            chosen.append(Selection(piece, final[piece]))
+    return chosen
+
+
+def _best(files: "Scores", limit: int) -> list[int]:
+    """Return the files that anything speaks for, best first."""
+    import numpy as np
+
+    hits = np.flatnonzero(files > 0)
+    if len(hits) > limit:
+        # Equals at the edge are in order of their number, as everywhere.
+        edge = np.partition(files[hits], len(hits) - limit)[len(hits) - limit]
+        hits = hits[files[hits] >= edge]
+    best: list[int] = hits[np.lexsort((hits, -files[hits]))][:limit].tolist()
+    return best
+
+
+def _few(
+    view: IndexView, file: int, files: "Scores", pieces: "Scores", defining: Collection[int]
+) -> list[tuple[int, float]]:
+    """Return the best pieces of a file with their scores; the first has the file's own."""
+    held = view.pieces_of(file)
+    if not held:
+        return []
+    scores = pieces[held.start : held.stop].astype(float)
+    best, whole = float(scores.max()) or 1.0, float(files[file])
+    # Above every other piece, and among themselves as before.
+    scores[[piece - held.start for piece in held if piece in defining]] += 2 * best
+    first, *others = (-scores).argsort(kind="stable")[:MOST_IN_A_FILE].tolist()
+    shares = [(held[each], min(float(scores[each]) / best, 1.0)) for each in others if scores[each] > 0]
+    return [(held[first], whole), *((piece, whole * _NEXT_IN_FILE * share) for piece, share in shares)]
