@@ -23,6 +23,7 @@ from agent_workbench.core.events import (
     ModelInterrupted,
     ModelObserved,
     ReflexionNoted,
+    SessionForked,
     SessionLeft,
     SessionResumed,
     SessionStarted,
@@ -58,6 +59,8 @@ def _said(event: Event) -> str:
     match event:
         case SessionStarted():
             return f"session {event.session} at {event.base[:10]}"
+        case SessionForked():
+            return "forked: from here on it goes its own way"
         case SessionResumed():
             return "session taken up again"
         case SessionLeft():

@@ -11,6 +11,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus, PastCommit
 from agent_workbench.core.workspace import (
     Checkpoint,
@@ -212,8 +213,27 @@ class Plans(Protocol):
     async def read(self) -> Plan:
         """Return the plan; raise `PlanError` with file and line."""
 
-    async def set_status(self, task: TaskId, status: TaskStatus) -> None:
-        """Write one task's status, keeping everything else of the file to the byte where possible."""
+    async def set_status(self, task: TaskId, status: TaskStatus, reason: str = "") -> None:
+        """Write one task's status, keeping everything else of the file to the byte where possible.
+
+        The reason stands beside it while the task is blocked.
+        """
+
+    async def move(self, task: TaskId, *, up: bool) -> None:
+        """Bring a task before its neighbour (or behind it); one that has none there stays."""
+
+    async def piece(self, task: TaskId | None, *, new: bool = False) -> PlanPiece:
+        """Return the text of a task (None: all of the plan, also a broken one), or a new one to be filled in behind it.
+
+        Raises `PlanError` with file and line.
+        """
+
+    async def replace_text(self, before: str, text: str, keep: Sequence[TaskId] = ()) -> None:
+        """Make the plan `text`, which `before` was edited to; what was changed on the disk meanwhile is kept as well.
+
+        Raises `PlanError`, with nothing written, for what cannot be read (file and line as in `text`), lacks one of
+        the tasks `keep`, or was changed meanwhile in the same lines.
+        """
 
     async def add(self, tasks: Sequence[Task]) -> None:
         """Append tasks, keeping comments and order."""
@@ -222,10 +242,10 @@ class Plans(Protocol):
 class Memory(Protocol):
     """Scratchpads."""
 
-    async def read_scratchpad(self, task: TaskId) -> str:
-        """Return the text, empty when there is none."""
+    async def read_scratchpad(self, task: TaskId, fork: str = "") -> str:
+        """Return the text, empty when there is none; a `fork` (its six letters) has notes of its own."""
 
-    async def write_scratchpad(self, task: TaskId, before: str, text: str) -> str:
+    async def write_scratchpad(self, task: TaskId, before: str, text: str, fork: str = "") -> str:
         """Replace `before` by `text` and return what now stands; a text changed meanwhile is merged, never lost."""
 
 

@@ -13,7 +13,7 @@ from agent_workbench.core.events import (
     SkillText,
     TroubleMet,
 )
-from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.log import Log
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
@@ -51,7 +51,9 @@ class TaskRun:
     every event since the task started; prompts and the transcript are made from it. `working_seconds` counts answers
     and actions, not the time spent waiting at gates. `reads` sums up what the server read of the prompts,
     `last_figures` are those of the prompt before, as far as the next one grows from it. `compacts_for` is the phase to
-    which a compaction goes back; `compaction_asked`: the user wants one that need not be.
+    which a compaction goes back; `compaction_asked`: the user wants one that need not be. `undoing` is the proposal
+    whose diff is to be taken back; `paused`: the model is not to be asked. `fork` are the six letters of the session
+    that took the run over from its parent, empty where it was begun in this one.
     """
 
     task: TaskId
@@ -88,7 +90,10 @@ class TaskRun:
     compactions: int = 0
     compacts_for: Phase = Phase.STEPPING
     compaction_asked: bool = False
+    undoing: ProposalId | None = None
+    paused: bool = False
     checkpoint: Checkpoint | None = None
+    fork: str = ""
     commit: CommitId | None = None
     merged: MergeOutcome | None = None
     status: TaskStatus | None = None
@@ -153,6 +158,11 @@ class SessionState:
     def scratchpad(self, task: TaskId) -> str:
         """Return the text of a task's scratchpad as it was recorded last."""
         return dict(self.scratchpads).get(task, "")
+
+    def fork_of(self, task: TaskId) -> str:
+        """Return which fork's notes are the task's here, empty where it has those that are everybody's."""
+        run = self.run_of(task)
+        return run.fork if run is not None else ""
 
     def run_of(self, task: TaskId) -> TaskRun | None:
         """Return the newest run of a task in this session."""

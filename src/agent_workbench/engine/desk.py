@@ -61,9 +61,7 @@ class Desk:
                 )
             )
             if self._workspace.facts.rebuilt:
-                self.board.notify(
-                    f"the worktree of {self.run.task} was gone; it was made again as it was recorded last"
-                )
+                self.board.notify(f"the worktree of {self.run.task} was not there; it was made as it was recorded last")
             await self._begin_indexing(self._workspace)
         return self._workspace
 

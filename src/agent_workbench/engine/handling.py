@@ -94,7 +94,8 @@ async def _abort(desk: Desk) -> None:
 
 
 async def _edit_scratchpad(desk: Desk, intent: EditScratchpad) -> None:
-    text = await desk.ports.memory.write_scratchpad(intent.task, intent.before, intent.text)
+    fork = desk.state.fork_of(intent.task)
+    text = await desk.ports.memory.write_scratchpad(intent.task, intent.before, intent.text, fork)
     if text != desk.state.scratchpad(intent.task):
         await desk.record(ScratchpadChanged(intent.task, text, Author.USER))
 

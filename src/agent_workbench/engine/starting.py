@@ -39,7 +39,7 @@ async def read_again(desk: Desk) -> None:
     run = desk.state.run
     if run is None or not desk.state.unfinished:
         return
-    notes = await desk.ports.memory.read_scratchpad(run.task)
+    notes = await desk.ports.memory.read_scratchpad(run.task, run.fork)
     if notes != desk.state.scratchpad(run.task):
         await desk.record(ScratchpadChanged(run.task, notes, Author.USER))
 

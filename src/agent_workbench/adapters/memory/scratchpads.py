@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path, PurePosixPath
 
-from agent_workbench.adapters.memory.merging import merge
+from agent_workbench.core.merging import merge
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import TaskId, task_id
 from agent_workbench.host.inside import change_inside, read_inside
@@ -18,15 +18,16 @@ class ScratchpadFolder:
         self._root = root
         self._folder = PurePosixPath(memory) / "scratch"
 
-    def path(self, task: TaskId) -> str:
+    def path(self, task: TaskId, fork: str = "") -> str:
         """Return where the task's scratchpad is, relative to the repo; raise `UsageError` for what is no task id."""
-        return str(self._folder / f"{task_id(task)}.md")
+        # No task's name has an `@`, so the notes of a fork are never another task's.
+        return str(self._folder / f"{task_id(task)}{f'@{fork}' if fork else ''}.md")
 
-    async def read_scratchpad(self, task: TaskId) -> str:
-        return await asyncio.to_thread(self._read, self.path(task))
+    async def read_scratchpad(self, task: TaskId, fork: str = "") -> str:
+        return await asyncio.to_thread(self._read, self.path(task, fork))
 
-    async def write_scratchpad(self, task: TaskId, before: str, text: str) -> str:
-        return await asyncio.to_thread(self._write, self.path(task), before, text)
+    async def write_scratchpad(self, task: TaskId, before: str, text: str, fork: str = "") -> str:
+        return await asyncio.to_thread(self._write, self.path(task, fork), before, text)
 
     def _read(self, path: str) -> str:
         return _decoded(path, read_inside(self._root, path, MAX_BYTES))

@@ -9,7 +9,9 @@ from agent_workbench.core.events.gate import (
     AbortAsked,
     ActionDecided,
     ActionProposed,
+    PauseChanged,
     ProposalReplaced,
+    UndoAsked,
 )
 from agent_workbench.core.events.plan import (
     Author,
@@ -24,6 +26,7 @@ from agent_workbench.core.events.session import (
     ModelObserved,
     RetryAsked,
     SessionConfigured,
+    SessionForked,
     SessionLeft,
     SessionResumed,
     SessionStarted,
@@ -53,6 +56,7 @@ from agent_workbench.core.events.work import (
     ActionStarted,
     CheckpointTaken,
     PatchApplied,
+    StepUndone,
     TaskCommitted,
     TaskFinished,
     TaskMerged,
@@ -64,6 +68,7 @@ SCHEMA_VERSION = 1
 
 SessionEvent = (
     SessionStarted
+    | SessionForked
     | SessionConfigured
     | SessionResumed
     | SessionLeft
@@ -90,11 +95,12 @@ StepEvent = (
     | ContextFilled
     | ContextCompacted
 )
-GateEvent = ActionProposed | ProposalReplaced | ActionDecided | AbortAsked
+GateEvent = ActionProposed | ProposalReplaced | ActionDecided | AbortAsked | UndoAsked | PauseChanged
 WorkEvent = (
     ActionStarted
     | ActionFinished
     | PatchApplied
+    | StepUndone
     | CheckpointTaken
     | TestsFinished
     | TaskCommitted
@@ -142,6 +148,7 @@ __all__ = [
     "ModelInterrupted",
     "ModelObserved",
     "PatchApplied",
+    "PauseChanged",
     "PlanEvent",
     "PlanRead",
     "PromptBuilt",
@@ -153,11 +160,13 @@ __all__ = [
     "ScratchpadChanged",
     "SessionConfigured",
     "SessionEvent",
+    "SessionForked",
     "SessionLeft",
     "SessionResumed",
     "SessionStarted",
     "SkillText",
     "StepEvent",
+    "StepUndone",
     "TaskCommitted",
     "TaskFinished",
     "TaskMerged",
@@ -166,6 +175,7 @@ __all__ = [
     "TaskStatusChanged",
     "TestsFinished",
     "TroubleMet",
+    "UndoAsked",
     "UserSaid",
     "WorkEvent",
 ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.settings import Approvals, GateKind, Limits
-from agent_workbench.core.workspace import SandboxFacts
+from agent_workbench.core.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,18 @@ class SessionStarted:
     product_version: str
     parent: SessionId | None = None
     parent_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionForked:
+    """The lines before this one were copied from the parent, up to its event `parent_seq`; here the own ones begin.
+
+    `workspace` is where the open task goes on and `checkpoint` keeps the files it goes on from; None: no task was open.
+    """
+
+    product_version: str
+    workspace: WorkspaceFacts | None = None
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)

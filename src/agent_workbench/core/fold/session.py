@@ -10,13 +10,15 @@ from agent_workbench.core.events import (
     RetryAsked,
     SessionConfigured,
     SessionEvent,
+    SessionForked,
     SessionLeft,
     SessionResumed,
     SessionStarted,
     TroubleMet,
 )
+from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.replacing import replace
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state import SessionState, TaskRun
 
 
 def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
@@ -31,6 +33,8 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
                 parent=event.parent,
                 parent_seq=event.parent_seq,
             )
+        case SessionForked():
+            return replace(state, left="", trouble=None, always=(), run=_moved(state, event))
         case SessionConfigured():
             return replace(state, config=event)
         case SessionResumed():
@@ -52,3 +56,11 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
             kinds = tuple(kind for kind in state.always if kind is not event.kind)
             return replace(state, always=(*kinds, event.kind) if event.always else kinds)
     assert_never(event)
+
+
+def _moved(state: SessionState, event: SessionForked) -> TaskRun | None:
+    """Return the run that is open, in the fork's own workspace and with notes of its own."""
+    if state.run is None or event.workspace is None:
+        return state.run
+    fork = session_suffix(state.session)
+    return replace(state.run, workspace=event.workspace, checkpoint=event.checkpoint, fork=fork)

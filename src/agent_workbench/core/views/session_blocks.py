@@ -7,6 +7,7 @@ from agent_workbench.core.events import (
     ModelObserved,
     RetryAsked,
     SessionEvent,
+    SessionForked,
     SessionLeft,
     SessionResumed,
     TroubleMet,
@@ -24,6 +25,8 @@ def session_blocks(event: SessionEvent) -> list[Block]:
             return [said, *([Block(inert(event.advice, limit_chars=4000), Tone.WARN)] if event.advice else [])]
         case RetryAsked():
             return [Block("tried again", Tone.DIM)]
+        case SessionForked():
+            return [Block("forked: from here on it goes its own way", Tone.ACCENT, rule=True, space_before=True)]
         case SessionResumed():
             return [Block("the session was taken up again", Tone.DIM, rule=True, space_before=True)]
         case SessionLeft():

@@ -13,10 +13,11 @@ class Note(ToolFace):
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Write the note behind what stands there."""
         text = read_arguments(proposal.text, self.arguments).text("text").strip()
-        before = await bench.ports.memory.read_scratchpad(bench.task.id)
+        memory, task, fork = bench.ports.memory, bench.task.id, bench.run.fork
+        before = await memory.read_scratchpad(task, fork)
         gap = "" if not before or before.endswith("\n") else "\n"
-        after = await bench.ports.memory.write_scratchpad(bench.task.id, before, f"{before}{gap}- {text}\n")
-        return Outcome("noted", effects=(ScratchpadChanged(bench.task.id, after, Author.MODEL),))
+        after = await memory.write_scratchpad(task, before, f"{before}{gap}- {text}\n", fork)
+        return Outcome("noted", effects=(ScratchpadChanged(task, after, Author.MODEL),))
 
 
 TOOL = Note(
