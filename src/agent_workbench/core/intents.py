@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.marks import MarkKind
 from agent_workbench.core.patch.values import LeftOut
+from agent_workbench.core.plan_intents import PlanIntent
 from agent_workbench.core.settings import GateKind
 
 
@@ -66,7 +68,12 @@ class AbortTask:
 
 @dataclass(frozen=True, slots=True)
 class UndoStep:
-    """Take back the diff that was applied last: the files go back to what they were before it, the model is told."""
+    """Take back the diff that was applied last: the files go back to what they were before it, the model is told.
+
+    `proposal` is the diff that was on screen as the last one; if it is not any more, nothing is taken back.
+    """
+
+    proposal: ProposalId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +130,14 @@ class FindCode:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenFile:
+    """Show a file of the workspace as it is now, from line `line` (1: the first)."""
+
+    path: str
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class CompactContext:
     """Make the older steps a summary now, though there is room yet."""
 
@@ -164,10 +179,32 @@ class SeekReplay:
 
 
 @dataclass(frozen=True, slots=True)
+class GoToEvent:
+    """Go to the event `seq` of a recording, or to its nearest end."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class JumpReplay:
+    """Go to the next event of a kind, or (not `forward`) to the one before."""
+
+    kind: MarkKind
+    forward: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class PlayReplay:
     """Play or stop playing."""
 
     playing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PaceReplay:
+    """Play faster or slower from now on, by one speed of `pacing.SPEEDS`."""
+
+    faster: bool
 
 
 Intent = (
@@ -186,11 +223,16 @@ Intent = (
     | PinChunk
     | DropChunk
     | FindCode
+    | OpenFile
     | CompactContext
     | MergeTask
+    | PlanIntent
     | Leave
     | AnswerQuestion
     | StepReplay
     | SeekReplay
+    | GoToEvent
+    | JumpReplay
     | PlayReplay
+    | PaceReplay
 )

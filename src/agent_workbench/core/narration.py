@@ -22,11 +22,13 @@ from agent_workbench.core.events import (
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
+    PauseChanged,
     ReflexionNoted,
     SessionForked,
     SessionLeft,
     SessionResumed,
     SessionStarted,
+    StepUndone,
     TaskCommitted,
     TaskFinished,
     TaskMerged,
@@ -34,6 +36,7 @@ from agent_workbench.core.events import (
     TaskStarted,
     TestsFinished,
     TroubleMet,
+    UndoAsked,
     UserSaid,
 )
 from agent_workbench.core.proposals import Proposal
@@ -118,6 +121,12 @@ def _said_of_work(event: Event) -> str:
             return "" if event.by == "policy:read=auto" else f"{event.verdict} by {event.by}{reason}"
         case AbortAsked():
             return event.reason
+        case UndoAsked():
+            return "the user takes the last diff back"
+        case StepUndone():
+            return f"took back the diff of step {event.step} ({', '.join(event.paths)})"
+        case PauseChanged():
+            return "paused by the user" if event.paused else "goes on after a pause"
         case ActionFinished(result=ActionResult.REFUSED | ActionResult.UNKNOWN):
             return f"{event.result}: {event.observation}"
         case TestsFinished():

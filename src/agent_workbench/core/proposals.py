@@ -29,6 +29,30 @@ class Outlook:
     through_seq: int
 
 
+class HunkFate(StrEnum):
+    """What became of a hunk at the gate; `partly`: some of its lines were taken."""
+
+    TAKEN = "taken"
+    PARTLY = "partly"
+    LEFT = "left"
+    EDITED = "edited"
+
+
+@dataclass(frozen=True, slots=True)
+class HunkVerdict:
+    """The decision about one hunk of a diff, and where it stands: its path and the number of its first line.
+
+    `left` are the lines, with their signs, that were not taken of a hunk that was taken partly.
+    """
+
+    id: str
+    fate: HunkFate
+    reason: str = ""
+    path: str = ""
+    line: int = 0
+    left: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """An action at the gate.
@@ -37,7 +61,8 @@ class Proposal:
     would be applied or committed, computed by us and shown; only it is carried out. `commands` are what a check runs.
     `special` lists paths that deserve a second look (CI, settings, deletions, renames), `repaired` says in a sentence
     each what was mended in the diff that came. `fallback`: the workbench wrote the text, as the model could not.
-    `outlook`: what a summary comes to.
+    `outlook`: what a summary comes to. `hunks`: the diff is what the user took of another one, and what became of each
+    of that one's hunks.
     """
 
     id: ProposalId
@@ -55,6 +80,7 @@ class Proposal:
     repaired: tuple[str, ...] = ()
     fallback: bool = False
     outlook: Outlook | None = None
+    hunks: tuple[HunkVerdict, ...] = ()
 
 
 CHECKS = "checks"
@@ -80,24 +106,6 @@ class Verdict(StrEnum):
     REJECT = "reject"
     SKIP = "skip"
     ABORT = "abort"
-
-
-class HunkFate(StrEnum):
-    """What became of a hunk at the gate; `partly`: some of its lines were taken."""
-
-    TAKEN = "taken"
-    PARTLY = "partly"
-    LEFT = "left"
-    EDITED = "edited"
-
-
-@dataclass(frozen=True, slots=True)
-class HunkVerdict:
-    """The decision about one hunk of a diff."""
-
-    id: str
-    fate: HunkFate
-    reason: str = ""
 
 
 class ProposalStage(StrEnum):

@@ -7,6 +7,7 @@ from agent_workbench.core.events import (
     ContextCompacted,
     Event,
     PatchApplied,
+    StepUndone,
 )
 from agent_workbench.core.retrieval import Chunk
 
@@ -16,7 +17,7 @@ def shown_by(event: Event) -> tuple[Chunk, ...]:
     match event:
         case CodeRetrieved():
             return event.chunks
-        case ActionFinished() | PatchApplied():
+        case ActionFinished() | PatchApplied() | StepUndone():
             return event.shown
         case ChunkPinned(pinned=True):
             return (event.chunk,)

@@ -54,7 +54,7 @@ async def ask(desk: Desk, purpose: Purpose) -> None:
     desk.board.show_activity("waiting for the model")
     try:
         asked = False
-        while not asked:
+        while not asked and not desk.run.paused:
             drawn = await draw_up(desk, await observe_model(desk, purpose), purpose)
             with suppress(Overtaken):
                 await _ask(desk, drawn)

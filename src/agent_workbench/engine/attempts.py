@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
     PatchApplied,
     ProposalReplaced,
     Recorded,
+    StepUndone,
     TaskStarted,
     TestsFinished,
     UserSaid,
@@ -86,6 +87,11 @@ class Trying:
                 self.found[-1] = replace(self.found[-1], proposal=proposal)
             case PatchApplied():
                 self._tree, self._applied = event.tree, event.proposal_id
+            case StepUndone():
+                self._tree, self._applied = event.tree, None
+                self.found = [
+                    _taken_back(each) if each.proposal.id == event.proposal_id else each for each in self.found
+                ]
             case UserSaid():
                 self.found = [replace(each, settled=False) for each in self.found]
             case _ if self.found:
@@ -119,6 +125,10 @@ def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | 
 def _ends_the_same(attempt: Attempt) -> bool:
     """Return whether it is the diff itself that was lost: a refusal may have come from what the machine was like."""
     return attempt.fate is Fate.FAILED or (attempt.fate is Fate.REJECTED and attempt.settled)
+
+
+def _taken_back(attempt: Attempt) -> Attempt:
+    return replace(attempt, fate=Fate.REJECTED, why="the user took it back after it was applied")
 
 
 def _with(attempt: Attempt, event: Event) -> Attempt:

@@ -3,7 +3,7 @@
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 
-from agent_workbench.core.events import ActionProposed, PatchApplied, ProposalReplaced
+from agent_workbench.core.applied import standing_diffs
 from agent_workbench.core.patch import FileChange, render_changes
 from agent_workbench.engine.bench import Bench
 
@@ -35,7 +35,5 @@ def _counted(change: FileChange) -> str:
 
 def _newest(bench: Bench) -> str:
     """Return the diff that was applied last."""
-    events = [recorded.event for recorded in bench.run.history]
-    applied = [event.proposal_id for event in events if isinstance(event, PatchApplied)]
-    proposals = [event.proposal for event in events if isinstance(event, ActionProposed | ProposalReplaced)]
-    return next((each.diff for each in reversed(proposals) if applied and each.id == applied[-1]), "")
+    last = next(standing_diffs(bench.run.history), None)
+    return last.proposal.diff if last is not None else ""

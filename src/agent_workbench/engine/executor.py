@@ -11,6 +11,7 @@ from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.ending import close, roll_back
 from agent_workbench.engine.flow import (
     Ask,
+    AwaitGo,
     AwaitRetry,
     Carry,
     Close,
@@ -23,14 +24,16 @@ from agent_workbench.engine.flow import (
     Retrieve,
     RollBack,
     Settle,
+    Undo,
 )
 from agent_workbench.engine.gating import propose_checks, propose_commit, read_answer
 from agent_workbench.engine.settling import settle
 from agent_workbench.engine.starting import retrieve
+from agent_workbench.engine.undoing import take_back
 
 
 async def perform(desk: Desk, move: Move) -> None:
-    """Do what `move` says. Moves that wait for somebody (`Idle`, `Decide`, `AwaitRetry`) are the session's affair."""
+    """Do what `move` says. Moves that wait for somebody (`Idle`, `Decide`, `AwaitRetry`, `AwaitGo`) are the session's affair."""
     try:
         await _perform(desk, move)
     finally:
@@ -39,12 +42,14 @@ async def perform(desk: Desk, move: Move) -> None:
 
 async def _perform(desk: Desk, move: Move) -> None:
     match move:
-        case Idle() | Decide() | AwaitRetry():
+        case Idle() | Decide() | AwaitRetry() | AwaitGo():
             raise AssertionError(f"{move} waits for a decision and cannot be performed")
         case Carry():
             await carry(desk, move.proposal)
         case Settle():
             await settle(desk, move.proposal)
+        case Undo():
+            await take_back(desk, move.proposal)
         case ProposeChecks():
             await propose_checks(desk, move.purpose)
         case Retrieve():

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import TroubleMet
+from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.settings import Limits
@@ -22,6 +23,18 @@ class AwaitRetry:
     """Something outside stopped the work."""
 
     trouble: TroubleMet
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitGo:
+    """The user paused the task: the model would be asked now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """The diff of this proposal is to be taken back."""
+
+    proposal: ProposalId
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +102,8 @@ class Close:
 Move = (
     Idle
     | AwaitRetry
+    | AwaitGo
+    | Undo
     | Decide
     | Carry
     | Settle
@@ -109,6 +124,8 @@ def next_move(state: SessionState) -> Move:
         return Idle()
     if state.trouble is not None:
         return AwaitRetry(state.trouble)
+    if run.undoing is not None and run.stage is not ProposalStage.RUNNING:
+        return Undo(run.undoing)
     if run.proposal is not None:
         match run.stage:
             case ProposalStage.WAITING:
@@ -152,6 +169,8 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
 def _step(run: TaskRun, limits: Limits, purpose: Purpose) -> Move:
     if run.answer is not None:
         return ReadAnswer()
+    if run.paused:
+        return AwaitGo()
     if reason := spent(run, limits):
         return RollBack(reason)
     return Ask(purpose)

@@ -1,6 +1,13 @@
 """What comes of an intent: each is checked against the state as it is now, and answered by an event or a notice."""
 
-from agent_workbench.core.events import AbortAsked, ApprovalChanged, Author, RetryAsked, ScratchpadChanged
+from agent_workbench.core.events import (
+    AbortAsked,
+    ApprovalChanged,
+    Author,
+    PauseChanged,
+    RetryAsked,
+    ScratchpadChanged,
+)
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     AbortTask,
@@ -13,18 +20,25 @@ from agent_workbench.core.intents import (
     FindCode,
     Intent,
     MergeTask,
+    OpenFile,
+    PauseTask,
     PinChunk,
     RejectProposal,
     RetryTrouble,
     SayToModel,
     SkipProposal,
+    UndoStep,
 )
+from agent_workbench.core.plan_intents import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase
 from agent_workbench.engine.context_intents import handle_context
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.files_shown import open_file
 from agent_workbench.engine.gating import decide, propose_merge, replace_proposal
+from agent_workbench.engine.plan_intents import handle_plan
+from agent_workbench.engine.undoing import ask_undo
 
 GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal
 
@@ -38,12 +52,20 @@ async def handle(desk: Desk, intent: Intent) -> None:
             await _merge(desk, intent.task)
         case AbortTask():
             await _abort(desk)
+        case UndoStep():
+            await ask_undo(desk, intent.proposal)
+        case PauseTask():
+            await _pause(desk, paused=intent.paused)
         case RetryTrouble() if desk.state.trouble is not None:
             await desk.record(RetryAsked())
         case AllowAlways():
             await desk.record(ApprovalChanged(intent.kind, intent.always))
         case EditScratchpad():
             await _edit_scratchpad(desk, intent)
+        case OpenPlan() | EditPlan() | MoveTask() | BlockTask():
+            await handle_plan(desk, intent)
+        case OpenFile():
+            await open_file(desk, intent.path, intent.line)
         case SayToModel() | PinChunk() | DropChunk() | FindCode() | CompactContext():
             await handle_context(desk, intent)
         case _:
@@ -93,6 +115,16 @@ async def _abort(desk: Desk) -> None:
         await desk.record(AbortAsked("aborted by the user"))
 
 
+async def _pause(desk: Desk, *, paused: bool) -> None:
+    run = desk.state.run
+    if run is None or run.phase in {Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER}:
+        desk.board.notify("no task is being worked on")
+    elif run.paused is paused:
+        desk.board.notify(f"{run.task} {'is paused already' if paused else 'is not paused'}")
+    else:
+        await desk.record(PauseChanged(paused))
+
+
 async def _edit_scratchpad(desk: Desk, intent: EditScratchpad) -> None:
     fork = desk.state.fork_of(intent.task)
     text = await desk.ports.memory.write_scratchpad(intent.task, intent.before, intent.text, fork)
@@ -107,5 +139,6 @@ def _is_needed(desk: Desk, waiting: Proposal, intent: RejectProposal | SkipPropo
 
 
 def _waiting(desk: Desk) -> Proposal | None:
+    """Return what can be answered; what waits while a diff is taken back cannot."""
     run = desk.state.run
-    return run.waiting if run is not None else None
+    return run.waiting if run is not None and run.undoing is None else None

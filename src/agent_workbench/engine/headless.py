@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from agent_workbench.core.errors import ExitCode, WorkbenchError, WorkspaceError
-from agent_workbench.core.events import SessionLeft, TaskStatusChanged
+from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import AwaitRetry, Decide, Idle, Move, next_move
+from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Decide, Idle, Move, next_move
 from agent_workbench.engine.gating import decide
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.rulings import ruling
@@ -83,7 +83,7 @@ async def _run_all(desk: Desk, ending: Ending | None) -> Ending:
 
 
 async def _block(desk: Desk, task: TaskId, reason: str) -> None:
-    await desk.ports.plans.set_status(task, TaskStatus.BLOCKED)
+    await desk.ports.plans.set_status(task, TaskStatus.BLOCKED, reason)
     await desk.record(TaskStatusChanged(task, TaskStatus.BLOCKED, reason))
 
 
@@ -117,6 +117,8 @@ async def _work(desk: Desk) -> Ending:
             case AwaitRetry():
                 advice = f" ({move.trouble.advice})" if move.trouble.advice else ""
                 return Ending(exit_code_of(move.trouble), move.trouble.what + advice)
+            case AwaitGo():  # it was paused at the screen; whoever runs it without one wants it to go on
+                await desk.record(PauseChanged(paused=False))
             case Decide():
                 verdict = ruling(desk.state, move.proposal)
                 if verdict is None:

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.events import SessionLeft
-from agent_workbench.core.intents import AbortTask, Intent, Leave, StartTask
+from agent_workbench.core.intents import AbortTask, Intent, Leave, StartTask, UndoStep
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state import Phase
 from agent_workbench.engine.asking import observe_model
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import AwaitRetry, Close, Decide, Idle, Move, next_move
+from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Close, Decide, Idle, Move, next_move
 from agent_workbench.engine.gating import decide, propose_merge, spoken
 from agent_workbench.engine.handling import handle
 from agent_workbench.engine.recorder import Recorder
@@ -21,6 +21,7 @@ from agent_workbench.engine.rulings import ruling
 from agent_workbench.engine.starting import read_again, start_task
 from agent_workbench.engine.tools.tool import REFUSALS
 from agent_workbench.engine.trouble import trouble_of
+from agent_workbench.engine.undoing import why_not_undo
 
 
 class LiveSession:
@@ -81,7 +82,7 @@ class LiveSession:
                 await self._listen_during(self._start(intent), stopped_by=(Leave, AbortTask))
             else:
                 await self._take(intent)
-        elif isinstance(move, AwaitRetry):
+        elif isinstance(move, AwaitRetry | AwaitGo):
             await self._take(await self._intents.get())
         elif isinstance(move, Decide):
             verdict = ruling(self._desk.state, move.proposal)
@@ -91,11 +92,11 @@ class LiveSession:
                 await decide(self._desk, move.proposal, verdict.verdict, verdict.by, verdict.reason)
         else:
             # What a task's end writes down is not to be given up halfway.
-            stopped_by = (Leave,) if isinstance(move, Close) else (Leave, AbortTask)
+            stopped_by = (Leave,) if isinstance(move, Close) else (Leave, AbortTask, UndoStep)
             await self._listen_during(self._guarded(move), stopped_by)
 
     async def _listen_during(self, doing: Coroutine[None, None, None], stopped_by: tuple[type[Intent], ...]) -> None:
-        """Do something while listening: the user may leave, abort, or write in the scratchpad meanwhile."""
+        """Do something while listening: the user may leave, abort, undo, or write in the scratchpad meanwhile."""
         work = asyncio.create_task(doing)
         try:
             while not work.done():
@@ -106,7 +107,7 @@ class LiveSession:
                     await asyncio.gather(listening, return_exceptions=True)
                     continue
                 intent = listening.result()
-                if isinstance(intent, stopped_by):
+                if isinstance(intent, stopped_by) and not self._is_vain(intent):
                     work.cancel()
                     await asyncio.gather(work, return_exceptions=True)
                 await self._take(intent)
@@ -115,6 +116,10 @@ class LiveSession:
             await asyncio.gather(work, return_exceptions=True)
         if not work.cancelled():
             work.result()
+
+    def _is_vain(self, intent: Intent) -> bool:
+        """Return whether it is an undo that cannot be: nothing is stopped for it."""
+        return isinstance(intent, UndoStep) and bool(why_not_undo(self._desk.state, intent.proposal))
 
     async def _start(self, intent: StartTask) -> None:
         try:

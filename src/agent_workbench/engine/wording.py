@@ -12,6 +12,7 @@ from agent_workbench.core.events import (
     ModelInterrupted,
     ReflexionNoted,
     ScratchpadChanged,
+    StepUndone,
     TaskStarted,
     UserSaid,
 )
@@ -89,6 +90,8 @@ def told(event: Event) -> str:
             return "The user skipped that."
         case ActionFinished():
             return _finished(event)
+        case StepUndone():
+            return _undone(event)
         case _:
             return ""
 
@@ -115,6 +118,13 @@ def label(event: Event) -> str:
             return "reflexion"
         case _:
             return "observation"
+
+
+def _undone(event: StepUndone) -> str:
+    files = ", ".join(event.paths)
+    head = f"The user took back the diff of step {event.step}: {files} as before it, and nothing is checked since."
+    pieces = [f"{chunk.place} reads again:\n{chunk.text}" for chunk in event.shown]
+    return "\n\n".join([head, *pieces, "Take the next step, another way."])
 
 
 def _rejected(event: ActionDecided) -> str:

@@ -41,3 +41,17 @@ class AbortAsked:
     """The user gave the task up while nothing waited at the gate."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UndoAsked:
+    """The user wants this diff, the one applied last, to be taken back; what waits is not carried out any more."""
+
+    proposal_id: ProposalId
+
+
+@dataclass(frozen=True, slots=True)
+class PauseChanged:
+    """The user wants the model not to be asked again for the time being, or (not `paused`) wants the task to go on."""
+
+    paused: bool

@@ -58,6 +58,20 @@ class PatchApplied:
 
 
 @dataclass(frozen=True, slots=True)
+class StepUndone:
+    """The diff that was applied last is taken back: the workspace is at `tree`, as it was before that diff.
+
+    `step` and `paths` are the diff's, `shown` its files' lines around the change as they are again, for the prompt.
+    """
+
+    proposal_id: ProposalId
+    step: int
+    paths: tuple[str, ...]
+    tree: str
+    shown: tuple[Chunk, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointTaken:
     """The workspace's exact content is kept."""
 

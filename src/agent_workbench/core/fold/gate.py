@@ -3,7 +3,15 @@
 from typing import assert_never
 
 from agent_workbench.core.checks import CheckPurpose
-from agent_workbench.core.events import AbortAsked, ActionDecided, ActionProposed, GateEvent, ProposalReplaced
+from agent_workbench.core.events import (
+    AbortAsked,
+    ActionDecided,
+    ActionProposed,
+    GateEvent,
+    PauseChanged,
+    ProposalReplaced,
+    UndoAsked,
+)
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
 from agent_workbench.core.replacing import replace
 from agent_workbench.core.settings import GateKind
@@ -35,9 +43,19 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
         case AbortAsked():
             # What runs is settled first; what was approved and not begun is not carried out any more.
             stage = run.stage if run.stage is ProposalStage.RUNNING else ProposalStage.REFUSED
-            aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, stage=stage)
+            aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, stage=stage, undoing=None)
             return replace(state, trouble=None, run=aborted)
+        case UndoAsked():
+            return replace(state, trouble=None, run=_to_undo(run, event))
+        case PauseChanged():
+            return replace(state, run=replace(run, paused=event.paused))
     assert_never(event)
+
+
+def _to_undo(run: TaskRun, event: UndoAsked) -> TaskRun:
+    """Return the run with a diff to take back. What runs is settled first; a summary is made on no files, and stays."""
+    begun = run.stage is ProposalStage.APPROVED and run.proposal is not None and run.proposal.tool != COMPACT
+    return replace(run, undoing=event.proposal_id, answer=None, stage=ProposalStage.REFUSED if begun else run.stage)
 
 
 def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:

@@ -9,6 +9,7 @@ from agent_workbench.core.events import (
     ActionStarted,
     CheckpointTaken,
     PatchApplied,
+    StepUndone,
     TaskCommitted,
     TaskFinished,
     TaskMerged,
@@ -39,6 +40,8 @@ def _fold_run(run: TaskRun, event: WorkEvent) -> TaskRun:
         case PatchApplied():
             after = Phase.CHECKING if run.checks else Phase.STEPPING
             return replace(run, tree=event.tree, phase=after, check_purpose=CheckPurpose.AFTER_DIFF)
+        case StepUndone():
+            return _undone(run, event)
         case CheckpointTaken():
             return replace(run, checkpoint=event.checkpoint)
         case TestsFinished():
@@ -72,6 +75,20 @@ def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
     if run.proposal is not None and run.proposal.tool == FINISH:
         return _wants_to_finish(done)
     return done if run.phase in (Phase.CHECKING, Phase.REFLECTING) else replace(done, failures=0)
+
+
+def _undone(run: TaskRun, event: StepUndone) -> TaskRun:
+    """Return the run with the diff taken back: nothing is checked any more, and what failed on it counts no longer."""
+    return replace(
+        run,
+        tree=event.tree,
+        checked_tree="",
+        results=None,
+        failures=0,
+        phase=run.phase if run.phase is Phase.COMPACTING else Phase.STEPPING,
+        compacts_for=Phase.STEPPING,
+        undoing=None,
+    )
 
 
 def _wants_to_finish(run: TaskRun) -> TaskRun:

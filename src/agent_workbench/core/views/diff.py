@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import assert_never
 
+from agent_workbench.core.applied import standing_diffs
 from agent_workbench.core.checks import CheckPurpose
-from agent_workbench.core.events import ActionProposed, PatchApplied, ProposalReplaced
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha
@@ -161,16 +161,5 @@ def _last_diff(run: TaskRun) -> Proposal | None:
     now = run.proposal
     if now is not None and now.kind is GateKind.DIFF and run.stage in (ProposalStage.APPROVED, ProposalStage.RUNNING):
         return now
-    applied = ""
-    for recorded in reversed(run.history):
-        event = recorded.event
-        match event:
-            case PatchApplied() if not applied:
-                applied = event.proposal_id
-            case ActionProposed() if applied and event.proposal.id == applied:
-                return event.proposal
-            case ProposalReplaced() if applied and event.proposal.id == applied:
-                return event.proposal
-            case _:
-                continue
-    return None
+    last = next(standing_diffs(run.history), None)
+    return last.proposal if last is not None else None

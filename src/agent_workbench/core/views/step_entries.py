@@ -18,12 +18,14 @@ from agent_workbench.core.events import (
     ContextFilled,
     ModelAnswered,
     ModelInterrupted,
+    PauseChanged,
     PromptBuilt,
     ProposalReplaced,
     Recorded,
     ReflexionNoted,
     ScratchpadChanged,
     SessionEvent,
+    StepUndone,
     TaskCommitted,
     TaskFinished,
     TaskMerged,
@@ -143,6 +145,9 @@ def _work_blocks(recorded: Recorded, before: Before) -> list[Block]:
             return _decision_blocks(event)
         case AbortAsked():
             return [Block(inert_line(event.reason), Tone.BAD, "Abort", Tone.BAD)]
+        case PauseChanged():
+            said = "you paused: the model is not asked until you go on" if event.paused else "you went on"
+            return [Block(said, Tone.WARN if event.paused else Tone.DIM, "Pause")]
         case TestsFinished():
             return check_blocks(event)
         case ActionFinished():
@@ -199,6 +204,9 @@ def _end_blocks(recorded: Recorded) -> list[Block]:
             return [Block(f"{into} is at {event.outcome.commit[:10]} ({event.outcome.how})", Tone.GOOD, "Merged")]
         case TaskRolledBack():
             return [Block(f"to {event.to[:10]}: {inert_line(event.reason)}", Tone.WARN, "Rolled back", Tone.WARN)]
+        case StepUndone():
+            back = f"the diff of step {event.step}: {inert_line(', '.join(event.paths), 300)} as before it"
+            return [Block(back, Tone.WARN, "Took back", Tone.WARN)]
         case TaskFinished():
             good = event.status is TaskStatus.DONE
             said = f"{event.task} is {event.status.replace('_', ' ')}: {inert_line(event.reason)}"
