@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from agent_workbench.core.errors import ConfigError, ModelError
+from agent_workbench.core.errors import ConfigError, ModelError, PlanError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import (
@@ -24,6 +24,7 @@ from agent_workbench.core.model import (
     TextDelta,
 )
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.core.ports import Command, OnOutput, Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
@@ -213,10 +214,23 @@ class HeldPlan:
     async def read(self) -> Plan:
         return self.plan
 
-    async def set_status(self, task: TaskId, status: TaskStatus) -> None:
+    async def set_status(self, task: TaskId, status: TaskStatus, reason: str = "") -> None:
         self.plan.task(task)
         self.statuses.append((task, status))
-        self.plan = self.plan.with_status(task, status)
+        self.plan = self.plan.with_status(task, status, reason)
+
+    async def move(self, task: TaskId, *, up: bool) -> None:
+        self.plan = self.plan.moved(task, up=up)
+
+    async def piece(self, task: TaskId | None, *, new: bool = False) -> PlanPiece:
+        text = self.plan.goal
+        return PlanPiece(self.path, text, 0, len(text), text, task=task, new=new)
+
+    async def replace_text(self, before: str, text: str, keep: Sequence[TaskId] = ()) -> None:
+        """Take the text for the plan's goal, which stands for all of it here."""
+        if before != self.plan.goal or ":" in text:
+            raise PlanError(f"{self.path}:1:3: expected another goal")
+        self.plan = Plan(self.plan.tasks, text)
 
     async def add(self, tasks: Sequence[Task]) -> None:
         self.plan = Plan((*self.plan.tasks, *tasks), self.plan.goal)

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from agent_workbench.core.events import Recorded
+from agent_workbench.core.marks import Marks
+from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state import SessionState
@@ -54,12 +57,47 @@ class FoundCode:
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """What a replay goes through: the events, and what stands out among them. The same value from beginning to end."""
+
+    events: tuple[Recorded, ...] = ()
+    marks: Marks = field(default_factory=Marks)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAnswer:
+    """What came of the user's last wish for the plan's text. `number` counts these answers.
+
+    `piece` is to be edited, or was (None: there is none); `fault` says why it could not be shown or kept.
+    """
+
+    piece: PlanPiece | None
+    number: int
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A file that the user wanted to see: its text (cut where it is long), and the line to begin at.
+
+    `number` counts them.
+    """
+
+    path: str
+    line: int
+    text: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayPosition:
-    """Where a replay stands: the event shown last, how many there are, whether it plays."""
+    """Where a replay stands: the event shown last, the number of the last one, whether it plays, and how fast."""
 
     seq: int
     last_seq: int
     playing: bool = False
+    speed: float = 1.0
+    recording: Recording = field(default_factory=Recording, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +107,7 @@ class Live:
     `no_plan` says why the plan could not be read.
     `ui` is how the user wants the screen, from when the settings were read. `index` is how far the code search is with
     the workspace (None: there is none open), `found` what the user's last search of it brought.
+    `plan` is the answer to what the user wanted of the plan's text, `opened` the file they wanted to see.
     """
 
     activity: str = ""
@@ -84,6 +123,8 @@ class Live:
     no_plan: str = ""
     index: IndexStatus | None = None
     found: FoundCode | None = None
+    plan: PlanAnswer | None = None
+    opened: OpenedFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Constraints:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One unit of work of a plan."""
+    """One unit of work of a plan; `blocked_because` says why, where it is blocked."""
 
     id: TaskId
     description: str
@@ -70,6 +70,15 @@ class Task:
     source: str = ""
     parent_issue: str = ""
     subtask: str = ""
+    blocked_because: str = ""
+
+    def with_status(self, status: TaskStatus, reason: str = "") -> "Task":
+        """Return the task with another status; a reason is kept of one that is blocked."""
+        return replace(self, status=status, blocked_because=reason if status is TaskStatus.BLOCKED else "")
+
+    def defined_as(self, other: "Task") -> bool:
+        """Return whether the two say the same, wherever they stand."""
+        return self.with_status(TaskStatus.PENDING) == other.with_status(TaskStatus.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +96,21 @@ class Plan:
         known = ", ".join(task.id for task in self.tasks) or "none"
         raise PlanError(f"the plan has no task {wanted!r}", advice=f"tasks of the plan: {known}")
 
-    def with_status(self, wanted: TaskId, status: TaskStatus) -> "Plan":
+    def with_status(self, wanted: TaskId, status: TaskStatus, reason: str = "") -> "Plan":
         """Return the plan with one task's status changed; an unknown id changes nothing."""
         return replace(
-            self, tasks=tuple(replace(task, status=status) if task.id == wanted else task for task in self.tasks)
+            self,
+            tasks=tuple(task.with_status(status, reason) if task.id == wanted else task for task in self.tasks),
         )
+
+    def moved(self, wanted: TaskId, *, up: bool) -> "Plan":
+        """Return the plan with one task before its neighbour (or behind it); the same where it has none there."""
+        tasks = list(self.tasks)
+        at = tasks.index(self.task(wanted))
+        to = at - 1 if up else at + 1
+        if 0 <= to < len(tasks):
+            tasks[at], tasks[to] = tasks[to], tasks[at]
+        return replace(self, tasks=tuple(tasks))
 
     def waits_for(self, task: Task) -> tuple[TaskId, ...]:
         """Return the dependencies of `task` that are not done."""

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from agent_workbench.core.live import FoundCode, Live, Running, SessionUpdate, Streaming
+from agent_workbench.core.live import FoundCode, Live, OpenedFile, PlanAnswer, Running, SessionUpdate, Streaming
+from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state import SessionState
@@ -48,6 +49,16 @@ class Board:
         """Publish what was found for the user."""
         number = self.live.found.number + 1 if self.live.found is not None else 1
         self._publish(replace(self._update, live=replace(self.live, found=FoundCode(asked, chunks, number))))
+
+    def show_plan(self, piece: PlanPiece | None, fault: str = "") -> None:
+        """Answer what the user wanted of the plan's text."""
+        number = self.live.plan.number + 1 if self.live.plan is not None else 1
+        self._publish(replace(self._update, live=replace(self.live, plan=PlanAnswer(piece, number, fault))))
+
+    def show_file(self, path: str, line: int, text: str) -> None:
+        """Publish a file that the user wanted to see."""
+        number = self.live.opened.number + 1 if self.live.opened is not None else 1
+        self._publish(replace(self._update, live=replace(self.live, opened=OpenedFile(path, line, text, number))))
 
     def show_live(self, live: Live) -> None:
         """Publish another moment as a whole."""

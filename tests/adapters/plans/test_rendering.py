@@ -156,5 +156,6 @@ def test_every_field_of_a_task_is_written() -> None:
         source="x",
         parent_issue="x",
         subtask="1/2",
+        blocked_because="x",
     )
     assert all(f"{name}: " in render_flow(full) for name in names)

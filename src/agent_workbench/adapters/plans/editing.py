@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from agent_workbench.adapters.plans.reading import PlanText
-from agent_workbench.adapters.plans.rendering import render_flow, render_tasks
+from agent_workbench.adapters.plans.rendering import render_flow, render_quoted, render_tasks, render_text
 from agent_workbench.core.documents import Listing, Node, Scalar, Table
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.typed_documents import is_nothing
+
+REASON = "blocked_because"
 
 
 def with_status(before: PlanText, wanted: TaskId, status: TaskStatus) -> str:
@@ -25,6 +27,29 @@ def with_status(before: PlanText, wanted: TaskId, status: TaskStatus) -> str:
         quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
         return f"{text[:end]}, {quote}status{quote}: {quote}{status}{quote}{text[end:]}"
     return _insert_after(text, name, f"{' ' * (key.start.column - 1)}status: {status}\n")
+
+
+def with_reason(before: PlanText, wanted: TaskId, reason: str) -> str:
+    """Return the text with why the task is blocked beside its status; without a reason, with none."""
+    text, item = before.text, _item(before, wanted)
+    found = next(((key, value) for key, value in item.entries if key.text == REASON), None)
+    if found is None:
+        return _reason_added(text, item, reason) if reason else text
+    key, node = found
+    start, end = node.start.index, node.end.index
+    if reason or item.flow:
+        space = "" if text[start - 1].isspace() else " "
+        return f"{text[:start]}{space}{render_quoted(reason)}{text[end:]}"
+    return text[: line_start(text, key.start.index)] + text[after_lines(text, node) :]
+
+
+def _reason_added(text: str, item: Table, reason: str) -> str:
+    key, status = next((key, value) for key, value in item.entries if key.text == "status")
+    if item.flow:
+        end = item.entries[-1][1].end.index
+        quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
+        return f"{text[:end]}, {quote}{REASON}{quote}: {render_quoted(reason)}{text[end:]}"
+    return _insert_after(text, status, f"{' ' * (key.start.column - 1)}{REASON}: {render_text(reason)}\n")
 
 
 def with_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
@@ -65,10 +90,20 @@ def _item(before: PlanText, wanted: TaskId) -> Table:
     raise AssertionError("a plan has a task that its text lacks")
 
 
-def _insert_after(text: str, node: Node, lines: str) -> str:
-    end = node.end.index
+def line_start(text: str, index: int) -> int:
+    """Return where the line that holds `index` begins."""
+    return text.rfind("\n", 0, index) + 1
+
+
+def after_lines(text: str, node: Node) -> int:
+    """Return where the line after the node's last one begins."""
+    end = _last_scalar(node).end.index
     # A block of text in `|` style ends where the next line begins.
-    place = end if end and text[end - 1] == "\n" else _end_of_line(text, end)
+    return end if end and text[end - 1] == "\n" else _end_of_line(text, end)
+
+
+def _insert_after(text: str, node: Node, lines: str) -> str:
+    place = after_lines(text, node)
     return _joined(text[:place], lines, text[place:])
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from agent_workbench.adapters.plans import editing, round_trip
+from agent_workbench.adapters.plans import editing, pieces, round_trip
 from agent_workbench.adapters.plans.reading import Compose, PlanText, read_plan
 from agent_workbench.adapters.plans.rendering import render_plan
 from agent_workbench.core.documents import MAX_BYTES, DocumentFault, decode_document
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.merging import merge_cleanly
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.host.inside import change_inside, read_inside
 
 # Where an editor has put it at the beginning, it stays.
@@ -37,16 +39,59 @@ class PlanFile:
     async def read(self) -> Plan:
         return await asyncio.to_thread(self._read)
 
-    async def set_status(self, task: TaskId, status: TaskStatus) -> None:
+    async def set_status(self, task: TaskId, status: TaskStatus, reason: str = "") -> None:
         def change(before: PlanText) -> str:
             before.plan.task(task)
-            ways = (
-                lambda: editing.with_status(before, task, status),
-                lambda: round_trip.with_status(before.text, task, status),
-            )
-            return self._checked(ways, before.plan.with_status(task, status))
+            wanted = before.plan.with_status(task, status, reason)
+            kept = wanted.task(task).blocked_because
+
+            def in_place() -> str:
+                text = editing.with_status(before, task, status)
+                return editing.with_reason(self._read_text(text), task, kept)
+
+            ways = (in_place, lambda: round_trip.with_status(before.text, task, status, kept))
+            return self._checked(ways, wanted)
 
         await asyncio.to_thread(self._change, change)
+
+    async def move(self, task: TaskId, *, up: bool) -> None:
+        def change(before: PlanText) -> str:
+            wanted = before.plan.moved(task, up=up)
+            ways = (
+                lambda: pieces.with_moved(before, task, up=up),
+                lambda: round_trip.with_order(before.text, [each.id for each in wanted.tasks]),
+            )
+            return self._checked(ways, wanted)
+
+        await asyncio.to_thread(self._change, change)
+
+    async def piece(self, task: TaskId | None, *, new: bool = False) -> PlanPiece:
+        text = await asyncio.to_thread(self._text)
+        if new:
+            return pieces.new_piece(self._read_text(text), self._path, task)
+        if task is not None:
+            return pieces.piece_of(self._read_text(text), self._path, task)
+        return PlanPiece(self._path, text, 0, len(text), text)
+
+    async def replace_text(self, before: str, text: str, keep: Sequence[TaskId] = ()) -> None:
+        ours = self._read_text(text)
+        for each in keep:
+            if each not in {task.id for task in ours.plan.tasks}:
+                raise PlanError(f"{each} is being worked on and has to stay in the plan")
+
+        def changed(data: bytes | None) -> bytes:
+            if data is None:
+                raise self._missing()
+            merged = merge_cleanly(before, self._decoded(data), text)
+            if merged is None:
+                raise PlanError(
+                    f"{self._path} was changed meanwhile in the same lines, so nothing was written",
+                    advice="copy what you wrote, leave with Esc, and open it anew",
+                )
+            self._read_text(merged)
+            return (BOM if data.startswith(BOM) else b"") + merged.encode()
+
+        await asyncio.to_thread(change_inside, self._root, self._path, MAX_BYTES, changed)
 
     async def add(self, tasks: Sequence[Task]) -> None:
         def change(before: PlanText) -> str:
@@ -67,10 +112,13 @@ class PlanFile:
         return await asyncio.to_thread(self._begin, plan)
 
     def _read(self) -> Plan:
+        return self._read_text(self._text()).plan
+
+    def _text(self) -> str:
         data = read_inside(self._root, self._path, MAX_BYTES)
         if data is None:
             raise self._missing()
-        return self._parsed(data).plan
+        return self._decoded(data)
 
     def _change(self, change: Callable[[PlanText], str], *, create: bool = False) -> None:
         def changed(data: bytes | None) -> bytes:
@@ -111,7 +159,7 @@ class PlanFile:
         for write in ways:
             try:
                 text = write()
-                if self._parsed(text.encode()).plan == wanted:
+                if self._read_text(text).plan == wanted:
                     return text
             except PlanError as error:
                 fault = fault or error
@@ -121,10 +169,15 @@ class PlanFile:
         ) from fault
 
     def _parsed(self, data: bytes) -> PlanText:
+        return self._read_text(self._decoded(data))
+
+    def _decoded(self, data: bytes) -> str:
         try:
-            text = decode_document(data)
+            return decode_document(data)
         except DocumentFault as fault:
             raise PlanError(fault.in_file(self._path), advice=fault.advice) from fault
+
+    def _read_text(self, text: str) -> PlanText:
         return read_plan(text, self._path, self._compose)
 
     def _missing(self) -> PlanError:

@@ -33,7 +33,7 @@ def render_tasks(tasks: Iterable[Task], indent: int) -> str:
 
 def render_text(text: str) -> str:
     """Return one line of text as a value in a block, in quotes where it needs them."""
-    return text if _is_plain(text) else _quoted(text)
+    return text if _is_plain(text) else render_quoted(text)
 
 
 def render_flow(task: Task) -> str:
@@ -96,15 +96,16 @@ def _is_literal(text: str) -> bool:
 def _flow(value: Value) -> str:
     match value:
         case str():
-            return _quoted(value)
+            return render_quoted(value)
         case int() | float():
             return repr(value)
         case Mapping():
             return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
-    return "[" + ", ".join(map(_quoted, value)) + "]"
+    return "[" + ", ".join(map(render_quoted, value)) + "]"
 
 
-def _quoted(text: str) -> str:
+def render_quoted(text: str) -> str:
+    """Return a text in double quotes; raise `PlanError` for one that YAML cannot hold."""
     if not is_clean(text):
         raise PlanError(f"{text[:60]!a} holds control characters", advice="take them out")
     return '"' + "".join(map(_escaped, text)) + '"'

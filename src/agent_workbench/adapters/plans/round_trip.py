@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from agent_workbench.adapters.plans.editing import REASON
 from agent_workbench.adapters.plans.rendering import render_tasks
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
@@ -13,13 +14,16 @@ if TYPE_CHECKING:
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 
-def with_status(text: str, wanted: TaskId, status: TaskStatus) -> str:
-    """Return the plan's text with the task's status set; raise `PlanError` where the text resists."""
+def with_status(text: str, wanted: TaskId, status: TaskStatus, reason: str) -> str:
+    """Return the plan's text with the task's status and its reason set; raise `PlanError` where the text resists."""
 
     def change(tasks: "CommentedSeq") -> None:
         for task in tasks:
             if task["id"] == wanted:
                 task["status"] = str(status)
+                task.pop(REASON, None)
+                if reason:
+                    task[REASON] = reason
 
     return _rewritten(text, change)
 
@@ -31,6 +35,15 @@ def with_tasks(text: str, added: Sequence[Task]) -> str:
         from ruamel.yaml import YAML
 
         tasks.extend(YAML(typ="rt").load(render_tasks(added, 0)))
+
+    return _rewritten(text, change)
+
+
+def with_order(text: str, wanted: Sequence[TaskId]) -> str:
+    """Return the plan's text with its tasks in this order; raise `PlanError` where the text resists."""
+
+    def change(tasks: "CommentedSeq") -> None:
+        tasks[:] = sorted(tasks, key=lambda task: wanted.index(task["id"]))
 
     return _rewritten(text, change)
 

@@ -13,7 +13,7 @@ def fold_plan(state: SessionState, event: PlanEvent) -> SessionState:
         case PlanRead():
             return replace(state, plan=event.plan, plan_path=event.path)
         case TaskStatusChanged():
-            return replace(state, plan=state.plan.with_status(event.task, event.status))
+            return replace(state, plan=state.plan.with_status(event.task, event.status, event.reason))
         case ScratchpadChanged():
             others = tuple(pair for pair in state.scratchpads if pair[0] != event.task)
             return replace(state, scratchpads=(*others, (event.task, event.text)))

@@ -10,6 +10,12 @@ MOST_COMPARISONS = 4_000_000
 Lines = Sequence[str]
 
 
+def merge_cleanly(before: str, theirs: str, ours: str) -> str | None:
+    """Return `merge` of the three, None where the same lines were changed in two ways."""
+    merged = merge(before, theirs, ours)
+    return None if merged.count(MARKER) > max(theirs.count(MARKER), ours.count(MARKER)) else merged
+
+
 def merge(before: str, theirs: str, ours: str) -> str:
     """Return `before` with the changes of both `theirs` and `ours`.
 

@@ -1,0 +1,109 @@
+"""A plan that is changed while it runs: tasks moved, blocked, edited, added; comments stay, nothing is overwritten."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.core.errors import PlanError
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import TaskStatus
+from tests.adapters.plans.plan_files import PATH, content, plan_file
+
+T1, T2, T3 = TaskId("T-1"), TaskId("T-2"), TaskId("T-3")
+ONE = "  # the first\n  - id: T-1   # here\n    description: one\n"
+TWO = "  - description: two\n    id: T-2\n    goal: |\n      text\n"
+THREE = "  # last\n  - {id: T-3, description: three}"
+PLAN = f"# top\ntasks:\n{ONE}\n{TWO}\n{THREE}\n# end\n"
+
+
+async def test_a_task_moves_with_its_comment(tmp_path: Path) -> None:
+    file = plan_file(tmp_path, PLAN)
+    await file.move(T1, up=False)
+    assert content(tmp_path) == f"# top\ntasks:\n{TWO}\n{ONE}\n{THREE}\n# end\n"
+    await file.move(T3, up=True)
+    await file.move(T3, up=False)
+    await file.move(T1, up=True)
+    await file.move(T1, up=True)
+    assert content(tmp_path) == PLAN
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            "- {id: T-1, description: x}\n- {id: T-2, description: y}",
+            "- {id: T-2, description: y}\n- {id: T-1, descripti",
+        ),
+        (
+            "[{id: T-1, description: x}, # c\n {id: T-2, description: y}]\n",
+            "[{id: T-2, description: y}, # c\n {id: T-1,",
+        ),
+        ("- ? id\n  : T-1\n  ? description\n  : x\n- id: T-2\n  description: y\n", "- id: T-2"),
+    ],
+)
+async def test_tasks_move_in_any_spelling(tmp_path: Path, text: str, wanted: str) -> None:
+    file = plan_file(tmp_path, text)
+    await file.move(T2, up=True)
+    assert [task.id for task in (await file.read()).tasks] == [T2, T1]
+    assert content(tmp_path).startswith(wanted)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("task", [T1, T2, T3])
+async def test_why_a_task_is_blocked_stands_beside_it_and_goes(tmp_path: Path, task: TaskId, newline: str) -> None:
+    file = plan_file(tmp_path, PLAN.replace("\n", newline))
+    await file.set_status(task, TaskStatus.PENDING)
+    before = content(tmp_path)
+    await file.set_status(task, TaskStatus.BLOCKED, "no key: ask Mia")
+    blocked = (await file.read()).task(task)
+    assert (blocked.status, blocked.blocked_because) == (TaskStatus.BLOCKED, "no key: ask Mia")
+    await file.set_status(task, TaskStatus.BLOCKED, "another")
+    assert (await file.read()).task(task).blocked_because == "another"
+    await file.set_status(task, TaskStatus.PENDING)
+    assert (await file.read()).task(task).blocked_because == ""
+    assert content(tmp_path).replace(', blocked_because: ""', "") == before
+
+
+async def test_a_piece_is_the_tasks_own_lines_with_their_numbers(tmp_path: Path) -> None:
+    file = plan_file(tmp_path, PLAN)
+    piece = await file.piece(T2)
+    assert (piece.text, piece.first_line, piece.task) == (TWO, 7, T2)
+    await file.replace_text(piece.whole, piece.whole_with(TWO.replace("two", "2nd  # mine")))
+    assert content(tmp_path) == PLAN.replace("two", "2nd  # mine")
+
+
+@pytest.mark.parametrize("text", [PLAN, "version: 1\ntasks: []\n", "[{id: T-1, description: x}]\n", "", PLAN.rstrip()])
+async def test_a_new_task_is_filled_in_and_read(tmp_path: Path, text: str) -> None:
+    file = plan_file(tmp_path, text)
+    count = len((await file.read()).tasks)
+    piece = await file.piece(T1, new=True)
+    written = piece.text.replace('description: ""', "description: new")
+    await file.replace_text(piece.whole, piece.whole_with(written))
+    plan = await file.read()
+    assert [task.id for task in plan.tasks if task.description in ("new", "what is to be done")] == [f"T-{count + 1}"]
+    assert plan.tasks[min(count, 1)].id == f"T-{count + 1}"
+
+
+async def test_what_cannot_be_read_is_refused_with_its_line_and_a_broken_plan_can_be_mended(tmp_path: Path) -> None:
+    file = plan_file(tmp_path, PLAN)
+    piece = await file.piece(T1, new=True)
+    with pytest.raises(PlanError, match=rf"{PATH}:{piece.at_line}:\d+: .*description: expected some words"):
+        await file.replace_text(piece.whole, piece.whole_with(piece.text))
+    with pytest.raises(PlanError, match="T-2 is being worked on"):
+        await file.replace_text(PLAN, PLAN.replace("T-2", "T-5"), keep=(T2,))
+    assert content(tmp_path) == PLAN
+    plan_file(tmp_path, "tasks: [\n")
+    await file.replace_text((await file.piece(None)).text, PLAN)
+    assert content(tmp_path) == PLAN
+
+
+async def test_what_was_changed_on_the_disk_meanwhile_is_kept(tmp_path: Path) -> None:
+    file = plan_file(tmp_path, PLAN)
+    piece = await file.piece(T1)
+    await file.set_status(T3, TaskStatus.DONE)
+    await file.replace_text(piece.whole, piece.whole_with(ONE.replace("one", "mine")))
+    assert "mine" in content(tmp_path)
+    assert "T-3, description: three, status: done" in content(tmp_path)
+    with pytest.raises(PlanError, match="was changed meanwhile in the same lines"):
+        await file.replace_text(piece.whole, piece.whole_with(ONE.replace("one", "yours")))
+    assert "mine" in content(tmp_path)
