@@ -4,18 +4,14 @@ import os
 import re
 import shutil
 import signal
-import sys
-import tempfile
+import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agent_workbench.core.errors import RepoError, StorageError, WorkbenchError, WorkspaceError
 from agent_workbench.core.patch.paths import shown
-
-if TYPE_CHECKING:
-    from git.cmd import Git
 
 # Settings can be handed over in the environment since then, which is the only way to name any driver exactly.
 OLDEST_GIT = (2, 31)
@@ -82,51 +78,24 @@ class GitProgram:
 
     def run(self, arguments: Collection[str], *, environment: Mapping[str, str], stdin: bytes | None = None) -> Outcome:
         """Run git with these arguments in exactly `environment`, return what came; raise `RepoError` if it cannot."""
-        pairs = [f"{name}={value}" for name, value in environment.items()]
-        # GitPython adds to our own environment and cannot take from it: env starts git in an empty one.
-        command = ["/usr/bin/env", "-i", *pairs, self.path, *arguments]
-        runner = _load_gitpython(self.path)("/")
-        from git.exc import GitError
-
-        with tempfile.TemporaryFile() as source:
-            if stdin is not None:
-                source.write(stdin)
-                source.seek(0)
-            try:
-                status, out, err = runner.execute(
-                    command,
-                    istream=None if stdin is None else source,
-                    with_extended_output=True,
-                    with_exceptions=False,
-                    stdout_as_string=False,
-                    strip_newline_in_stdout=False,
-                    # A Ctrl-C meant for us must not end git in the middle of something.
-                    start_new_session=True,
-                    # Python has SIGXFSZ ignored: so git sees an error, and takes its lock files away.
-                    restore_signals=False,
-                )
-            except (OSError, GitError) as error:
-                raise RepoError(f"git could not be started ({self.path}): {error}", advice=_INSTALL) from error
-        return Outcome(status, out, err)
-
-
-def _load_gitpython(program: str) -> "type[Git]":
-    """Return GitPython's runner. Importing it runs git, so it is told which one: not what a PATH with `.` offers."""
-    if "git" in sys.modules:
-        from git.cmd import Git
-
-        return Git
-    name = "GIT_PYTHON_GIT_EXECUTABLE"
-    before = os.environ.get(name)
-    os.environ[name] = program
-    try:
-        from git.cmd import Git
-    finally:
-        if before is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = before
-    return Git
+        try:
+            # Not `subprocess.run`, which kills what it started when a Ctrl-C comes.
+            with subprocess.Popen(
+                [self.path, *arguments],
+                cwd="/",
+                env=environment,
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # A Ctrl-C meant for us must not end git in the middle of something.
+                start_new_session=True,
+                # Python has SIGXFSZ ignored: so git sees an error, and takes its lock files away.
+                restore_signals=False,
+            ) as process:
+                out, err = process.communicate(stdin)
+        except OSError as error:
+            raise RepoError(f"git could not be started ({self.path}): {error}", advice=_INSTALL) from error
+        return Outcome(process.returncode, out, os.fsdecode(err))
 
 
 def find_git(untrusted: str) -> GitProgram:
