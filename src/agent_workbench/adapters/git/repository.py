@@ -7,17 +7,19 @@ from typing import ParamSpec, TypeVar
 
 from agent_workbench.adapters.git.checkout import Checkout
 from agent_workbench.adapters.git.discovery import Place, discover
+from agent_workbench.adapters.git.identity import WORKBENCH
 from agent_workbench.adapters.git.merging import Merging
 from agent_workbench.adapters.git.own_files import CheckoutFiles
 from agent_workbench.adapters.git.past_tree import PastTree, lay_out
 from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
 from agent_workbench.adapters.git.recorded import RecordedFiles
+from agent_workbench.adapters.git.refs import standing_ref
 from agent_workbench.adapters.git.sites import BRANCH_PREFIX, lock_path, site_of
 from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.errors import LockedError
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
-from agent_workbench.core.workspace import MergeOutcome, RepoFacts, WorkspaceRequest
+from agent_workbench.core.workspace import Checkpoint, MergeOutcome, RepoFacts, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.host.atomic import make_directories, storage_error
 from agent_workbench.host.locks import FileLock, describe_holder
 from agent_workbench.host.paths import repo_key
@@ -71,6 +73,11 @@ class Repository:
                 await opening.result().release(keep=True)
             raise
 
+    async def branch_off(
+        self, request: WorkspaceRequest, tree: str, seq: int, message: str
+    ) -> tuple[WorkspaceFacts, Checkpoint]:
+        return await asyncio.to_thread(self._branch_off, request, tree, seq, message)
+
     async def task_commit(self, task: TaskId) -> CommitId | None:
         return await asyncio.to_thread(self._task_commit, task)
 
@@ -123,6 +130,21 @@ class Repository:
         except BaseException:
             lock.release()
             raise
+
+    def _branch_off(
+        self, request: WorkspaceRequest, tree: str, seq: int, message: str
+    ) -> tuple[WorkspaceFacts, Checkpoint]:
+        tools = self._now()
+        tools.refs.check_room()
+        trees, base = tools.worktrees.trees, tools.refs.known_commit(request.base)
+        commit = CommitId(trees.commit(trees.tree_of(tree), [base], message, WORKBENCH))
+        ref = f"refs/agent/{request.session}/{seq}"
+        tools.refs.move(ref, commit, "", "fork")
+        # The worktree is made of this when it is opened, as that of any session whose folder is gone.
+        tools.refs.set(standing_ref(request), commit)
+        folder = str(site_of(tools.folder, request.branch).tree)
+        facts = WorkspaceFacts(folder, request.branch, base, trees.tree_of(base))
+        return facts, Checkpoint(ref, commit, trees.tree_of(tree))
 
     def _task_commit(self, task: TaskId) -> CommitId | None:
         tools = self._now()

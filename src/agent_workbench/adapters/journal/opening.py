@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_workbench.adapters.journal.copying import NewJournal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.sessions import SessionSummary, find_session, list_sessions
 from agent_workbench.adapters.journal.writer import JournalWriter
@@ -66,13 +67,26 @@ class Sessions:
         """
         if not wanted.name:
             return None if wanted.fresh else self._unfinished(wanted.tasks)
-        directory = find_session(self._folder, wanted.name)
+        return self.find_ours(wanted.name)
+
+    def find_ours(self, name: str) -> Path:
+        """Return the folder of a session that was begun here; raise `UsageError`, `TrustError`."""
+        directory = find_session(self._folder, name)
         if not self._is_ours(directory):
             raise TrustError(
                 f"session {directory.name} was not begun here, so its approvals do not count",
                 advice=f"`agent replay {directory.name}` shows it; a new session can do its tasks",
             )
         return directory
+
+    def is_ours(self, session: SessionId) -> bool:
+        """Return whether a session was begun on this machine by this user."""
+        return self._is_ours(self._folder / session)
+
+    def fork(self, ids: Ids, redactor: Redactor) -> tuple[SessionId, NewJournal]:
+        """Return a new session's name and its journal, of which nothing is there yet."""
+        directory = self._folder / ids.session()
+        return SessionId(directory.name), NewJournal(directory, redactor, self._note)
 
     def was_killed_when_done(self, tasks: tuple[TaskId, ...]) -> bool:
         """Return whether the newest session begun here on one of these tasks was killed when it had the task done.

@@ -5,12 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_workbench.adapters.journal.blobs import Blobs
 from agent_workbench.adapters.journal.files import JOURNAL, LOCK, AppendedFile, set_torn_bytes_aside
-from agent_workbench.adapters.journal.line import compose, join_surrogates
-from agent_workbench.adapters.journal.reader import FIRST_KIND, read_journal
+from agent_workbench.adapters.journal.new_lines import NewLines
+from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.core.codec import change_texts, encode_event
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.host.atomic import make_directories, storage_error
@@ -32,11 +30,8 @@ class JournalWriter:
         """Open what `open_new` or `open_existing` prepared; use those."""
         self._file = AppendedFile(directory / JOURNAL, fresh=False)
         self._directory = directory
-        self._redactor = redactor
         self._lock = lock
-        self._blobs = Blobs(directory)
-        self._next_seq = last.seq + 1 if last else 0
-        self._head = last.hash if last else ""
+        self._lines = NewLines(directory, redactor, last)
         self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 
@@ -101,19 +96,10 @@ class JournalWriter:
         self._thread.shutdown(wait=False)
 
     def _record(self, seq: int, time: str, event: Event) -> Recorded:
-        if seq != self._next_seq:
-            raise JournalError(f"event {seq} cannot be appended, the next one is {self._next_seq}")
-        stored = change_texts(event, self._as_recorded)
-        kind, body = encode_event(stored)
-        if (kind == FIRST_KIND) != (seq == 0):
-            raise JournalError(f"{kind} cannot be event {seq}: a journal has {FIRST_KIND} first and only there")
-        line, digest = compose(seq, time, kind, self._blobs.move_out(body), self._head)
+        line, recorded = self._lines.next(seq, time, event)
         self._file.append(line)
-        self._next_seq, self._head = seq + 1, digest
-        return Recorded(seq, time, stored, digest)
-
-    def _as_recorded(self, text: str) -> str:
-        return self._redactor.redact(join_surrogates(text))
+        self._lines.went_on(recorded)
+        return recorded
 
     def _close(self) -> None:
         try:
