@@ -1,7 +1,6 @@
 """Building an index in the background: searched meanwhile, saved, shared, and never harmed by what it meets."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
@@ -160,7 +159,7 @@ async def test_a_file_that_kills_a_worker_is_left_out_and_nothing_else_is(
     root: Path, tmp_path: Path, retriever: CodeRetriever
 ) -> None:
     write(root / "module_150.py", "poison = 1\n" * 30)
-    retriever.workers.command = [sys.executable, "-c", DEADLY, str(tmp_path / "cache"), "400"]
+    retriever.workers.arguments = ["-c", DEADLY, str(tmp_path / "cache"), "400"]
     folder = FolderWorkspace(root)
     assert await find(retriever, folder, "procedure_151") == ["module_151.py"]
     status = retriever.status(folder)

@@ -150,8 +150,8 @@ async def test_closing_ends_the_keeper_in_the_middle_of_its_work(tmp_path: Path)
 
 SESSION = """
 import os, sys
-from agent_workbench.adapters.retrieval.vectors.child import Child
-child = Child("agent_workbench.adapters.retrieval.vectors.keeper", [sys.argv[1], "builtin-1"], os.environ)
+from agent_workbench.adapters.retrieval.children.child import Child
+child = Child(["-m", "agent_workbench.adapters.retrieval.vectors.keeper", sys.argv[1], "builtin-1"], os.environ)
 print(child.pid, flush=True)
 sys.stdin.read()
 """

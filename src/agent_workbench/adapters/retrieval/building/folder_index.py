@@ -140,11 +140,9 @@ class FolderIndex:
         batch = await self._tools.workers.index(texts)
         if batch is not None:
             return [batch]
-        # One of them is more than a grammar bears: the others are searched, and it is not.
-        alone = (
-            [await self._tools.workers.index({path: data}) for path, data in texts.items()] if len(texts) > 1 else []
-        )
-        self.status = replace(self.status, left_out=self.status.left_out + (alone.count(None) or 1))
+        # One of them is more than a grammar bears, or somebody killed the worker: each has another try, alone.
+        alone = [await self._tools.workers.index({path: data}) for path, data in texts.items()]
+        self.status = replace(self.status, left_out=self.status.left_out + alone.count(None))
         return [each for each in alone if each is not None]
 
     async def _take(self, batch: Batch, *, few: bool) -> None:

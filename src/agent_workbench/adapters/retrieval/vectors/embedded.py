@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.vectors.child import ChildLost
+from agent_workbench.adapters.retrieval.children.child import ChildLost
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.embedding import EmbeddingFailed, EmbeddingModel, parts_of
 from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held

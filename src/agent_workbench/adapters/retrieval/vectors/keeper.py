@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.keeping import Kept, pack_learnt
 from agent_workbench.adapters.retrieval.vectors.lsa import train
-from agent_workbench.adapters.retrieval.vectors.serving import serve
-from agent_workbench.adapters.retrieval.vectors.wire import Message, pack_texts, unpack_texts
+from agent_workbench.adapters.retrieval.vectors.wire import Message, pack_texts, serve_messages, unpack_texts
 from agent_workbench.core.errors import LockedError
 from agent_workbench.host.locks import FileLock, describe_holder
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOCK = "lock"
+# Learning takes longest.
+MOST_SECONDS = 600
 
 
 class Keeper:
@@ -76,4 +77,5 @@ def read_corpus(message: Message) -> Corpus:
 
 if __name__ == "__main__":
     keeper = Keeper(Path(sys.argv[1]), sys.argv[2])
-    serve({"open": keeper.open, "train": keeper.train, "begin": keeper.begin, "keep": keeper.keep})
+    answers = {"open": keeper.open, "train": keeper.train, "begin": keeper.begin, "keep": keeper.keep}
+    serve_messages(answers, MOST_SECONDS)

@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from agent_workbench.adapters.retrieval.children.child import Child, ChildLost
+from agent_workbench.adapters.retrieval.children.frames import NoFrame
 from agent_workbench.adapters.retrieval.threads import in_thread
-from agent_workbench.adapters.retrieval.vectors.child import Child, ChildLost
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.held import Held
-from agent_workbench.adapters.retrieval.vectors.keeper import LOCK, describe_corpus
+from agent_workbench.adapters.retrieval.vectors.keeper import LOCK, MOST_SECONDS, describe_corpus
 from agent_workbench.adapters.retrieval.vectors.keeping import pack_learnt
 from agent_workbench.adapters.retrieval.vectors.lsa import Projection
-from agent_workbench.adapters.retrieval.vectors.wire import Message, NoMessage, pack_texts, unpack_texts
+from agent_workbench.adapters.retrieval.vectors.wire import Message, ask, pack_texts, unpack_texts
 from agent_workbench.core.errors import StorageError
 from agent_workbench.host.locks import lock_holder
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _MODULE = "agent_workbench.adapters.retrieval.vectors.keeper"
 # On a machine under load Python alone takes seconds to load chromadb.
 _OPEN_SECONDS = 120.0
-_TRAIN_SECONDS = 600.0
+_TRAIN_SECONDS = float(MOST_SECONDS)
 _KEEP_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
 _AT_ONCE = 4_000
@@ -82,7 +83,7 @@ class KeeperProcess:
             await asyncio.shield(asyncio.to_thread(child.end))
 
     def _start(self) -> None:
-        self._child = Child(_MODULE, [str(self._folder), self._model], self._environ)
+        self._child = Child(["-m", _MODULE, str(self._folder), self._model], self._environ)
 
     def _is_held(self) -> bool:
         try:
@@ -93,10 +94,7 @@ class KeeperProcess:
     async def _ask(self, message: Message, seconds: float) -> Message:
         if self._child is None:
             raise ChildLost("its process does not run")
-        answer = await asyncio.to_thread(self._child.ask, message, seconds)
-        if answer.word == "failed":
-            raise ChildLost(answer.fact("why"))
-        return answer
+        return await asyncio.to_thread(ask, self._child, message, seconds)
 
 
 def _read(answer: Message) -> "tuple[Projection | None, int, Held]":
@@ -105,7 +103,7 @@ def _read(answer: Message) -> "tuple[Projection | None, int, Held]":
         projection, taught = _projection(answer)
         blobs = unpack_texts(answer.array("blobs", "uint8", 1))
         vectors = cast("Floats", answer.array("vectors", "float32", 2))
-    except NoMessage as error:
+    except NoFrame as error:
         raise ChildLost(f"its process answered nonsense: {error}") from error
     fits = projection is None or vectors.shape[1] == projection.dimensions
     if not blobs or len(blobs) != len(vectors) or not fits:
@@ -120,5 +118,5 @@ def _projection(answer: Message) -> tuple[Projection | None, int]:
     weights = cast("Floats", answer.array("weights", "float32", 1))
     directions = cast("Floats", answer.array("directions", "float32", 2))
     if not len(words) == len(weights) == len(directions):
-        raise NoMessage("what was learnt does not fit together")
+        raise NoFrame("what was learnt does not fit together")
     return Projection(words, weights, directions), int(answer.array("taught", "int64", 1)[0])

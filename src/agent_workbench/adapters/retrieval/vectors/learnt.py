@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_workbench.adapters.retrieval.vectors.child import ChildLost
+from agent_workbench.adapters.retrieval.children.child import ChildLost
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held
 from agent_workbench.adapters.retrieval.vectors.keeper_process import KeeperProcess

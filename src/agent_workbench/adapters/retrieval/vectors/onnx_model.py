@@ -7,9 +7,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from agent_workbench.adapters.retrieval.vectors.child import Child, ChildLost
+from agent_workbench.adapters.retrieval.children.child import Child, ChildLost
+from agent_workbench.adapters.retrieval.children.frames import NoFrame
 from agent_workbench.adapters.retrieval.vectors.embedding import EmbeddingFailed
-from agent_workbench.adapters.retrieval.vectors.wire import Message, NoMessage, pack_texts
+from agent_workbench.adapters.retrieval.vectors.onnx_server import MOST_SECONDS
+from agent_workbench.adapters.retrieval.vectors.wire import Message, ask, pack_texts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 _MODULE = "agent_workbench.adapters.retrieval.vectors.onnx_server"
-_SECONDS = 120.0
+_SECONDS = float(MOST_SECONDS)
 # More at once takes memory by the hundred megabytes and is no faster.
 _TEXTS_AT_ONCE = 4
 
@@ -52,11 +54,11 @@ class OnnxModel:
         with self._starting:
             try:
                 if self._child is None and not self._closed:
-                    self._child = Child(_MODULE, [str(self._folder)], self._environ)
+                    self._child = Child(["-m", _MODULE, str(self._folder)], self._environ)
                 parts = [
                     self._some(texts[first : first + _TEXTS_AT_ONCE]) for first in range(0, len(texts), _TEXTS_AT_ONCE)
                 ]
-            except (ChildLost, NoMessage) as error:
+            except (ChildLost, NoFrame) as error:
                 child, self._child = self._child, None
                 if child is not None:
                     child.end()
@@ -66,10 +68,8 @@ class OnnxModel:
     def _some(self, texts: Sequence[str]) -> "Floats":
         if self._child is None:
             raise ChildLost("its process was ended")
-        answer = self._child.ask(Message("embed", {}, {"texts": pack_texts(texts)}), _SECONDS)
-        if answer.word == "failed":
-            raise ChildLost(answer.fact("why"))
+        answer = ask(self._child, Message("embed", {}, {"texts": pack_texts(texts)}), _SECONDS)
         vectors = cast("Floats", answer.array("vectors", "float32", 2))
         if len(vectors) != len(texts):
-            raise NoMessage("not as many vectors as texts")
+            raise NoFrame("not as many vectors as texts")
         return vectors

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.vectors.lsa import unit
-from agent_workbench.adapters.retrieval.vectors.serving import serve
-from agent_workbench.adapters.retrieval.vectors.wire import Message, unpack_texts
+from agent_workbench.adapters.retrieval.vectors.wire import Message, serve_messages, unpack_texts
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 _NAMES = ("model.onnx", "model_quantized.onnx", "model_int8.onnx", "model_quint8_avx2.onnx")
 _MOST_TOKENS = 256
 _THREADS = 2
+MOST_SECONDS = 120
 
 
 class Encoder:
@@ -72,4 +72,4 @@ def find_model(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    serve({"embed": Encoder(Path(sys.argv[1])).embed})
+    serve_messages({"embed": Encoder(Path(sys.argv[1])).embed}, MOST_SECONDS)

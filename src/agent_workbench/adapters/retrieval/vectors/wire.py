@@ -1,11 +1,15 @@
 """Messages to and from the processes that work on vectors: bounded, and checked before they are believed."""
 
-import json
 import math
-import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from agent_workbench.adapters.retrieval.children.child import Child, ChildLost
+from agent_workbench.adapters.retrieval.children.frames import MOST_BYTES, NoFrame
+from agent_workbench.adapters.retrieval.children.serving import serve
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,18 +17,12 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-_MAGIC = b"AWV1"
-_HEAD = struct.Struct("<4sIQ")
-_MOST_HEADER_BYTES = 64 * 1024
-MOST_BYTES = 512 * 1024 * 1024
 _KINDS = {"float32", "int32", "int64", "uint8"}
 _MOST_AXES = 2
 
+_NICENESS = 10
+
 Fact = str | int
-
-
-class NoMessage(ValueError):
-    """What came is no message of this form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +34,10 @@ class Message:
     arrays: Mapping[str, "Array"] = field(default_factory=dict)
 
     def array(self, name: str, kind: str, axes: int) -> "NDArray[np.generic]":
-        """Return an array that has to be there in this form; raise `NoMessage`."""
+        """Return an array that has to be there in this form; raise `NoFrame`."""
         found = self.arrays.get(name)
         if found is None or found.dtype.name != kind or found.ndim != axes:
-            raise NoMessage(f"{self.word}: {name} is not {kind} with {axes} axes")
+            raise NoFrame(f"{self.word}: {name} is not {kind} with {axes} axes")
         return found
 
     def fact(self, name: str) -> str:
@@ -47,43 +45,58 @@ class Message:
         return str(self.facts.get(name, ""))
 
     def number(self, name: str) -> int:
-        """Return a fact that has to be a whole number; raise `NoMessage`."""
+        """Return a fact that has to be a whole number; raise `NoFrame`."""
         value = self.facts.get(name)
         if not isinstance(value, int):
-            raise NoMessage(f"{self.word}: {name} is no number")
+            raise NoFrame(f"{self.word}: {name} is no number")
         return value
 
 
-def encode(message: Message) -> Iterator[memoryview]:
-    """Yield the bytes of a message, arrays without a copy; raise `NoMessage` for one that is too long."""
+def encode(message: Message) -> tuple[object, list[memoryview]]:
+    """Return the message as the head and the parts of a frame, arrays without a copy."""
     import numpy as np
 
     arrays = {name: np.ascontiguousarray(array) for name, array in message.arrays.items()}
     shapes = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
-    header = json.dumps({"word": message.word, "facts": dict(message.facts), "arrays": shapes}).encode()
-    size = sum(array.nbytes for array in arrays.values())
-    if len(header) > _MOST_HEADER_BYTES or size > MOST_BYTES:
-        raise NoMessage(f"{message.word}: {len(header)} and {size} bytes are too many")
-    yield memoryview(_HEAD.pack(_MAGIC, len(header), size) + header)
-    for array in arrays.values():
-        if array.nbytes:
-            yield array.data.cast("B")
+    head = {"word": message.word, "facts": dict(message.facts), "arrays": shapes}
+    return head, [array.data.cast("B") for array in arrays.values() if array.nbytes]
 
 
-def decode(read: Callable[[int], bytes | bytearray]) -> Message:
-    """Return the next message, given how to read exactly so many bytes; raise `NoMessage` for anything else."""
-    magic, header_size, size = _HEAD.unpack(read(_HEAD.size))
-    if magic != _MAGIC or header_size > _MOST_HEADER_BYTES or size > MOST_BYTES:
-        raise NoMessage(f"a message cannot begin with {magic!r}, {header_size}, {size}")
-    try:
-        header = json.loads(read(header_size))
-    except (ValueError, RecursionError) as error:
-        raise NoMessage("the header is no JSON") from error
-    match header:
+def decode(head: object, body: memoryview) -> Message:
+    """Return the message that is in a frame; raise `NoFrame` where there is none."""
+    match head:
         case {"word": str(word), "facts": dict(facts), "arrays": list(shapes)}:
             if all(isinstance(value, str | int) for value in facts.values()):
-                return Message(word, facts, _arrays(shapes, read(size)))
-    raise NoMessage("the header lacks something")
+                return Message(word, facts, _arrays(shapes, body))
+    raise NoFrame("the head lacks something")
+
+
+def ask(child: Child, message: Message, seconds: float) -> Message:
+    """Return what the process answers within `seconds`; raise `ChildLost` when it does not, or cannot do it. Blocks."""
+    try:
+        answer = decode(*child.ask(*encode(message), seconds))
+    except NoFrame as error:
+        child.end()
+        raise ChildLost(f"its process answered nonsense: {error}") from error
+    if answer.word == "failed":
+        raise ChildLost(answer.fact("why"))
+    return answer
+
+
+def serve_messages(answers: "Mapping[str, Callable[[Message], Message]]", seconds: int) -> None:
+    """Answer messages from standard input by their word, as `serve` does; what fails is answered with why."""
+
+    def answered(head: object, body: memoryview) -> tuple[object, list[memoryview]]:
+        message = decode(head, body)
+        try:
+            answer = answers[message.word](message)
+        except Exception as error:  # whatever it is, the one who asked decides
+            answer = Message("failed", {"why": f"{type(error).__name__}: {error}"[:500]})
+        return encode(answer)
+
+    with suppress(OSError):
+        os.nice(_NICENESS)
+    serve(answered, seconds)
 
 
 def pack_texts(texts: Sequence[str]) -> "Array":
@@ -100,7 +113,7 @@ def unpack_texts(array: "Array") -> list[str]:
     return packed.split("\0") if packed else []
 
 
-def _arrays(shapes: list[object], data: bytes | bytearray) -> dict[str, "Array"]:
+def _arrays(shapes: list[object], data: memoryview) -> dict[str, "Array"]:
     import numpy as np
 
     found: dict[str, Array] = {}
@@ -109,15 +122,15 @@ def _arrays(shapes: list[object], data: bytes | bytearray) -> dict[str, "Array"]
         match shape:
             case [str(name), str(kind), list(axes)] if kind in _KINDS and len(axes) <= _MOST_AXES:
                 if not all(isinstance(axis, int) and 0 <= axis <= MOST_BYTES for axis in axes):
-                    raise NoMessage(f"{name} has no such axes")
+                    raise NoFrame(f"{name} has no such axes")
                 count = math.prod(axes)
                 dtype = np.dtype(kind)
                 if place + count * dtype.itemsize > len(data):
-                    raise NoMessage(f"{name} is longer than the message")
+                    raise NoFrame(f"{name} is longer than the message")
                 found[name] = np.frombuffer(data, dtype, count, place).reshape(axes)
                 place += count * dtype.itemsize
             case _:
-                raise NoMessage("an array is not described")
+                raise NoFrame("an array is not described")
     if place != len(data):
-        raise NoMessage("the message is longer than its arrays")
+        raise NoFrame("the message is longer than its arrays")
     return found

@@ -1,4 +1,4 @@
-"""A process that works on vectors for us: whatever becomes of it, we get an answer or a reason, in bounded time."""
+"""A process that works for us: whatever becomes of it, we get an answer or a reason, in bounded time."""
 
 import os
 import select
@@ -9,12 +9,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
-from agent_workbench.adapters.retrieval.vectors.wire import Message, NoMessage, decode, encode
+from agent_workbench.adapters.retrieval.children.frames import Frame, NoFrame, Part, frame, read_frame
 from agent_workbench.host.handed_on import handed_on
 
-_PACKAGE_FOLDER = Path(__file__).parents[4]
 _AT_ONCE = 1024 * 1024
 # How long one that was told to end may take: it has nothing to put in order.
 _END_SECONDS = 2.0
@@ -27,22 +25,23 @@ class ChildLost(Exception):
 
 
 class Child:
-    """`python -m MODULE ARGUMENTS`, asked one thing at a time over its standard input and output.
+    """Python with these arguments, asked one thing at a time over its standard input and output (`serving.serve`).
 
-    It ends when its input does, so it does not outlive us. All methods block; `end` may be called from another thread.
+    It ends when its input does, so it does not outlive us. All methods block; `kill` and `end` may be called from
+    another thread.
     """
 
-    def __init__(self, module: str, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
-        """Start it; raise `ChildLost` when that fails."""
-        environment = handed_on(environ)
-        environment |= {"PYTHONPATH": str(_PACKAGE_FOLDER), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+    def __init__(self, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
+        """Start it: it finds the modules that we find, and is told no secret. Raise `ChildLost` when that fails."""
+        paths = os.pathsep.join(path for path in sys.path if os.path.isabs(path))  # noqa: PTH117 - plain texts
+        environment = handed_on(environ) | {"PYTHONPATH": paths}
         environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), _THREADS)
-        self._module = module
+        self.lives = True
         self._asking = threading.Lock()
         try:
-            # `-P`: the current folder may hold modules that pass for ours.
+            # `-P`: the current folder may hold modules that pass for ours. And no Ctrl-C meant for us reaches it.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module, *arguments],
+                [sys.executable, "-P", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -63,15 +62,15 @@ class Child:
         """Its process id."""
         return self._process.pid
 
-    def ask(self, message: Message, seconds: float) -> Message:
+    def ask(self, head: object, parts: Sequence[Part], seconds: float) -> Frame:
         """Return its answer within `seconds`; raise `ChildLost` when there is none, or one that makes no sense."""
         deadline = time.monotonic() + seconds
         with self._asking:
             try:
-                for part in encode(message):
+                for part in frame(head, parts):
                     self._write(part, deadline)
-                return decode(lambda count: self._read(count, deadline))
-            except NoMessage as error:
+                return read_frame(lambda count: self._read(count, deadline))
+            except NoFrame as error:
                 self._kill()
                 raise ChildLost(f"its process answered nonsense: {error}") from error
             except TimeoutError as error:
@@ -81,8 +80,15 @@ class Child:
                 self._kill()
                 raise ChildLost(f"its process {_ending(self._process.returncode)}") from error
 
+    def kill(self) -> None:
+        """Let it end at once, whatever it does. Does not wait."""
+        self.lives = False
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
     def end(self) -> None:
         """End it, in the middle of what it does if need be, and wait until it is gone."""
+        self.lives = False
         if self._process.poll() is None:
             if self._asking.acquire(blocking=False):
                 try:
@@ -97,8 +103,7 @@ class Child:
                 pipe.close()
 
     def _kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        self.kill()
         self._process.wait()
 
     def _write(self, data: memoryview, deadline: float) -> None:
