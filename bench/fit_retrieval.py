@@ -1,6 +1,6 @@
 """Fits what each reason for a file counts in the code search, and tells how well it does on repos it was not fitted on.
 
-    python -m bench.fit_retrieval WORK [--questions 60] [--eliminate] [--ablate] [--write]
+    python -m bench.fit_retrieval WORK [--repos fd,flask,bat] [--questions 60] [--eliminate] [--ablate] [--write [FILE]]
 
 The repos of `retrieval_repos.json` are cloned below WORK (`WORK/clones/OWNER/NAME.git`, unless they are there), checked
 out at their base, and asked by their later commits. What speaks for each file is computed by the product's own code, in
@@ -33,6 +33,7 @@ _EARNS_NOTHING = 5e-4
 _SHARES = np.round(np.arange(0.3, 1.01, 0.1), 1).tolist()
 _CANDIDATES = 100
 _STEPS = 60
+_FEWEST_REPOS = 2
 _SHORTEST_STEP, _SLIGHT = 1e-6, 1e-10
 WEIGHTS = Path(__file__).parents[1] / "src/agent_workbench/adapters/retrieval/searching/weights.json"
 
@@ -215,15 +216,20 @@ def show_beside(title: str, found: Mapping[str, Figures], whole: Mapping[str, Fi
 
 
 def main() -> None:
-    """Fit, print, and with `--write` put the weights where the product reads them."""
+    """Fit, print, and with `--write` put the weights where the product reads them, or into a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
+    parser.add_argument("--repos", type=_names, help="these alone: two that are fitted on at least, and one held out")
     parser.add_argument("--questions", type=int, default=60, help="at most so many of each repo")
     parser.add_argument("--eliminate", action="store_true", help="drop what earns nothing, one by one")
     parser.add_argument("--ablate", action="store_true", help="leave each feature out once")
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument(
+        "--write", type=Path, nargs="?", const=WEIGHTS, metavar="FILE", help="the product's own if none"
+    )
     asked = parser.parse_args()
-    repos = read_repos()
+    repos = [repo for repo in read_repos() if not asked.repos or repo.name in asked.repos]
+    if sum(repo.held_out for repo in repos) < 1 or sum(not repo.held_out for repo in repos) < _FEWEST_REPOS:
+        parser.error(f"{len(repos)} repos are too few: {_FEWEST_REPOS} are fitted on, and one is held out")
     held = {repo.name for repo in repos if repo.held_out}
     cases = load_cases(repos, asked.work.resolve(), asked.questions)
     sources = [case.among(case.source) for case in cases]
@@ -258,7 +264,11 @@ def main() -> None:
         }
     )
     if asked.write:
-        WEIGHTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        asked.write.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split(","))
 
 
 def _groups(words: Sequence[Feature]) -> Sequence[tuple[str, Sequence[Feature]]]:

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,11 +68,22 @@ def check_out(repo: Repo, work: Path) -> Path:
     """Return a checkout of the repo at its base below `work`; clone it from GitHub where it is not there yet."""
     clone, tree = work / "clones" / f"{repo.clone}.git", work / "trees" / repo.name
     if not clone.exists():
-        _git("clone", "--quiet", "--bare", f"https://github.com/{repo.clone}", str(clone))
+        begun = _anew(clone)
+        _git("clone", "--quiet", "--bare", f"https://github.com/{repo.clone}", str(begun))
+        begun.rename(clone)
     if not tree.exists():
-        _git("clone", "--quiet", "--shared", "--no-checkout", str(clone), str(tree))
-        _git("-C", str(tree), "checkout", "--quiet", "--detach", repo.base)
+        begun = _anew(tree)
+        _git("clone", "--quiet", "--shared", "--no-checkout", str(clone), str(begun))
+        _git("-C", str(begun), "checkout", "--quiet", "--detach", repo.base)
+        begun.rename(tree)
     return tree
+
+
+def _anew(folder: Path) -> Path:
+    """Return where to make the folder, so that one that stands is whole; what an earlier run left there is removed."""
+    begun = folder.with_name(f"{folder.name}.begun")
+    shutil.rmtree(begun, ignore_errors=True)
+    return begun
 
 
 def mine(repo: Repo, work: Path, most: int) -> list[Question]:
@@ -110,4 +122,5 @@ def _names(text: str, path: str) -> bool:
 
 
 def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], check=True, capture_output=True).stdout.decode("utf-8", "replace")
+    """Return what git says; what it complains of goes to the screen."""
+    return subprocess.run(["git", *arguments], check=True, stdout=subprocess.PIPE).stdout.decode("utf-8", "replace")
