@@ -1,0 +1,118 @@
+"""What a user takes of a diff and what is left: by hunk, or by line."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from agent_workbench.core.patch.identify import file_id, patch_hash
+from agent_workbench.core.patch.render import patch_stat, render_patch
+from agent_workbench.core.patch.select import leave_out
+from agent_workbench.core.patch.special import special_paths
+from agent_workbench.core.patch.values import LeftOut, LineKind, Patch
+from agent_workbench.core.proposals import HunkFate
+
+
+@dataclass(frozen=True, slots=True)
+class Takeable:
+    """A hunk, or a change without hunks: its id, its file, and which of its lines (from 0) it adds or removes."""
+
+    id: str
+    path: str
+    changes: tuple[int, ...] = ()
+
+
+def takeables(patch: Patch) -> tuple[Takeable, ...]:
+    """Return all that can be decided on in a patch, in its order."""
+    found: list[Takeable] = []
+    for file in patch.files:
+        for hunk in file.hunks:
+            changes = (number for number, line in enumerate(hunk.lines) if line.kind is not LineKind.CONTEXT)
+            found.append(Takeable(hunk.id, file.path, tuple(changes)))
+        if not file.hunks:
+            found.append(Takeable(file_id(file), file.path))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class HunkChoice:
+    """What is left of a diff, with the reasons; all else is taken."""
+
+    left: tuple[LeftOut, ...] = ()
+
+    def of(self, each: Takeable) -> LeftOut | None:
+        """Return what is left of this one, if anything is."""
+        return next((left for left in self.left if left.id == each.id), None)
+
+    def fate(self, each: Takeable) -> HunkFate:
+        """Return whether it is taken, left, or taken in part."""
+        left = self.of(each)
+        if left is None:
+            return HunkFate.TAKEN
+        return HunkFate.PARTLY if left.lines else HunkFate.LEFT
+
+    def leaves(self, each: Takeable, line: int) -> bool:
+        """Return whether this line of it is left."""
+        left = self.of(each)
+        return left is not None and (not left.lines or line in left.lines)
+
+    def turned(self, chosen: Iterable[tuple[Takeable, Collection[int] | None]]) -> "HunkChoice":
+        """Return the choice after space: what was taken, if anything of it was, is left; else all of it is taken.
+
+        Of each one come the lines that are meant, None for all.
+        """
+        meant = [(each, _meant(each, lines)) for each, lines in chosen]
+        leave = any(not self.leaves(each, line) for each, lines in meant for line in lines or (0,))
+        choice = self
+        for each, lines in meant:
+            choice = choice._with_lines(each, lines, leave=leave)
+        return choice
+
+    def _with_lines(self, each: Takeable, lines: frozenset[int], *, leave: bool) -> "HunkChoice":
+        before = self.of(each)
+        gone = frozenset(() if before is None else before.lines or each.changes)
+        now = gone | lines if leave else gone - lines
+        others = tuple(left for left in self.left if left.id != each.id)
+        if not now and not (leave and not each.changes):
+            return HunkChoice(others)
+        kept = () if now.issuperset(each.changes) else tuple(sorted(now))
+        return HunkChoice((*others, LeftOut(each.id, kept, before.reason if before is not None else "")))
+
+    def explained(self, ids: Collection[str], reason: str) -> "HunkChoice":
+        """Return the choice with this reason for what is left of these."""
+        return HunkChoice(tuple(replace(left, reason=reason) if left.id in ids else left for left in self.left))
+
+
+def _meant(each: Takeable, lines: Collection[int] | None) -> frozenset[int]:
+    return frozenset(each.changes if lines is None else set(each.changes).intersection(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """What a choice comes to: hunks taken (those in part too) of how many, lines, unusual paths, the resulting diff."""
+
+    left: tuple[LeftOut, ...]
+    taken: int
+    hunks: int
+    added: int
+    removed: int
+    special: tuple[str, ...]
+    text: str
+    result_sha: str
+
+    @property
+    def said(self) -> str:
+        """What is taken, in words."""
+        if not self.taken:
+            return "nothing would be taken"
+        return (
+            f"taking {self.taken} of {self.hunks} hunk{'' if self.hunks == 1 else 's'}, +{self.added} −{self.removed}"
+        )
+
+
+def taking(patch: Patch, choice: HunkChoice) -> Taking:
+    """Return what is applied of a patch by this choice; raises `PatchError` if that was made for another one."""
+    kept = leave_out(patch, choice.left)
+    text = render_patch(kept)
+    all_of_it = takeables(patch)
+    taken = sum(choice.fate(each) is not HunkFate.LEFT for each in all_of_it)
+    added, removed = patch_stat(kept)
+    return Taking(choice.left, taken, len(all_of_it), added, removed, special_paths(kept), text, patch_hash(text))

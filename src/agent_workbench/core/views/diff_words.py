@@ -1,0 +1,73 @@
+"""Which words differ between a removed line and the added one that takes its place."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+Spans = tuple[tuple[int, int], ...]
+"""Parts of a line: first character, and the one behind the last."""
+
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+_LONGEST_CHARS = 4000
+_MOST_PAIRS = 20_000
+_LEAST_SHARED = 0.35
+
+
+def changed_words(old: str, new: str) -> tuple[Spans, Spans]:
+    """Return what of each line the other lacks; nothing where too little is shared for words to tell anything.
+
+    The time is bounded: beyond some length only what the ends share is told apart, or nothing at all.
+    """
+    if old == new or len(old) > _LONGEST_CHARS or len(new) > _LONGEST_CHARS:
+        return (), ()
+    left, right = _WORD.findall(old), _WORD.findall(new)
+    head, tail = _shared_ends(left, right)
+    pairs = [(0, 0, head), *_shared_inside(left, right, head, tail), (len(left) - tail, len(right) - tail, tail)]
+    shared = sum(len(word) for at, _, size in pairs for word in left[at : at + size] if not word.isspace())
+    longest = max(_solid(left), _solid(right))
+    if not longest or shared / longest < _LEAST_SHARED:
+        return (), ()
+    kept_left = {at + step for at, _, size in pairs for step in range(size)}
+    kept_right = {at + step for _, at, size in pairs for step in range(size)}
+    return tuple(_spans(left, kept_left)), tuple(_spans(right, kept_right))
+
+
+def _solid(words: Sequence[str]) -> int:
+    return sum(len(word) for word in words if not word.isspace())
+
+
+def _shared_ends(left: Sequence[str], right: Sequence[str]) -> tuple[int, int]:
+    """Return how many words are equal at the beginning and, behind these, at the end."""
+    limit = min(len(left), len(right))
+    head = tail = 0
+    while head < limit and left[head] == right[head]:
+        head += 1
+    while tail < limit - head and left[-1 - tail] == right[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
+def _shared_inside(left: list[str], right: list[str], head: int, tail: int) -> Iterator[tuple[int, int, int]]:
+    inner_left, inner_right = left[head : len(left) - tail], right[head : len(right) - tail]
+    if not inner_left or not inner_right or len(inner_left) * len(inner_right) > _MOST_PAIRS:
+        return
+    from difflib import SequenceMatcher
+
+    for block in SequenceMatcher(None, inner_left, inner_right, autojunk=False).get_matching_blocks():
+        # A blank that both share between two other words is no common ground.
+        if block.size > 1 or (block.size and not inner_left[block.a].isspace()):
+            yield head + block.a, head + block.b, block.size
+
+
+def _spans(words: Sequence[str], kept: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield the runs of words that are not kept, as characters."""
+    start, at = -1, 0
+    for number, word in enumerate(words):
+        if number in kept:
+            if start >= 0:
+                yield start, at
+            start = -1
+        elif start < 0:
+            start = at
+        at += len(word)
+    if start >= 0:
+        yield start, at
