@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters.retrieval": {"numpy", "tree_sitter"},
     "adapters.retrieval.vectors": {"chromadb", "httpx", "numpy", "onnxruntime", "tokenizers"},
     "adapters.skills": {"yaml"},
+    "adapters.web": {"aiohttp", "aiohttp_jinja2", "jinja2", "textual_serve"},
     "host": {"platformdirs"},
     "ranking": {"numpy", "rank_bm25"},
     "config": {"yaml"},

@@ -11,6 +11,8 @@ from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
+    from textual.driver import Driver
+
     from agent_workbench.core.ports import Session
     from agent_workbench.tui.app import WorkbenchApp
 
@@ -22,11 +24,12 @@ async def show(
     live: Callable[[Shown], Coroutine[None, None, None]] | None,
     *,
     first_run: bool = False,
+    served: bool = False,
 ) -> Shown | None:
     """Show the session that `begin` returns, while it lives; a hang-up or a request to end leaves cleanly.
 
-    Prints the farewell. Returns the session, None when it was left before there was one. Raises `WorkbenchError` when
-    the screen itself failed.
+    Where it is `served`, a web server of ours draws it. Prints the farewell. Returns the session, None when it was left
+    before there was one. Raises `WorkbenchError` when the screen itself failed.
     """
     from agent_workbench.calls.working import system_clock
     from agent_workbench.tui.app import WorkbenchApp
@@ -37,7 +40,9 @@ async def show(
         begun.append(begin())
         return begun[0]
 
-    app = WorkbenchApp(begin_once, clock=system_clock(), first_run=first_run)
+    app = WorkbenchApp(
+        begin_once, clock=system_clock(), first_run=first_run, driver_class=_served_driver() if served else None
+    )
     living = asyncio.create_task(_live_behind(app.first_screen, begun, live)) if live is not None else None
     signals = _leave_on_signals(app, living)
     try:
@@ -59,6 +64,12 @@ async def show(
         with contextlib.suppress(OSError):  # the terminal may be gone
             say(last.farewell)
     return begun[0] if begun else None
+
+
+def _served_driver() -> "type[Driver]":
+    from agent_workbench.tui.served_driver import ServedDriver
+
+    return ServedDriver
 
 
 def _leave_on_signals(app: "WorkbenchApp", living: asyncio.Task[None] | None) -> list[signal.Signals]:

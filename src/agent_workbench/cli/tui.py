@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError
 from agent_workbench.core.place import Place
 
@@ -22,15 +23,43 @@ def add(verbs: "Verbs") -> None:
     which.add_argument("--session", metavar="ID", help="take up this session (its first or last letters are enough)")
     which.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")
     add_model_flags(verb)
+    verb.add_argument("--web", action="store_true", help="serve it to a browser of this machine instead")
+    verb.add_argument("--port", type=port_number, default=0, metavar="N", help="with --web: the port (a free one)")
+    verb.add_argument("--served", action="store_true", help=argparse.SUPPRESS)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Open the workbench, and print how it was left."""
-    check_terminal("agent tui", "`agent run` works without one")
+    if options.web:
+        return _serve(options)
+    if not options.served:
+        check_terminal("agent tui", "`agent run` works without one, `agent tui --web` in a browser")
     from agent_workbench.calls.working import first_run
 
     place = Place(Path.cwd(), os.environ, overrides(options), session=options.session or "", fresh=options.new)
-    return open_workbench(place, welcome=first_run())
+    return open_workbench(place, welcome=first_run(), served=options.served)
+
+
+def port_number(text: str) -> int:
+    """Return a port that can be listened on, 0 for any; raise `ArgumentTypeError`."""
+    if text.isascii() and text.isdecimal() and int(text) < 65536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+
+
+def _serve(options: argparse.Namespace) -> int:
+    """Serve the workbench until it is stopped: each page that is opened runs `agent tui` with the same flags."""
+    from agent_workbench.calls.serving import serve_workbench
+
+    flags = {name: getattr(options, name) for name in ("session", "model", "model_url", "endpoint")}
+    words = ["tui", "--served", *(["--new"] if options.new else [])]
+    words += [word for name, said in flags.items() if said for word in (f"--{name.replace('_', '-')}", said)]
+    asyncio.run(serve_workbench(Path.cwd(), words, options.port, _say_served))
+    return ExitCode.DONE
+
+
+def _say_served(address: str) -> None:
+    say(f"{address}\nOpen this in a browser of this machine; whoever has it can do what you can. Ctrl-C ends it.")
 
 
 def check_terminal(what: str, otherwise: str) -> None:
@@ -39,17 +68,19 @@ def check_terminal(what: str, otherwise: str) -> None:
         raise UsageError(f"{what} needs a terminal, and standard input or output is none", advice=otherwise)
 
 
-def open_workbench(place: Place, *, welcome: bool) -> int:
-    """Run the workbench until it is left; return the exit code."""
-    failure = asyncio.run(_live(place, welcome))
+def open_workbench(place: Place, *, welcome: bool, served: bool = False) -> int:
+    """Run the workbench until it is left (`served`: in a browser); return the exit code."""
+    failure = asyncio.run(_live(place, welcome, served))
     if failure is not None:
         raise failure
     return ExitCode.DONE
 
 
-async def _live(place: Place, welcome: bool) -> WorkbenchError | None:
+async def _live(place: Place, welcome: bool, served: bool) -> WorkbenchError | None:
     from agent_workbench.calls.working import terminal_session
     from agent_workbench.cli.front_end import show
 
-    session = await show(lambda: terminal_session(place), lambda session: session.run(), first_run=welcome)
+    session = await show(
+        lambda: terminal_session(place), lambda session: session.run(), first_run=welcome, served=served
+    )
     return session.failure if session is not None else None

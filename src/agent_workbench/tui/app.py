@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import App, SystemCommand
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.message import Message
 from textual.notifications import SeverityLevel
@@ -66,8 +67,9 @@ class WorkbenchApp(App["SessionUpdate"]):
         theme: str = "textual-dark",
         keys: Mapping[str, str] | None = None,
         first_run: bool = False,
+        driver_class: type[Driver] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class)
         self.clock = clock
         self.first_screen = asyncio.Event()
         self.keymap = Keymap(keys or {})
@@ -224,7 +226,7 @@ class WorkbenchApp(App["SessionUpdate"]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Ctrl-C copies while a text is edited."""
         del parameters
-        return not (action == "interrupt" and self.screen.id == "edit")
+        return not (action == "interrupt" and self.screen.id in ("edit", "plan-text"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield every action by its name, for the palette."""

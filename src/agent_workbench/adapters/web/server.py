@@ -1,0 +1,102 @@
+"""A web server on loopback: each page that is opened with the token has a workbench of its own behind it.
+
+The page and the process behind it are textual-serve's; who may open it is decided here. Another user of the machine, a
+page of another site and a name that was made to point at this machine all lack the token, the origin, or the host.
+"""
+
+import asyncio
+import secrets
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import urlencode
+
+import aiohttp_jinja2
+import jinja2
+from aiohttp import web
+from textual_serve.server import Server
+
+from agent_workbench.core.errors import UsageError
+
+LOOPBACK = "127.0.0.1"
+TOKEN_BYTES = 24
+SHUTDOWN_SECONDS = 10.0
+HERE = Path(__file__).parent
+FORBIDDEN = "The address to open is the one that `agent tui --web` printed, with its token.\n"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; img-src data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class WorkbenchServer(Server):
+    """Serves what `command` (for `/bin/sh`) draws, to whoever knows the token that is made here."""
+
+    def __init__(self, command: str, *, title: str) -> None:
+        super().__init__(command, LOOPBACK, 0, title, templates_path=HERE / "templates")
+        self._token = secrets.token_urlsafe(TOKEN_BYTES)
+
+    async def serve_until_stopped(self, port: int, on_ready: Callable[[str], None]) -> None:
+        """Serve at `port` (0: a free one) until SIGINT or SIGTERM; `on_ready` is told the address to open.
+
+        Every workbench that is open then is left, its session kept. Raises `UsageError` when the port cannot be had.
+        """
+        stopped = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        runner = web.AppRunner(self._web_app(), shutdown_timeout=SHUTDOWN_SECONDS, access_log=None)
+        await runner.setup()
+        try:
+            await self._listen(runner, port)
+            on_ready(f"{self.public_url}/?{urlencode({'token': self._token})}")
+            await stopped.wait()
+        finally:
+            await runner.cleanup()
+
+    async def _listen(self, runner: web.AppRunner, port: int) -> None:
+        try:
+            await web.TCPSite(runner, LOOPBACK, port).start()
+        except OSError as error:
+            raise UsageError(f"port {port} of {LOOPBACK}: {error.strerror}", advice="choose another --port") from error
+        self.port = runner.addresses[0][1]
+        self.public_url = f"http://{LOOPBACK}:{self.port}"
+
+    def _web_app(self) -> web.Application:
+        app = web.Application(middlewares=[self._check])
+        aiohttp_jinja2.setup(app, loader=jinja2.FileSystemLoader(self.templates_path), autoescape=True)
+        app.add_routes(
+            [
+                web.get("/", self.handle_index, name="index"),
+                # The page's script puts `?width=` behind the address, so that the token has to be in its path.
+                web.get(f"/ws/{self._token}", self.handle_websocket, name="websocket"),
+                web.static("/static", self.statics_path, name="static"),
+                web.static("/own", HERE / "own"),
+            ]
+        )
+        return app
+
+    @web.middleware
+    async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Let through who asked for this host, knows the token, and comes from our own page."""
+        if not self._may(request):
+            return web.Response(status=403, text=FORBIDDEN, headers=HEADERS)
+        response = await handler(request)
+        if not response.prepared:
+            response.headers.update(HEADERS)
+        return response
+
+    def _may(self, request: web.Request) -> bool:
+        if request.host != f"{LOOPBACK}:{self.port}":
+            return False
+        if request.headers.get("Origin", self.public_url) != self.public_url:
+            return False
+        if request.path != "/":
+            return True  # the socket has the token in its path; the rest is the terminal's own script, style and font
+        return secrets.compare_digest(request.query.get("token", "").encode(), self._token.encode())
