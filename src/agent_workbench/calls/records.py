@@ -16,10 +16,10 @@ from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.journal.reader import VerifyReport
-    from agent_workbench.adapters.journal.sessions import SessionSummary
     from agent_workbench.core.again import PromptAgain
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.model import Message
+    from agent_workbench.core.sessions import SessionSummary
     from agent_workbench.core.views.receipt import ReceiptView
     from agent_workbench.engine.replay import ReplaySession
 
@@ -112,7 +112,5 @@ async def verify_session(place: Place) -> "VerifyReport":
 
 async def session_summaries(place: Place) -> "tuple[SessionSummary, ...]":
     """Return the repo's sessions, newest first."""
-    from agent_workbench.adapters.journal.sessions import list_sessions
-
     site, settings = await trusted_site(place)
-    return await asyncio.to_thread(lambda: list_sessions(site.sessions_dir(settings)))
+    return await asyncio.to_thread(lambda: site.sessions(settings).summaries())

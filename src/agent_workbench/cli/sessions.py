@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.cli import sessions_made
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.saying import say, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verb with its own verbs."""
-    verb = add_verb(verbs, "sessions", "list, show or verify the sessions of this repository", list_all)
+    verb = add_verb(verbs, "sessions", "list, show, verify, fork or export the sessions of this repository", list_all)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
-    add_verb(below, "list", "list sessions, newest first", list_all)
+    listing = add_verb(below, "list", "list sessions, newest first", list_all)
+    for each in (verb, listing):
+        each.add_argument("--tree", action="store_true", help="each below the session that it was forked from")
     for name, summary, execute in (
         ("show", "print what happened in a session", show),
         ("verify", "prove that a session's journal is whole and unchanged", verify),
@@ -33,18 +36,23 @@ def add(verbs: "Verbs") -> None:
             each.add_argument("--text", action="store_true", help="with --prompt: its messages too, from the journal")
             each.add_argument("--json", action="store_true", help="with --prompt: as JSON")
 
+    sessions_made.add(below)
 
-def list_all(_: argparse.Namespace) -> int:
+
+def list_all(options: argparse.Namespace) -> int:
     """Print a line for each session."""
     from agent_workbench.calls.records import session_summaries
+    from agent_workbench.core.views.sessions import view_sessions
 
     summaries = asyncio.run(session_summaries(Place(Path.cwd(), os.environ, {})))
     if not summaries:
         say("no sessions yet; `agent tui` begins one")
-    for each in summaries:
-        tasks = ", ".join(each.tasks) or "no task"
-        state = each.problem or (f"open: {each.holder}" if each.holder else str(each.status or "left"))
-        say(f"{each.id}  {each.last[:16].replace('T', ' ')}  {each.events:>5} events  {tasks}  {state}")
+    rows = view_sessions(summaries)
+    for row in rows if options.tree else sorted(rows, key=lambda row: row.summary.id, reverse=True):
+        each, branch = row.summary, row.branch if options.tree else ""
+        done = f"{each.steps:>4} steps  {each.tokens:>9,} tokens"
+        about = f"  {row.about}" if row.about else ""
+        say(f"{branch}{each.id}  {row.when}  {done}  {row.task}  {row.state}{about}")
     return ExitCode.DONE
 
 

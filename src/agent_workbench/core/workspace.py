@@ -53,6 +53,15 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class FileStat:
+    """A file that differs between two trees: lines `added` and `removed`, None where it is no text."""
+
+    path: str
+    added: int | None
+    removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class MergeOutcome:
     """What a merge did to the user's branch: `how` is `fast-forward` or `merge`."""
 

@@ -1,6 +1,7 @@
 """Ending a task: rolled back with its attempts kept, or closed with its status written."""
 
 from agent_workbench.core.events import TaskFinished, TaskRolledBack, TaskStatusChanged
+from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.engine.carrying import take_checkpoint
 from agent_workbench.engine.desk import Desk
@@ -25,6 +26,12 @@ async def close(desk: Desk) -> None:
     run = desk.run
     status = run.status or TaskStatus.DONE
     reason = run.reason or "its checks pass and nothing had to be changed"
-    await desk.ports.plans.set_status(run.task, status)
-    await desk.record(TaskStatusChanged(run.task, status, reason))
+    if status is not TaskStatus.FAILED or not await _done_elsewhere(desk, run.task):
+        await desk.ports.plans.set_status(run.task, status)
+        await desk.record(TaskStatusChanged(run.task, status, reason))
     await desk.record(TaskFinished(run.task, status, reason))
+
+
+async def _done_elsewhere(desk: Desk, task: TaskId) -> bool:
+    """Return whether the plan has the task done meanwhile, by a fork, the session it came from, or the user."""
+    return any(each.id == task and each.status is TaskStatus.DONE for each in (await desk.ports.plans.read()).tasks)

@@ -19,7 +19,14 @@ from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.errors import LockedError
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
-from agent_workbench.core.workspace import Checkpoint, MergeOutcome, RepoFacts, WorkspaceFacts, WorkspaceRequest
+from agent_workbench.core.workspace import (
+    Checkpoint,
+    FileStat,
+    MergeOutcome,
+    RepoFacts,
+    WorkspaceFacts,
+    WorkspaceRequest,
+)
 from agent_workbench.host.atomic import make_directories, storage_error
 from agent_workbench.host.locks import FileLock, describe_holder
 from agent_workbench.host.paths import repo_key
@@ -77,6 +84,10 @@ class Repository:
         self, request: WorkspaceRequest, tree: str, seq: int, message: str
     ) -> tuple[WorkspaceFacts, Checkpoint]:
         return await asyncio.to_thread(self._branch_off, request, tree, seq, message)
+
+    async def diff_stat(self, before: str, after: str) -> tuple[FileStat, ...]:
+        """Return the files in which two trees or commits differ; raise `WorkspaceError` where git has not both."""
+        return await asyncio.to_thread(lambda: self._now().worktrees.trees.stat(before, after))
 
     async def task_commit(self, task: TaskId) -> CommitId | None:
         return await asyncio.to_thread(self._task_commit, task)

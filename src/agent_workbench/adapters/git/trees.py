@@ -12,6 +12,7 @@ from agent_workbench.adapters.git.folders import MAX_FILE_BYTES
 from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.values import FileContent
+from agent_workbench.core.workspace import FileStat
 from agent_workbench.host.atomic import storage_error
 
 REGULAR, EXECUTABLE, LINK, GITLINK = "100644", "100755", "120000", "160000"
@@ -186,6 +187,12 @@ class Trees:
         added = [f"{entry.mode} {entry.oid}\t{path}\0" for path, entry in updates.items() if entry is not None]
         return b"".join(os.fsencode(record) for record in removed + added)
 
+    def stat(self, before: str, after: str) -> tuple[FileStat, ...]:
+        """Return the files in which two trees or commits differ, with lines added and removed."""
+        names = (self.tree_of(before), self.tree_of(after))
+        shape = ("-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
+        return tuple(_stat(record) for record in paths_in(self.plumbing.run("diff-tree", *shape, *names)))
+
     def commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str]) -> str:
         """Store a commit by `author` (name, e-mail) with the message as it is, and return its name."""
         name, mail = author
@@ -208,6 +215,12 @@ def _records(out: bytes) -> list[bytes]:
 def paths_in(out: bytes) -> list[str]:
     """Return the paths of a command's output that ends each with a NUL."""
     return [os.fsdecode(record) for record in _records(out)]
+
+
+def _stat(record: str) -> FileStat:
+    added, removed, path = record.split("\t", 2)
+    text = added != "-"
+    return FileStat(path, int(added) if text else None, int(removed) if text else None)
 
 
 def _entry(mode: str, oid: str) -> Entry | None:

@@ -5,18 +5,19 @@ user are taken up; for each a note stands in a folder outside of every repo. Any
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_workbench.adapters.journal.copying import NewJournal
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.adapters.journal.sessions import SessionSummary, find_session, list_sessions
+from agent_workbench.adapters.journal.sessions import find_session, list_sessions
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.errors import JournalError, TrustError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports import Ids
+from agent_workbench.core.sessions import SessionSummary
 from agent_workbench.host.atomic import make_directories, storage_error, write_atomically
 
 
@@ -79,9 +80,9 @@ class Sessions:
             )
         return directory
 
-    def is_ours(self, session: SessionId) -> bool:
-        """Return whether a session was begun on this machine by this user."""
-        return self._is_ours(self._folder / session)
+    def summaries(self) -> tuple[SessionSummary, ...]:
+        """Return all sessions, newest first; raise `StorageError`."""
+        return tuple(replace(each, ours=self._is_ours(each.directory)) for each in list_sessions(self._folder))
 
     def fork(self, ids: Ids, redactor: Redactor) -> tuple[SessionId, NewJournal]:
         """Return a new session's name and its journal, of which nothing is there yet."""

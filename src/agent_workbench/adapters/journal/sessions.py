@@ -1,6 +1,7 @@
 """The sessions of a repository at a glance, read from the few lines that say most."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_workbench.adapters.journal.files import LOCK
@@ -10,38 +11,21 @@ from agent_workbench.core.codec import JsonValue
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
 from agent_workbench.core.ids import SESSION_ID, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.sessions import SessionSummary
 from agent_workbench.host.locks import lock_holder
 
-_TASK_STARTED = b'"kind":"task_started"'
-_TASK_FINISHED = b'"kind":"task_finished"'
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSummary:
-    """A session as a list shows it.
-
-    `started` and `last` are UTC times in ISO 8601; `tasks` in the order they were started; `status` of the task
-    worked on last; `left` tells that it came to its own end; `holder` says who has it open, empty: nobody. `problem` is
-    what of the lines looked at does not fit (all lines are looked at by `verify_journal` alone).
-    """
-
-    id: SessionId
-    directory: Path
-    started: str = ""
-    last: str = ""
-    parent: SessionId | None = None
-    tasks: tuple[TaskId, ...] = ()
-    status: TaskStatus | None = None
-    left: bool = False
-    events: int = 0
-    holder: str = ""
-    torn_bytes: int = 0
-    problem: str = ""
+# What a line holds is read from its first letters and, of figures, without parsing it: a list is a glance, no proof.
+_KIND = re.compile(rb'\{"v":\d+,"seq":\d+,"time":"[^"]*","kind":"([a-z_]+)"')
+_STEP = re.compile(rb'"body":\{"step":(\d+)')
+_TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d+)')
+_ANSWERS = {b"model_answered", b"model_interrupted"}
+_OPENS_GATE = {b"action_proposed", b"proposal_replaced"}
+_CLOSES_GATE = {b"action_decided", b"action_finished", b"task_rolled_back", b"task_finished", b"task_started"}
 
 
 def list_sessions(sessions_dir: Path) -> tuple[SessionSummary, ...]:
     """Return the sessions in a folder, newest first; none where there is no folder. Blocks; raises `StorageError`."""
-    return tuple(_summary(directory) for directory in _directories(sessions_dir))
+    return tuple(_summary(directory) for directory in session_folders(sessions_dir))
 
 
 def find_session(sessions_dir: Path, wanted: str = "") -> Path:
@@ -49,7 +33,7 @@ def find_session(sessions_dir: Path, wanted: str = "") -> Path:
 
     Raises `UsageError` when there is none or more than one.
     """
-    found = [each for each in _directories(sessions_dir) if _answers_to(each.name, wanted)]
+    found = [each for each in session_folders(sessions_dir) if _answers_to(each.name, wanted)]
     if not found:
         raise UsageError(
             f"no session begins with {wanted!r}" if wanted else "there is no session yet",
@@ -62,7 +46,8 @@ def find_session(sessions_dir: Path, wanted: str = "") -> Path:
     return found[0]
 
 
-def _directories(sessions_dir: Path) -> list[Path]:
+def session_folders(sessions_dir: Path) -> list[Path]:
+    """Return the folders of the sessions, newest first; raise `StorageError`. Blocks."""
     try:
         found = [each for each in sessions_dir.iterdir() if SESSION_ID.fullmatch(each.name) and each.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
@@ -87,18 +72,23 @@ def _summary(directory: Path) -> SessionSummary:
         return SessionSummary(session, directory, holder=holder, torn_bytes=len(torn), problem="no event was recorded")
     problems: list[str] = []
     first, last = (_line(lines, place, problems) for place in (0, len(lines) - 1))
-    tasks, status = _tasks(lines, problems)
-    parent = first.body.get("parent") if first and first.kind == FIRST_KIND else None
+    told = _tell(lines, problems)
+    header = first.body if first and first.kind == FIRST_KIND else {}
+    parent, parent_seq = header.get("parent"), header.get("parent_seq")
     return SessionSummary(
         session,
         directory,
         started=first.time if first else "",
         last=last.time if last else "",
         parent=SessionId(parent) if isinstance(parent, str) else None,
-        tasks=tasks,
-        status=status,
+        parent_seq=parent_seq if isinstance(parent_seq, int) else None,
+        tasks=tuple(told.tasks),
+        status=told.status,
+        waits=told.waits,
         left=last is not None and last.kind == LAST_KIND,
         events=len(lines),
+        steps=told.steps + told.step,
+        tokens=told.tokens,
         holder=holder,
         torn_bytes=len(torn),
         problem=problems[0] if problems else "",
@@ -116,19 +106,46 @@ def _line(lines: list[bytes], place: int, problems: list[str]) -> Line | None:
     return line
 
 
-def _tasks(lines: list[bytes], problems: list[str]) -> tuple[tuple[TaskId, ...], TaskStatus | None]:
-    tasks: dict[TaskId, None] = {}
+@dataclass
+class _Told:
+    """What the lines so far tell: `steps` of the tasks before, `step` of the one that is worked on."""
+
+    tasks: dict[TaskId, None] = field(default_factory=dict)
     status: TaskStatus | None = None
+    waits: bool = False
+    steps: int = 0
+    step: int = 0
+    tokens: int = 0
+
+
+def _tell(lines: list[bytes], problems: list[str]) -> _Told:
+    told = _Told()
     for place, raw in enumerate(lines):
-        started = _TASK_STARTED in raw
-        if not started and _TASK_FINISHED not in raw:
-            continue
-        line = _line(lines, place, problems)
-        if line is None:
-            continue
-        tasks[TaskId(str(line.body.get("task")))] = None
-        status = TaskStatus.IN_PROGRESS if started else _status(line.body.get("status"))
-    return tuple(tasks), status
+        match = _KIND.match(raw)
+        kind = match[1] if match else b""
+        if kind in {b"task_started", b"task_finished"}:
+            _tell_task(told, lines, place, problems)
+        elif kind == b"prompt_built" and (step := _STEP.search(raw)):
+            told.step = int(step[1])
+        elif kind in _ANSWERS:
+            told.tokens += sum(int(count) for count in _TOKENS.findall(raw))
+        if kind in _OPENS_GATE:
+            told.waits = True
+        elif kind in _CLOSES_GATE:
+            told.waits = False
+    return told
+
+
+def _tell_task(told: _Told, lines: list[bytes], place: int, problems: list[str]) -> None:
+    line = _line(lines, place, problems)
+    if line is None:
+        return
+    told.tasks[TaskId(str(line.body.get("task")))] = None
+    if line.kind == "task_started":
+        told.status = TaskStatus.IN_PROGRESS
+        told.steps, told.step = told.steps + told.step, 0
+    else:
+        told.status = _status(line.body.get("status"))
 
 
 def _status(value: JsonValue) -> TaskStatus | None:

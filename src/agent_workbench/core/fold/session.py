@@ -18,6 +18,8 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.replacing import replace
+from agent_workbench.core.rules import Keeping, KeptRule
+from agent_workbench.core.settings import Rule
 from agent_workbench.core.state import SessionState, TaskRun
 
 
@@ -34,11 +36,11 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
                 parent_seq=event.parent_seq,
             )
         case SessionForked():
-            return replace(state, left="", trouble=None, always=(), run=_moved(state, event))
+            return replace(state, left="", trouble=None, rules=_but(state, Keeping.SESSION), run=_moved(state, event))
         case SessionConfigured():
-            return replace(state, config=event)
+            return replace(state, config=event, rules=_configured(state, event))
         case SessionResumed():
-            return replace(state, left="", trouble=None, always=())
+            return replace(state, left="", trouble=None, rules=_but(state, Keeping.SESSION))
         case SessionLeft():
             return replace(state, left=event.reason)
         case ModelObserved():
@@ -53,9 +55,20 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case RetryAsked():
             return replace(state, trouble=None)
         case ApprovalChanged():
-            kinds = tuple(kind for kind in state.always if kind is not event.kind)
-            return replace(state, always=(*kinds, event.kind) if event.always else kinds)
+            kept = KeptRule(event.rule or Rule(event.kind, any=True), event.kept)
+            others = tuple(each for each in state.rules if each != kept)
+            return replace(state, rules=(*others, kept) if event.always else others)
     assert_never(event)
+
+
+def _configured(state: SessionState, event: SessionConfigured) -> tuple[KeptRule, ...]:
+    """Return the session's own rules and those that were found in files now."""
+    session = tuple(each for each in state.rules if each.kept is Keeping.SESSION)
+    return (*session, *(KeptRule(rule, Keeping.REPO) for rule in event.approvals.rules), *event.own_rules)
+
+
+def _but(state: SessionState, kept: Keeping) -> tuple[KeptRule, ...]:
+    return tuple(each for each in state.rules if each.kept is not kept)
 
 
 def _moved(state: SessionState, event: SessionForked) -> TaskRun | None:

@@ -1,0 +1,62 @@
+"""Calls that write a session down for others to read."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.calls.records import recorded_events
+from agent_workbench.calls.sites import trusted_site
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.place import Place
+
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.bootstrap import Site
+    from agent_workbench.core.state import SessionState, TaskRun
+    from agent_workbench.core.views.task_account import TaskAccount
+    from agent_workbench.core.workspace import FileStat
+
+
+class ExportFormat(StrEnum):
+    """How a session is written down."""
+
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+async def export_session(place: Place, form: ExportFormat) -> str:
+    """Return the session that `place` names as one document; raise `UsageError`, `JournalError`."""
+    from agent_workbench.core.fold import fold_all
+    from agent_workbench.core.views.pull_request import pull_request
+    from agent_workbench.core.views.session_document import session_document
+
+    events = await recorded_events(place)
+    state = fold_all(events)
+    site, _ = await trusted_site(place)
+    accounts = [each async for each in _accounts(site, state)]
+    if form is ExportFormat.MARKDOWN:
+        return pull_request(state, accounts)
+    return json.dumps(session_document(state, events, accounts), ensure_ascii=True, indent=1) + "\n"
+
+
+async def write_export(place: Place, form: ExportFormat, path: Path) -> None:
+    """Write the session into a file; raise `StorageError` where it cannot be written, or holds something already."""
+    from agent_workbench.host.atomic import write_atomically
+
+    write_atomically(path, (await export_session(place, form)).encode(), expected=None)
+
+
+async def _accounts(site: "Site", state: "SessionState") -> "AsyncIterator[TaskAccount]":
+    from agent_workbench.core.views.task_account import account_of
+
+    runs: Sequence[TaskRun] = (*state.past, state.run) if state.run is not None else state.past
+    for run in runs:
+        yield account_of(run, await _files(site, run))
+
+
+async def _files(site: "Site", run: "TaskRun") -> "tuple[FileStat, ...] | None":
+    try:
+        return await site.repository.diff_stat(run.workspace.base, run.tree)
+    except WorkspaceError:
+        return None  # a session from elsewhere, or one whose objects git has dropped

@@ -1,0 +1,66 @@
+"""The sessions of a repo at a glance, and what can be asked of them from a screen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.plan import TaskStatus
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A session as a list shows it.
+
+    `started` and `last` are UTC times in ISO 8601; `tasks` in the order they were started; `status` of the task
+    worked on last; `waits`: something is at its gate; `left` tells that it came to its own end; `holder` says who has
+    it open, empty: nobody. `steps` and `tokens` are those of all tasks, with what a fork has of its `parent` (its
+    events up to `parent_seq`). `ours`: it was begun here, so it can be taken up. `problem` is what of the lines looked
+    at does not fit (all lines are looked at by a verification alone).
+    """
+
+    id: SessionId
+    directory: Path
+    started: str = ""
+    last: str = ""
+    parent: SessionId | None = None
+    parent_seq: int | None = None
+    tasks: tuple[TaskId, ...] = ()
+    status: TaskStatus | None = None
+    waits: bool = False
+    left: bool = False
+    events: int = 0
+    steps: int = 0
+    tokens: int = 0
+    holder: str = ""
+    torn_bytes: int = 0
+    ours: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """A session that is to be shown next in the same window, live or (`replayed`) as it was recorded."""
+
+    session: SessionId
+    replayed: bool = False
+
+
+class PastSessions(Protocol):
+    """What a screen asks of the repo's sessions; each may raise `WorkbenchError`."""
+
+    async def summaries(self) -> Sequence[SessionSummary]:
+        """Return all sessions, newest first."""
+
+    async def verify(self, session: SessionId) -> tuple[bool, str]:
+        """Return whether the session's journal proves itself, and in a line what was found."""
+
+    async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
+        """Return what a fork after event `at` (None: the last) would go on from, line by line."""
+
+    async def fork(self, session: SessionId, at: int | None) -> SessionId:
+        """Make a new session that goes on from there; return its name."""
+
+    async def export(self, session: SessionId) -> str:
+        """Write the session as markdown into a file nothing else is in; return its path."""

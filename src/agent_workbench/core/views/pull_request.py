@@ -1,0 +1,95 @@
+"""A session as markdown that fits a pull request: what was done and why, how it was checked, how it can be proved."""
+
+from collections.abc import Iterator, Sequence
+
+from agent_workbench.core.checks import CheckResult
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.markdown import cell, code, plain
+from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.amounts import counted_text, dollars_text
+from agent_workbench.core.views.task_account import Decided, TaskAccount
+
+MOST_CHANGES = 20
+MOST_FILES = 50
+MOST_DECISIONS = 30
+
+
+def pull_request(state: SessionState, accounts: Sequence[TaskAccount]) -> str:
+    """Return the document; every text that a model, a file or a person wrote stands in it as plain text."""
+    lines = [line for account in accounts for line in (*_task(account), "")]
+    return "\n".join([*(lines or ["No task was begun in this session.", ""]), *_proof(state, accounts)]) + "\n"
+
+
+def _task(account: TaskAccount) -> Iterator[str]:
+    run = account.run
+    yield f"# {plain(f'{run.task}: {run.definition.description}')}"
+    yield ""
+    if run.definition.goal:
+        yield f"{plain(run.definition.goal, 1_000)}"
+        yield ""
+    outcome = run.status or "not finished"
+    yield f"**{outcome}**{f': {plain(run.reason)}' if run.reason else ''}"
+    yield from _section("What was done", _changes(account))
+    yield from _section("Files", _files(account))
+    yield from _section("Checks", [line for each in account.checks for line in _check(account, each)])
+    yield from _section("Decisions", _decisions(account.asked))
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield from ("", f"## {title}", "", *lines)
+
+
+def _changes(account: TaskAccount) -> list[str]:
+    told = [
+        f"- {plain(change.why) or 'a change'} ({', '.join(code(path) for path in change.paths)}; step {change.step})"
+        for change in account.changes[:MOST_CHANGES]
+    ]
+    return [*told, *_rest(len(account.changes), MOST_CHANGES)]
+
+
+def _files(account: TaskAccount) -> list[str]:
+    if not account.files:
+        return [] if account.files is not None else ["Git has the files of this session no more."]
+    rows = [
+        f"| {cell(each.path)} | {'not text' if each.added is None else f'+{each.added} −{each.removed}'} |"
+        for each in account.files[:MOST_FILES]
+    ]
+    return ["| file | lines |", "| --- | --- |", *rows, *_rest(len(account.files), MOST_FILES)]
+
+
+def _check(account: TaskAccount, result: CheckResult) -> Iterator[str]:
+    before = {each.command: each.passed for each in account.run.baseline or ()}.get(result.command)
+    was = "" if before is None else ", passed before" if before else ", failed before"
+    yield f"- {code(result.command)}: {'passed' if result.passed else '**failed**'}{was}"
+    yield from (f"  - {code(each)}" for each in result.failed_tests[:5])
+
+
+def _decisions(decisions: Sequence[Decided]) -> list[str]:
+    told = [
+        f"- {each.verdict}: {code(each.what)}{f' - {plain(each.reason)}' if each.reason else ''}"
+        for each in decisions[:MOST_DECISIONS]
+    ]
+    return [*told, *_rest(len(decisions), MOST_DECISIONS)]
+
+
+def _rest(count: int, shown: int) -> list[str]:
+    return ["", f"… and {count - shown} more"] if count > shown else []
+
+
+def _proof(state: SessionState, accounts: Sequence[TaskAccount]) -> Iterator[str]:
+    steps, tokens = sum(each.run.step for each in accounts), sum(each.run.tokens for each in accounts)
+    dollars = sum(each.run.dollars for each in accounts)
+    cost = f", {dollars_text(dollars)}" if dollars else ""
+    model = f" by {code(state.model.model)}" if state.model is not None and state.model.model else ""
+    yield from ("---", "", f"{counted_text(steps, 'step')}, {counted_text(tokens, 'token')}{cost}{model}.", "")
+    yield f"Session {code(state.session)}, head {code(state.hash)}; `agent sessions verify {_suffix(state)}` proves it."
+    if state.parent is not None:
+        yield f"It was forked from {code(state.parent)} after event {state.parent_seq}."
+    for each in accounts:
+        if each.run.commit is not None:
+            yield f"Commit {code(each.run.commit)} on {code(each.run.workspace.branch)}."
+
+
+def _suffix(state: SessionState) -> SessionId:
+    return SessionId("".join(each for each in state.session if each.isalnum() or each == "-"))

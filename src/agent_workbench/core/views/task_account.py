@@ -1,0 +1,86 @@
+"""What became of a task in one run: the account that an export gives."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent_workbench.core.applied import standing_diffs
+from agent_workbench.core.checks import CheckResult
+from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnswered, ProposalReplaced
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.narration import describe
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.state import TaskRun
+from agent_workbench.core.views.answers import take_apart
+from agent_workbench.core.workspace import FileStat
+
+POLICY = "policy:"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A diff that stands in the outcome: the step it came with, why the model made it, the files it changed."""
+
+    step: int
+    why: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided at a gate, by whom (`user`, `policy:<rule>`) and why."""
+
+    seq: int
+    what: str
+    verdict: Verdict
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAccount:
+    """A task's run with what it came to; `files` is None where git has the files no more."""
+
+    run: TaskRun
+    changes: tuple[Change, ...]
+    decisions: tuple[Decided, ...]
+    checks: tuple[CheckResult, ...]
+    files: tuple[FileStat, ...] | None
+
+    @property
+    def asked(self) -> tuple[Decided, ...]:
+        """What people decided."""
+        return tuple(each for each in self.decisions if not each.by.startswith(POLICY))
+
+
+def account_of(run: TaskRun, files: Sequence[FileStat] | None) -> TaskAccount:
+    """Return the account of a run; `files` is how its tree differs from its base."""
+    return TaskAccount(
+        run,
+        tuple(_changes(run)),
+        tuple(_decisions(run)),
+        run.results or (),
+        tuple(files) if files is not None else None,
+    )
+
+
+def _changes(run: TaskRun) -> Iterator[Change]:
+    why = {
+        recorded.event.step: take_apart(recorded.event.text).thought
+        for recorded in run.history
+        if isinstance(recorded.event, ModelAnswered)
+    }
+    for diff in reversed(tuple(standing_diffs(run.history))):
+        yield Change(diff.proposal.step, why.get(diff.proposal.step, ""), diff.proposal.paths)
+
+
+def _decisions(run: TaskRun) -> Iterator[Decided]:
+    proposed: dict[ProposalId, Proposal] = {}
+    for recorded in run.history:
+        match recorded.event:
+            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
+                proposed[proposal.id] = proposal
+            case ActionDecided(proposal_id=name, verdict=verdict, by=by, reason=reason):
+                what = describe(proposed[name]) if name in proposed else name
+                yield Decided(recorded.seq, what, verdict, by, reason)
+            case _:
+                continue
