@@ -1,8 +1,10 @@
 from functools import reduce
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agent_workbench.core.log import Log
+from agent_workbench.core.log import Joined, Log
 
 
 def grown(items: str, log: Log[str] | None = None) -> Log[str]:
@@ -49,3 +51,12 @@ def test_a_long_log_grows_in_one_list() -> None:
         before, log = log, log.plus(number)
         assert log._items is before._items  # what makes it cheap
     assert log[-1] == 1999
+
+
+@given(st.lists(st.lists(st.integers(), max_size=4), max_size=5))
+def test_joined_sequences_read_as_one(parts: list[list[int]]) -> None:
+    joined, flat = Joined(parts), [each for part in parts for each in part]
+    assert list(joined) == flat
+    assert len(joined) == len(flat)
+    assert joined[1:] == tuple(flat[1:])
+    assert [joined[-1 - at] for at in range(len(flat))] == flat[::-1]

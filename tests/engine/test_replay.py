@@ -11,19 +11,25 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.intents import (
     AbortTask,
     ApproveProposal,
+    GoToEvent,
+    JumpReplay,
     Leave,
+    PaceReplay,
     PlayReplay,
     SeekReplay,
     StartTask,
     StepReplay,
 )
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.marks import MarkKind
 from agent_workbench.core.plan import Task
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.workspace import WorkspaceFacts
+from agent_workbench.core.trail import STRIDE
 from agent_workbench.engine import replay
-from agent_workbench.engine.replay import STRIDE, ReplaySession
+from agent_workbench.engine.replay import ReplaySession
 from tests.engine.front import Front
+from tests.fakes import runs
 from tests.strategies import recorded
 
 
@@ -48,7 +54,7 @@ def place(update: SessionUpdate) -> tuple[int, int]:
 async def test_it_opens_at_the_start_or_at_the_end() -> None:
     story = story_of(10)
     assert place(await now(ReplaySession(story))) == (0, 9)
-    assert place(await now(ReplaySession(story, at_end=True))) == (9, 9)
+    assert place(await now(ReplaySession(story, at=-1))) == (9, 9)
     assert (await now(ReplaySession(story))).live.decidable is False
 
 
@@ -96,10 +102,14 @@ async def test_an_empty_journal_can_be_opened() -> None:
     assert (await now(session)).state == SessionState()
 
 
-async def test_playing_goes_to_the_end_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "PLAY_SECONDS", 0.0)
+def at_once(before: str, after: str, speed: float) -> float:
+    del before, after, speed
+    return 0.0
+
+
+async def test_playing_goes_to_the_end_and_stops() -> None:
     story = story_of(30)
-    session = ReplaySession(story)
+    session = ReplaySession(story, pace=at_once)
     front = Front(session)
     await session.submit(PlayReplay(playing=True))
     ended = await front.until(lambda it: it.live.replay and it.live.replay.seq == 29 and not it.live.replay.playing)
@@ -108,12 +118,17 @@ async def test_playing_goes_to_the_end_and_stops(monkeypatch: pytest.MonkeyPatch
     assert not (await now(session)).live.replay.playing  # type: ignore[union-attr] # a replay always has one
 
 
-@pytest.mark.parametrize("intent", [PlayReplay(playing=False), StepReplay(1), SeekReplay(0.0), Leave()])
+STOPPING = [
+    *(PlayReplay(playing=False), StepReplay(1), SeekReplay(0.0), GoToEvent(9)),
+    *(JumpReplay(MarkKind.FAILURE), Leave()),
+]
+
+
+@pytest.mark.parametrize("intent", STOPPING)
 async def test_whatever_the_user_does_stops_playing(
-    monkeypatch: pytest.MonkeyPatch, intent: PlayReplay | StepReplay | SeekReplay | Leave
+    intent: PlayReplay | StepReplay | SeekReplay | GoToEvent | JumpReplay | Leave,
 ) -> None:
-    monkeypatch.setattr(replay, "PLAY_SECONDS", 0.0)
-    session = ReplaySession(story_of(5_000))
+    session = ReplaySession(story_of(5_000), pace=at_once)
     front = Front(session)
     await session.submit(PlayReplay(playing=True))
     await front.until(lambda it: it.live.replay and it.live.replay.seq > 3)
@@ -168,12 +183,53 @@ async def test_a_long_session_opens_and_moves_with_few_folds(monkeypatch: pytest
     story = story_of(10_000)
     folds = Folds(monkeypatch)
     session = ReplaySession(story)
-    assert folds.since() == 1
-    await session.submit(SeekReplay(1.0))
-    assert folds.since() <= len(story)
+    assert folds.since() <= len(story) + STRIDE
     for fraction in numbers(len(story)):
         await session.submit(SeekReplay(fraction))
         assert folds.since() <= STRIDE
     for steps in (1, -1, -64, 300):
         await session.submit(StepReplay(steps))
         assert folds.since() <= STRIDE
+
+
+async def test_it_opens_at_an_event_and_goes_to_one() -> None:
+    story = story_of(10)
+    assert place(await now(ReplaySession(story, at=4))) == (4, 9)
+    assert place(await now(ReplaySession(story, at=400))) == (9, 9)
+    session = ReplaySession(story, at=4)
+    await session.submit(GoToEvent(7))
+    assert (await now(session)).state == fold_all(story[:8])
+
+
+async def test_it_jumps_by_kind_and_says_where_there_is_nothing_more() -> None:
+    story = tuple(e.Recorded(seq, "", event) for seq, event in enumerate(runs.up_to_reflexion()))
+    diffs = [each.seq for each in story if isinstance(each.event, e.ActionProposed) and each.event.proposal.diff]
+    session = ReplaySession(story)
+    await session.submit(JumpReplay(MarkKind.DIFF))
+    assert place(await now(session))[0] == diffs[0]
+    await session.submit(JumpReplay(MarkKind.FAILURE))
+    failed = (await now(session)).state
+    assert failed.run is not None
+    assert failed.run.results is not None
+    await session.submit(JumpReplay(MarkKind.DIFF, forward=False))
+    assert place(await now(session))[0] == diffs[0]
+    for said in range(2):
+        await session.submit(JumpReplay(MarkKind.DIFF, forward=False))
+        assert (await now(session)).live.notice == "there is no diff before this"
+        assert (await now(session)).live.notice_number == said + 1
+        await session.submit(StepReplay(0))
+
+
+async def test_it_plays_at_the_speed_that_was_chosen() -> None:
+    asked: list[float] = []
+
+    def pace(before: str, after: str, speed: float) -> float:
+        asked.append(speed)
+        return 0.0
+
+    session = ReplaySession(story_of(3), pace=pace)
+    for faster in (True, True, False):
+        await session.submit(PaceReplay(faster))
+    await session.submit(PlayReplay(playing=True))
+    await Front(session).until(lambda it: it.live.replay and it.live.replay.seq == 2)
+    assert set(asked) == {2.0}

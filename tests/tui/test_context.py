@@ -32,7 +32,7 @@ from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, shown_sha
 from agent_workbench.core.settings import GateKind
-from agent_workbench.core.views.steps import Transcript, view_steps
+from agent_workbench.core.views.steps import view_steps
 from agent_workbench.tui.widgets.rows import entry_rows
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -43,7 +43,7 @@ from tests.tui.scenes import receipts
 @given(st.text("ab \n", min_size=1, max_size=400))
 def test_thinking_takes_three_rows_at_most_while_it_streams(thought: str) -> None:
     update = SessionUpdate(fold_all(()), Live(streaming=Streaming(thought=thought)))
-    (entry,) = view_steps(update, Transcript()).unsettled
+    (entry,) = view_steps(update).unsettled
     assert len([row for row in entry_rows(entry, 0, 30, 12, expanded=False) if row.cells]) <= 3
 
 

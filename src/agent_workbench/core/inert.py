@@ -28,11 +28,10 @@ def inert(text: str, *, limit_chars: int = LIMIT_CHARS, keep_returns: bool = Fal
     """
     missing = len(text) - limit_chars
     kept = text if missing <= 0 else text[:limit_chars]
-    if not kept.isascii() or not kept.isprintable():
+    # What can be printed needs nothing; to ask that costs far less than to look at each line.
+    if not kept.replace("\n", "").isprintable() or (len(kept) > LINE_CHARS and not _lines_fit(kept)):
         plain = kept if keep_returns else kept.replace("\r\n", "\n")
         kept = "\n".join(_line(line) for line in plain.split("\n"))
-    elif len(kept) > LINE_CHARS:
-        kept = _line(kept)
     return kept if missing <= 0 else f"{kept}\n… {missing:,} characters more are not shown"
 
 
@@ -45,6 +44,10 @@ def inert_line(text: str, limit_chars: int = 500) -> str:
 def without_controls(text: str) -> str:
     """Return `text` with everything left out that has no width of its own, for text that is laid out already."""
     return text if text.isascii() and text.isprintable() else _UNWRITABLE.sub("", text.translate(_DROPPED))
+
+
+def _lines_fit(text: str) -> bool:
+    return all(len(line) <= LINE_CHARS for line in text.split("\n"))
 
 
 def _line(line: str) -> str:

@@ -6,7 +6,8 @@ from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.marks import MarkKind
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.plan_intents import PlanIntent
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.rules import Keeping
+from agent_workbench.core.settings import GateKind, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,18 @@ class EditProposal:
 
 @dataclass(frozen=True, slots=True)
 class AllowAlways:
-    """Approve this kind of proposal by itself for the rest of the session (or stop doing so)."""
+    """Keep a rule that lets proposals through from now on (or, not `always`, revoke it)."""
+
+    rule: Rule
+    kept: Keeping
+    always: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LookBack:
+    """Show which past actions of a kind there were, in all sessions of the repo."""
 
     kind: GateKind
-    always: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +223,7 @@ Intent = (
     | SkipProposal
     | EditProposal
     | AllowAlways
+    | LookBack
     | AbortTask
     | UndoStep
     | PauseTask

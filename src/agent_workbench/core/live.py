@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.marks import Marks
+from agent_workbench.core.past_actions import PastActions
 from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.core.retrieval import Chunk, IndexStatus
-from agent_workbench.core.settings import UiSettings
+from agent_workbench.core.settings import GateKind, UiSettings
 from agent_workbench.core.state import SessionState
 
 
@@ -90,6 +91,15 @@ class OpenedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class PastShown:
+    """Past actions of a kind, for which the user asked; `number` counts how often."""
+
+    kind: GateKind
+    past: PastActions
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayPosition:
     """Where a replay stands: the event shown last, the number of the last one, whether it plays, and how fast."""
 
@@ -107,6 +117,7 @@ class Live:
     `no_plan` says why the plan could not be read.
     `ui` is how the user wants the screen, from when the settings were read. `index` is how far the code search is with
     the workspace (None: there is none open), `found` what the user's last search of it brought.
+    `past` are the past actions that the user wanted to see.
     `plan` is the answer to what the user wanted of the plan's text, `opened` the file they wanted to see.
     """
 
@@ -123,6 +134,7 @@ class Live:
     no_plan: str = ""
     index: IndexStatus | None = None
     found: FoundCode | None = None
+    past: PastShown | None = None
     plan: PlanAnswer | None = None
     opened: OpenedFile | None = None
 

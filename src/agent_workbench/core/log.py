@@ -1,7 +1,8 @@
-"""A sequence that never changes and still grows cheaply: each longer one shares the items of the one before."""
+"""Sequences that never change and cost little: one that grows by sharing its items, one that reads several as one."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TypeVar, overload
 
 Item = TypeVar("Item")
@@ -61,3 +62,31 @@ class Log(Sequence[Item]):
 
     def __repr__(self) -> str:
         return f"Log({list(self)!r})"
+
+
+class Joined(Sequence[Item]):
+    """Sequences read as one, without copying any of them; they must not change meanwhile."""
+
+    __slots__ = ("_ends", "_parts")
+
+    def __init__(self, parts: Iterable[Sequence[Item]]) -> None:
+        self._parts = tuple(parts)
+        self._ends = tuple(accumulate(len(part) for part in self._parts))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, at: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Item, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Item | tuple[Item, ...]:
+        if isinstance(at, slice):
+            return tuple(self[number] for number in range(*at.indices(len(self))))
+        number = at if at >= 0 else at + len(self)
+        if not 0 <= number < len(self):
+            raise IndexError(f"there is no item {at} in {len(self)}")
+        part = bisect_right(self._ends, number)
+        return self._parts[part][number - (self._ends[part - 1] if part else 0)]

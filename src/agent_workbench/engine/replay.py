@@ -1,43 +1,67 @@
 """A past session seen again: the same updates, made from its journal alone; nothing runs and nothing is asked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold
-from agent_workbench.core.intents import Intent, Leave, PlayReplay, SeekReplay, StepReplay
-from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
+from agent_workbench.core.intents import (
+    GoToEvent,
+    Intent,
+    JumpReplay,
+    Leave,
+    PaceReplay,
+    PlayReplay,
+    SeekReplay,
+    StepReplay,
+)
+from agent_workbench.core.live import Live, Recording, ReplayPosition, SessionUpdate
+from agent_workbench.core.marks import MarkKind, marks_of
+from agent_workbench.core.pacing import faster, slower, wait_seconds
 from agent_workbench.core.state import SessionState
+from agent_workbench.core.trail import Trail
 from agent_workbench.engine.board import Board
 
-STRIDE = 64
-PLAY_SECONDS = 0.35
+Pace = Callable[[str, str, float], float]
+"""Seconds from an event to the next, by the times of both and the speed."""
 
 
 class ReplaySession:
-    """Implements `core.ports.Session` over recorded events; a state is kept every `STRIDE` of them to fold on from."""
+    """Implements `core.ports.Session` over recorded events."""
 
-    def __init__(self, events: Sequence[Recorded], *, at_end: bool = False) -> None:
+    def __init__(self, events: Sequence[Recorded], *, at: int = 0, pace: Pace = wait_seconds) -> None:
+        """Open at the event `at`; a negative one counts from the end, one that there is not is the nearest end."""
         self._events = tuple(events)
-        self._kept = {0: SessionState()}
-        self._position = len(self._events) if at_end else min(1, len(self._events))
+        self._recording = Recording(self._events, marks_of(self._events))
+        self._pace = pace
+        self._trail = Trail(SessionState(), fold)
+        self._trail.at(self._events)  # once from beginning to end, so that any place is near a state that is kept
+        self._speed = 1.0
         self._playing: asyncio.Task[None] | None = None
-        self._board = Board(self._state_at(self._position))
+        self._position = self._inside(at + 1 if at >= 0 else len(self._events) + at + 1)
+        self._board = Board(self._trail.at(self._events, self._position))
+        self._board.show_live(Live(decidable=False))
         self._show()
 
     async def submit(self, intent: Intent) -> None:
         """Move, play, or leave; any other intent has no meaning in a replay and is answered by a notice."""
         match intent:
             case StepReplay():
-                self._stop()
-                self._move_to(self._position + intent.steps)
+                self._go_to(self._position + intent.steps)
             case SeekReplay():
-                self._stop()
-                self._move_to(round(intent.fraction * len(self._events)))
+                self._go_to(round(intent.fraction * len(self._events)))
+            case GoToEvent():
+                self._go_to(intent.seq + 1)
+            case JumpReplay():
+                self._jump(intent.kind, forward=intent.forward)
             case PlayReplay():
                 self._stop()
                 if intent.playing and self._position < len(self._events):
                     self._playing = asyncio.create_task(self._play())
+                self._show()
+            case PaceReplay():
+                self._speed = faster(self._speed) if intent.faster else slower(self._speed)
                 self._show()
             case Leave():
                 self._stop()
@@ -51,7 +75,8 @@ class ReplaySession:
 
     async def _play(self) -> None:
         while self._position < len(self._events):
-            await asyncio.sleep(PLAY_SECONDS)
+            before, after = self._events[self._position - 1], self._events[self._position]
+            await asyncio.sleep(self._pace(before.time, after.time, self._speed))
             self._move_to(self._position + 1)
         self._playing = None
         self._show()
@@ -61,21 +86,26 @@ class ReplaySession:
             self._playing.cancel()
             self._playing = None
 
+    def _go_to(self, position: int) -> None:
+        self._stop()
+        self._move_to(position)
+
+    def _jump(self, kind: MarkKind, *, forward: bool) -> None:
+        seq = self._recording.marks.beside(kind, self._position - 1, forward=forward)
+        if seq is None:
+            self._board.notify(f"there is no {kind} {'after' if forward else 'before'} this")
+        else:
+            self._go_to(seq + 1)
+
     def _move_to(self, position: int) -> None:
-        self._position = max(min(1, len(self._events)), min(position, len(self._events)))
-        self._board.show_state(self._state_at(self._position))
+        self._position = self._inside(position)
+        self._board.show_state(self._trail.at(self._events, self._position))
         self._show()
 
-    def _show(self) -> None:
-        position = ReplayPosition(self._position - 1, len(self._events) - 1, self._playing is not None)
-        self._board.show_live(Live(replay=position, decidable=False))
+    def _inside(self, position: int) -> int:
+        return max(min(1, len(self._events)), min(position, len(self._events)))
 
-    def _state_at(self, position: int) -> SessionState:
-        """Return the state after `position` events, folding at most `STRIDE` of them where it was near before."""
-        start = max(kept for kept in self._kept if kept <= position)
-        state = self._kept[start]
-        for number in range(start, position):
-            state = fold(state, self._events[number])
-            if (number + 1) % STRIDE == 0:
-                self._kept[number + 1] = state
-        return state
+    def _show(self) -> None:
+        last, playing = len(self._events) - 1, self._playing is not None
+        place = ReplayPosition(self._position - 1, last, playing, self._speed, self._recording)
+        self._board.show_live(replace(self._board.live, replay=place))

@@ -18,7 +18,7 @@ from agent_workbench.core.views.plan import view_plan
 from agent_workbench.core.views.replay import view_replay
 from agent_workbench.core.views.scratchpad import view_scratchpad
 from agent_workbench.core.views.status import view_status
-from agent_workbench.core.views.steps import Transcript, view_steps
+from agent_workbench.core.views.steps import transcripts, view_steps
 from agent_workbench.tui.keymap import Keymap
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.pane_screen import PANES, PaneScreen
@@ -76,7 +76,7 @@ class WorkbenchScreen(PaneScreen):
         super().__init__()
         self._clock = clock
         self._keymap = keymap
-        self._transcript = Transcript()
+        self._transcripts = transcripts()
         self._waiting = ""
         self._selected_task = ""
         self.update_shown: SessionUpdate | None = None
@@ -107,10 +107,8 @@ class WorkbenchScreen(PaneScreen):
         """Show an update in every part of the screen."""
         begins = update.state.unfinished and not (self.update_shown and self.update_shown.state.unfinished)
         self.update_shown = update
-        steps = view_steps(update, self._transcript)
-        self._transcript = steps.transcript
         self.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan))
-        self.query_one(StepsPane).show(steps)
+        self.query_one(StepsPane).show(view_steps(update, self._transcripts))
         diff = view_diff(update)
         self.query_one(DiffPane).show(diff)
         self.query_one(ScratchpadPane).show(view_scratchpad(update.state, self._selected_task))

@@ -24,7 +24,7 @@ from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state import SessionState
-from agent_workbench.core.views.steps import Transcript, extend, thought_end, view_steps
+from agent_workbench.core.views.steps import Transcript, extend, thought_end, transcript_of, transcripts, view_steps
 from tests.fakes import runs
 
 
@@ -39,31 +39,33 @@ def test_event_by_event_is_the_same_as_at_once() -> None:
     state, transcript = SessionState(), Transcript()
     for each in ALL:
         state = fold(state, each)
-        transcript = extend(transcript, state)
-    assert transcript == extend(Transcript(), state)
+        transcript = extend(transcript, each)
+    assert transcript == transcript_of(state)
     assert transcript.entries
 
 
 @given(st.integers(0, len(ALL)), st.integers(0, len(ALL)))
 def test_a_replay_may_go_anywhere(here: int, there: int) -> None:
-    before = extend(Transcript(), fold_all(ALL[:here]))
-    assert extend(before, fold_all(ALL[:there])).entries == extend(Transcript(), fold_all(ALL[:there])).entries
+    trail = transcripts()
+    transcript_of(fold_all(ALL[:here]), trail)
+    assert transcript_of(fold_all(ALL[:there]), trail) == transcript_of(fold_all(ALL[:there]))
 
 
 def test_nothing_new_gives_back_the_same_value() -> None:
-    transcript = extend(Transcript(), fold_all(ALL))
-    assert extend(transcript, fold_all(ALL)) is transcript
+    trail = transcripts()
+    transcript = transcript_of(fold_all(ALL), trail)
+    assert transcript_of(fold_all(ALL), trail) is transcript
 
 
 def test_keys_of_entries_are_unique() -> None:
-    keys = [entry.key for entry in extend(Transcript(), fold_all(ALL)).entries]
+    keys = [entry.key for entry in transcript_of(fold_all(ALL)).entries]
     assert len(set(keys)) == len(keys)
 
 
 @given(st.text(max_size=60))
 def test_a_streaming_answer_of_any_shape_is_shown(text: str) -> None:
     update = SessionUpdate(fold_all(ALL), Live(streaming=Streaming(text, 1, 1.0)))
-    assert view_steps(update, Transcript()).unsettled
+    assert view_steps(update).unsettled
 
 
 def said(transcript: Transcript) -> list[str]:
@@ -71,7 +73,7 @@ def said(transcript: Transcript) -> list[str]:
 
 
 def unsettled(state: SessionState, live: Live | None = None) -> list[str]:
-    view = view_steps(SessionUpdate(state, live or Live()), Transcript())
+    view = view_steps(SessionUpdate(state, live or Live()))
     return [block.text for entry in view.unsettled for block in entry.blocks]
 
 
@@ -79,16 +81,16 @@ def test_a_word_stands_at_the_end_until_a_prompt_holds_it() -> None:
     before = (*runs.opening(), *runs.started(), *runs.answered(1, "Thought: one"), UserSaid("use integers"))
     state = fold_all(recorded(before))
     assert unsettled(state)[-2:] == ["use integers", "will be read with the next step"]
-    assert "use integers" not in said(extend(Transcript(), state))
+    assert "use integers" not in said(transcript_of(state))
     after = fold_all(recorded((*before, *runs.answered(2, "Thought: two"))))
-    texts = said(extend(Transcript(), after))
+    texts = said(transcript_of(after))
     assert texts.index("use integers") < texts.index("two")
     assert unsettled(after) == []
 
 
 def test_a_word_that_no_prompt_held_says_so_when_the_task_is_over() -> None:
     events = (*runs.opening(), *runs.started(), UserSaid("wait"), TaskFinished(runs.T1, TaskStatus.FAILED, "x"))
-    texts = said(extend(Transcript(), fold_all(recorded(events))))
+    texts = said(transcript_of(fold_all(recorded(events))))
     assert texts[texts.index("wait") + 1] == "was not read: the task was over"
 
 
@@ -96,7 +98,7 @@ def test_what_was_thought_is_one_line_that_unfolds() -> None:
     answer = ModelAnswered(
         1, "Thought: so\nAction: finish\n{}", AnswerFigures(), "http://here", reasoning="a\nb\x1b[2J"
     )
-    (entry,) = extend(Transcript(), fold_all(recorded((*runs.opening(), *runs.started(), answer)))).entries[-1:]
+    (entry,) = transcript_of(fold_all(recorded((*runs.opening(), *runs.started(), answer)))).entries[-1:]
     block = next(block for block in entry.blocks if block.label == "Thinking")
     assert block.folded.startswith("thought for 7 characters")
     assert block.text == "a\nb␛[2J"
@@ -115,7 +117,7 @@ def test_an_entry_names_who_answered_when_it_is_not_the_usual_one_and_what_it_co
         *(*runs.opening(), *runs.started(), answered_by(usual.facts.endpoint, "demo")),
         *(passed, ModelObserved(other), answered_by(other.endpoint, "big"), answered_by(usual.facts.endpoint, "demo")),
     )
-    texts = said(extend(Transcript(), fold_all(recorded(events))))
+    texts = said(transcript_of(fold_all(recorded(events))))
     heads = [text for text in texts if text.startswith("step 1")]
     assert heads == ["step 1  5 tokens · $0.0023", "step 1  5 tokens · $0.0023 · by big", heads[0]]
     assert any("does not answer the executor" in text for text in texts)
@@ -126,7 +128,7 @@ def test_what_a_server_lacks_stands_in_the_transcript_before_any_task() -> None:
     seen = runs.opening()[2]
     assert isinstance(seen, ModelObserved)
     lacks = ModelObserved(replace(seen.facts, off=("no grammar: answers are checked when they came",)))
-    transcript = extend(Transcript(), fold_all(recorded((*runs.opening()[:2], lacks))))
+    transcript = transcript_of(fold_all(recorded((*runs.opening()[:2], lacks))))
     assert said(transcript)[-1] == "no grammar: answers are checked when they came"
 
 
@@ -136,7 +138,7 @@ def test_a_summary_is_a_marked_entry_that_unfolds() -> None:
         ContextFilled(9, Purpose.EXECUTOR, 15_800, 16_384),
         ContextCompacted(9, summary, Author.USER, 20, diff=runs.RIGHT, failing="x"),
     )
-    entries = extend(Transcript(), fold_all(recorded((*runs.up_to_first_diff(), *events)))).entries[-2:]
+    entries = transcript_of(fold_all(recorded((*runs.up_to_first_diff(), *events)))).entries[-2:]
     assert "15,800 of 16,384 tokens" in entries[0].blocks[0].text
     head, text, kept = entries[1].blocks
     assert (head.text, head.rule) == ("older steps became a summary", True)

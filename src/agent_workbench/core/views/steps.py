@@ -1,7 +1,8 @@
 """The steps pane: the transcript of all runs, made event by event so that a long one costs no more than a short one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 
 from agent_workbench.core.events import (
     ActionFinished,
@@ -21,8 +22,11 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.live import SessionUpdate, Streaming
+from agent_workbench.core.log import Joined, Log
 from agent_workbench.core.model import ModelFacts, Purpose
+from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import SessionState
+from agent_workbench.core.trail import Trail
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
 from agent_workbench.core.views.model_blocks import ASIDE, thought_line
 from agent_workbench.core.views.step_entries import entry_of
@@ -32,18 +36,17 @@ THOUGHT_TAIL_CHARS = 2_000
 BEFORE_STEPS = "what the model thinks and does stands here, step by step, once a task runs"
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots it can be replaced at every event as quickly as `core.replacing` does.
+@dataclass(frozen=True)
 class Transcript:
-    """What is settled: `entries` of all events up to `last`, of which the state had `count`.
+    """What is settled: the `entries` of all events so far.
 
     `told`: what the running action came to was shown already; `purpose` is the last prompt's. `unread` are the user's
     words that stand in no prompt yet. `usual` is the endpoint that answers the executor unless something is wrong (and
     `usual_model` its model), `by` who gave the last answer when it was another.
     """
 
-    entries: tuple[Entry, ...] = ()
-    count: int = 0
-    last: Recorded | None = None
+    entries: Log[Entry] = field(default_factory=Log)
     told: bool = False
     purpose: Purpose = Purpose.EXECUTOR
     step: int = 0
@@ -67,9 +70,14 @@ class StepsView:
     empty: str
 
 
-def view_steps(update: SessionUpdate, before: Transcript) -> StepsView:
-    """Return what the steps pane shows; `before` is the transcript shown last, which is gone on from if it can be."""
-    transcript = extend(before, update.state)
+def transcripts() -> Trail[Transcript]:
+    """Return what transcripts are made with: after one place of a session, those near it cost little."""
+    return Trail(Transcript(), extend)
+
+
+def view_steps(update: SessionUpdate, trail: Trail[Transcript] | None = None) -> StepsView:
+    """Return what the steps pane shows; `trail` are the transcripts made before, which are gone on from."""
+    transcript = transcript_of(update.state, trail)
     run = update.state.run
     step = f" · {run.task} step {run.step}" if run is not None and run.step else ""
     return StepsView(
@@ -80,32 +88,30 @@ def view_steps(update: SessionUpdate, before: Transcript) -> StepsView:
     )
 
 
-def extend(before: Transcript, state: SessionState) -> Transcript:
-    """Return the transcript of `state`: `before` with what is new, or one made anew when it does not go on from it."""
-    events = _events(state)
-    goes_on = before.count <= len(events) and (before.count == 0 or events[before.count - 1] is before.last)
-    start = before if goes_on else Transcript()
-    if start.count == len(events):
-        return start
-    entries = list(start.entries)
-    after = start
-    for recorded in events[start.count :]:
-        entry = entry_of(recorded, after)
-        if isinstance(recorded.event, PromptBuilt | TaskFinished | TaskStarted):
-            entries += _settled(after.unread, read=isinstance(recorded.event, PromptBuilt))
-            after = replace(after, unread=())
-        if isinstance(recorded.event, UserSaid) and entry is not None:
-            after = replace(after, unread=(*after.unread, entry))
-        else:
-            entries += () if entry is None else (entry,)
-        after = _note(after, recorded)
-    return replace(after, entries=tuple(entries), count=len(events), last=events[-1])
+def transcript_of(state: SessionState, trail: Trail[Transcript] | None = None) -> Transcript:
+    """Return the transcript of `state`, from the nearest one of `trail`."""
+    runs = (*state.past, state.run) if state.run is not None else state.past
+    events = Joined((state.opening, *(run.history for run in runs)))
+    return (transcripts() if trail is None else trail).at(events)
 
 
-def _events(state: SessionState) -> tuple[Recorded, ...]:
-    here = state.run.history if state.run is not None else ()
-    past = tuple(recorded for run in state.past for recorded in run.history)
-    return (*state.opening, *past, *here)
+def extend(before: Transcript, recorded: Recorded) -> Transcript:
+    """Return the transcript with one more event."""
+    entry, after = entry_of(recorded, before), before
+    if after.unread and isinstance(recorded.event, PromptBuilt | TaskFinished | TaskStarted):
+        read = isinstance(recorded.event, PromptBuilt)
+        after = replace(after, entries=_plus(after.entries, _settled(after.unread, read=read)), unread=())
+    if entry is not None:
+        said = isinstance(recorded.event, UserSaid)
+        unread = (*after.unread, entry) if said else after.unread
+        after = replace(after, unread=unread, entries=after.entries if said else after.entries.plus(entry))
+    return _note(after, recorded)
+
+
+def _plus(entries: Log[Entry], more: tuple[Entry, ...]) -> Log[Entry]:
+    for entry in more:
+        entries = entries.plus(entry)
+    return entries
 
 
 def _settled(words: tuple[Entry, ...], *, read: bool) -> tuple[Entry, ...]:
@@ -114,7 +120,7 @@ def _settled(words: tuple[Entry, ...], *, read: bool) -> tuple[Entry, ...]:
 
 
 def _with(entry: Entry, remark: str) -> Entry:
-    return replace(entry, blocks=(*entry.blocks, Block(remark, Tone.DIM)))
+    return replaced(entry, blocks=(*entry.blocks, Block(remark, Tone.DIM)))
 
 
 def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
