@@ -16,7 +16,7 @@ from agent_workbench.core.live import Question, SessionUpdate
 if TYPE_CHECKING:
     from agent_workbench.tui.app import WorkbenchApp
 
-FOLLOWING = frozenset({"receipt", "piece", "find"})
+FOLLOWING = frozenset({"allow", "rules", "receipt", "piece", "find", "plan-text"})
 """Dialogues that go on with the session while they stand."""
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 from agent_workbench.core.intents import DropChunk, Intent, MergeTask, PinChunk, StartTask
-from agent_workbench.tui import context_dialogues, dialogues, gate_dialogues
+from agent_workbench.tui import context_dialogues, dialogues, gate_dialogues, plan_dialogues, review_dialogues
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
@@ -39,6 +39,9 @@ class SessionScreen(WorkbenchScreen):
 
     async def on_plan_pane_merge_wanted(self, message: PlanPane.MergeWanted) -> None:
         await self.bench.want(MergeTask(message.task))
+
+    async def on_plan_pane_change_wanted(self, message: PlanPane.ChangeWanted) -> None:
+        await plan_dialogues.change_plan(self.bench, message.wish, message.row)
 
     def on_gate_bar_reason_wanted(self, message: GateBar.ReasonWanted) -> None:
         gate_dialogues.ask_reason(self.bench, message.waiting)
@@ -86,6 +89,9 @@ class SessionScreen(WorkbenchScreen):
 
     def on_workbench_screen_context_wanted(self) -> None:
         context_dialogues.show_receipt(self.bench)
+
+    def on_workbench_screen_review_wanted(self, message: WorkbenchScreen.ReviewWanted) -> None:
+        review_dialogues.show_review(self.bench, message.task)
 
     def on_workbench_screen_abort_wanted(self) -> None:
         update = self.bench.update_shown

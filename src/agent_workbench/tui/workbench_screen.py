@@ -63,6 +63,12 @@ class WorkbenchScreen(PaneScreen):
     class ContextWanted(Message):
         """The user wants to see what the prompt is made of."""
 
+    @dataclass
+    class ReviewWanted(Message):
+        """The user wants all changes of a task (empty: the one worked on last) as one diff."""
+
+        task: str
+
     class LeaveWanted(Message):
         """The user wants to leave."""
 
@@ -93,7 +99,7 @@ class WorkbenchScreen(PaneScreen):
             with Vertical(id="right"):
                 yield DiffPane()
                 yield CodePane()
-        yield GateBar(self._clock, self._keymap)
+        yield GateBar(self._clock, self._keymap, lambda: self.query_one(DiffPane).taking)
         yield ReplayBar(self._keymap)
         yield StatusLine()
         yield Static("", id="too-small", markup=False)
@@ -189,6 +195,15 @@ class WorkbenchScreen(PaneScreen):
     def action_context(self) -> None:
         self.post_message(self.ContextWanted())
 
+    def action_review(self) -> None:
+        plan = self.query_one(PlanPane)
+        self.post_message(self.ReviewWanted(self._selected_task if self.focused is plan else ""))
+
+    def go_to_entry(self, key: str) -> None:
+        """Bring an entry of the steps to the front, selected."""
+        self.focus_pane("steps")
+        self.query_one(StepsPane).go_to(key)
+
     def action_leave(self) -> None:
         self.post_message(self.LeaveWanted())
 
@@ -203,6 +218,10 @@ class WorkbenchScreen(PaneScreen):
 
     def on_diff_pane_looked(self, message: DiffPane.Looked) -> None:
         self.query_one(GateBar).show_unseen(message.unseen if self.query_one(DiffPane).shown_proposal else 0)
+
+    def on_diff_pane_chosen(self) -> None:
+        """Let the bar say what is taken now."""
+        self.query_one(GateBar).refresh()
 
     def on_gate_bar_more_wanted(self) -> None:
         self._go_to_gate()

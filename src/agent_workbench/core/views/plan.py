@@ -20,7 +20,7 @@ GLYPHS = {
 @dataclass(frozen=True, slots=True)
 class TaskRow:
     """One task: a short form for the list, and a long one. `mergeable`: its commit is not in the user's branch.
-    `open`: it is still to be done."""
+    `open`: it is still to be done, `blocked`: not for now."""
 
     id: TaskId
     short: Entry
@@ -28,6 +28,7 @@ class TaskRow:
     running: bool
     mergeable: bool
     open: bool
+    blocked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def _row(state: SessionState, task: Task) -> TaskRow:
     elif mergeable:
         word += ", not merged"
     head = Block(inert_line(f"{task.id}  {task.description}"), Tone.STRONG, glyph, tone)
-    under = Block(", ".join((word, *_remarks(state.plan, task))), tone)
+    under = Block(", ".join((word, *_remarks(state.plan, task), *_changed(state, task))), tone)
     return TaskRow(
         id=task.id,
         short=Entry(task.id, (head, under)),
@@ -75,12 +76,21 @@ def _row(state: SessionState, task: Task) -> TaskRow:
         running=state.run is not None and state.run.task == task.id and state.unfinished,
         mergeable=mergeable,
         open=task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS),
+        blocked=task.status is TaskStatus.BLOCKED,
     )
+
+
+def _changed(state: SessionState, task: Task) -> tuple[str, ...]:
+    """Return that the running task says something else in the plan by now than what its run goes by."""
+    run = state.run
+    same = run is None or run.task != task.id or not state.unfinished or run.definition.defined_as(task)
+    return () if same else ("changed in the plan, which counts for its next run",)
 
 
 def _remarks(plan: Plan, task: Task) -> tuple[str, ...]:
     waits = plan.waits_for(task)
     return (
+        *((inert_line(task.blocked_because, 300),) if task.blocked_because else ()),
         *((f"waits for {', '.join(waits)}",) if waits else ()),
         *(("for a person",) if task.owner is Owner.HUMAN else ()),
         *((f"{task.subtask} of {inert_line(task.parent_issue, 40)}",) if task.subtask else ()),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from textual.message import Message
 
@@ -14,8 +15,20 @@ from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row
 
 
+class PlanWish(StrEnum):
+    """What the user wants of the plan's text."""
+
+    UP = "up"
+    DOWN = "down"
+    NEW = "new"
+    EDIT = "edit"
+    EDIT_ALL = "edit_all"
+    SHOW = "show"
+    BLOCK = "block"
+
+
 class PlanPane(EntryList):
-    """Shows a `PlanView`; posts what is to be started or merged, and which task is selected."""
+    """Shows a `PlanView`; posts what is to be started, merged or changed, and which task is selected."""
 
     BINDINGS = bindings(Scope.PLAN, Scope.SCROLL)
     scope = Scope.PLAN
@@ -34,6 +47,13 @@ class PlanPane(EntryList):
         task: TaskId
 
     @dataclass
+    class ChangeWanted(Message):
+        """The user wants the plan changed or shown, at the selected task (None: there is none)."""
+
+        wish: PlanWish
+        row: TaskRow | None
+
+    @dataclass
     class TaskSelected(Message):
         """Another task is selected."""
 
@@ -47,9 +67,13 @@ class PlanPane(EntryList):
     def show(self, view: PlanView) -> None:
         """Show the plan as it is now."""
         first = not self._view.rows
+        selected = self._selected_row()
         self._view = view
         self.show_title(f"1 {view.title}")
         self._show_rows()
+        moved = _place(view.rows, selected.id) if selected is not None else self.cursor
+        if moved not in (-1, self.cursor):  # the task that is selected stays so wherever it goes
+            self.select(moved)
         if first and view.rows:
             running = next((number for number, row in enumerate(view.rows) if row.running), None)
             self.select(running if running is not None else _first_open(view.rows))
@@ -84,11 +108,41 @@ class PlanPane(EntryList):
         if row is not None:
             self.post_message(self.MergeWanted(row.id))
 
+    def action_move_up(self) -> None:
+        self._want(PlanWish.UP)
+
+    def action_move_down(self) -> None:
+        self._want(PlanWish.DOWN)
+
+    def action_new_task(self) -> None:
+        self._want(PlanWish.NEW)
+
+    def action_edit_task(self) -> None:
+        self._want(PlanWish.EDIT)
+
+    def action_edit_plan(self) -> None:
+        self._want(PlanWish.EDIT_ALL)
+
+    def action_show_yaml(self) -> None:
+        self._want(PlanWish.SHOW)
+
+    def action_block(self) -> None:
+        self._want(PlanWish.BLOCK)
+
+    def _want(self, wish: PlanWish) -> None:
+        row = self._selected_row()
+        if row is not None or wish in (PlanWish.NEW, PlanWish.EDIT_ALL):
+            self.post_message(self.ChangeWanted(wish, row))
+
     def action_expand(self) -> None:
         """A click on the selected task does nothing: starting one takes a key."""
 
     def _selected_row(self) -> TaskRow | None:
         return self._view.rows[self.cursor] if 0 <= self.cursor < len(self._view.rows) else None
+
+
+def _place(rows: tuple[TaskRow, ...], task: TaskId) -> int:
+    return next((number for number, row in enumerate(rows) if row.id == task), -1)
 
 
 def _first_open(rows: tuple[TaskRow, ...]) -> int:

@@ -21,3 +21,10 @@ class StepsPane(EntryList):
         """Show the transcript and what is not settled yet."""
         self.show_title(f"2 {view.title}")
         self.show_entries(view.transcript.entries, view.unsettled, empty=view.empty)
+
+    def go_to(self, key: str) -> None:
+        """Select an entry and bring it to the top."""
+        number = next((at for at, entry in enumerate(self.entries) if entry.key == key), None)
+        if number is not None:
+            self.select(number)
+            self.scroll_to(y=self.first_row(number), animate=False)

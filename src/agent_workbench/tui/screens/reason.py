@@ -1,4 +1,4 @@
-"""Why a proposal is rejected, in one line."""
+"""Why a proposal is rejected or a task blocked, in one line."""
 
 from collections.abc import Iterable
 
@@ -14,11 +14,17 @@ class ReasonScreen(Dialogue[str | None]):
 
     BINDINGS = [Binding("escape", "cancel", "cancel")]
 
-    def __init__(self, title: str) -> None:
-        super().__init__(title, "Enter rejects and tells the model   Esc back to the gate", id="reason")
+    def __init__(
+        self,
+        title: str,
+        keys: str = "Enter rejects and tells the model   Esc back to the gate",
+        asks: str = "why, in a line; the model reads it",
+    ) -> None:
+        super().__init__(title, keys, id="reason")
+        self._asks = asks
 
     def body(self) -> Iterable[Widget]:
-        return (Input(placeholder="why, in a line; the model reads it", max_length=2000, compact=True),)
+        return (Input(placeholder=self._asks, max_length=2000, compact=True),)
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         self.dismiss(message.value)

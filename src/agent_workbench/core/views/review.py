@@ -1,0 +1,128 @@
+"""The final review of a task: all of its changes as one diff, above each hunk the steps that made it and why."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent_workbench.core.applied import standing_diffs
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.events import ActionProposed, ModelAnswered, Recorded
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.patch import Patch, PatchBounds, parse_patch, render_patch
+from agent_workbench.core.patch.origins import CombinedFile, combine_patches
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
+from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.views.answers import take_apart
+from agent_workbench.core.views.diff_lines import DiffLine, diff_lines
+from agent_workbench.core.views.tones import Tone
+
+WIDE = PatchBounds(max_bytes=50_000_000, max_files=10_000)
+"""What we made ourselves from diffs that were held to the task's bounds."""
+LONGEST_THOUGHT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewStep:
+    """A step that wrote a hunk: `key` is its entry in the transcript (empty: it has none), `text` says why."""
+
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewHunk:
+    """A hunk with the steps that wrote it, oldest first. `head` is the header of a file that begins with it."""
+
+    head: str
+    steps: tuple[ReviewStep, ...]
+    lines: tuple[DiffLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewView:
+    """A task's changes; `remark` says what became of them, empty while it is worked on."""
+
+    title: str
+    remark: str
+    hunks: tuple[ReviewHunk, ...]
+
+
+def view_review(run: TaskRun) -> ReviewView:
+    """Return the review of a run, from its journal alone."""
+    proposals = [each.proposal for each in standing_diffs(run.history)][::-1]
+    steps = _steps(run.history, proposals)
+    hunks: list[ReviewHunk] = []
+    try:
+        files = combine_patches([parse_patch(each.diff, WIDE) for each in proposals])
+        for file in files:
+            hunks += _file_hunks(file, steps)
+    except PatchError as error:
+        return ReviewView(f"{run.task}", f"its diffs cannot be put together: {inert_line(str(error))}", ())
+    lines = [line for hunk in hunks for line in hunk.lines]
+    added, removed = (sum(line.tone is tone for line in lines) for tone in (Tone.ADDED, Tone.REMOVED))
+    many = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    return ReviewView(f"{run.task} · {many} · +{added} −{removed}", _remark(run), tuple(hunks))
+
+
+def reviewable(state: SessionState, wanted: str = "") -> TaskRun | None:
+    """Return the newest run of the task `wanted` that changed something, or of any task where that has none."""
+    runs = [run for run in (state.run, *reversed(state.past)) if run is not None and _changed(run)]
+    return next((run for run in runs if run.task == wanted), runs[0] if runs and not wanted else None)
+
+
+def _changed(run: TaskRun) -> bool:
+    return next(standing_diffs(run.history), None) is not None
+
+
+def _remark(run: TaskRun) -> str:
+    if run.merged is not None:
+        return f"merged into {inert_line(run.merged.into, 60)}"
+    if run.commit is not None:
+        return f"committed as {run.commit[:10]}, not merged"
+    return "rolled back; this is what was tried" if run.status is TaskStatus.FAILED else "not committed yet"
+
+
+def _steps(history: Sequence[Recorded], proposals: Sequence[Proposal]) -> list[ReviewStep]:
+    """Return for each proposal the step that made it."""
+    wanted = {each.id for each in proposals}
+    found: dict[ProposalId, Recorded | None] = {}
+    answer: Recorded | None = None
+    for recorded in history:
+        match recorded.event:
+            case ModelAnswered():
+                answer = recorded
+            case ActionProposed(proposal=proposal) if proposal.id in wanted:
+                found[proposal.id] = answer
+            case _:
+                continue
+    return [_step(each, found.get(each.id)) for each in proposals]
+
+
+def _step(proposal: Proposal, answer: Recorded | None) -> ReviewStep:
+    event = answer.event if answer is not None else None
+    thought = take_apart(event.text).thought if isinstance(event, ModelAnswered) else ""
+    how = ", by its command" if proposal.tool == KEEP_CHANGES else ", edited by you" if proposal.edited else ""
+    why = inert_line(thought, LONGEST_THOUGHT) or "no thought was given"
+    return ReviewStep(str(answer.seq) if answer is not None else "", f"step {proposal.step}{how}: {why}")
+
+
+def _file_hunks(file: CombinedFile, steps: Sequence[ReviewStep]) -> Iterator[ReviewHunk]:
+    groups: list[list[DiffLine]] = []
+    for line in diff_lines(render_patch(Patch((file.patch,)))):
+        if line.tone is Tone.HUNK:
+            groups.append([])
+        if groups:
+            groups[-1].append(line)
+    head = _head(file)
+    if not groups:
+        yield ReviewHunk(head, (), ())
+    for number, (lines, origins) in enumerate(zip(groups, file.origins, strict=True)):
+        yield ReviewHunk("" if number else head, tuple(steps[each] for each in origins), tuple(lines))
+
+
+def _head(file: CombinedFile) -> str:
+    patch = file.patch
+    renamed = f"{inert_line(patch.old_path, 200)} → " if patch.old_path != patch.path else ""
+    mode = f", mode {patch.mode:o}" if patch.mode is not None else ""
+    return f"{renamed}{inert_line(patch.path, 200)}  {patch.operation}{mode}"

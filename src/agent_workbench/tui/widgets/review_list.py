@@ -1,0 +1,75 @@
+"""The hunks of a review, each below the steps that made it; a step is what can be selected."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from rich.cells import cell_len
+
+from agent_workbench.core.views.diff_lines import DiffLine
+from agent_workbench.core.views.review import ReviewHunk, ReviewStep, ReviewView
+from agent_workbench.core.views.tones import Block, Entry, Tone
+from agent_workbench.tui.keymap import bindings
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.tui.widgets.rows import Row, entry_rows, wrap
+
+SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
+MARK = "▸"
+NO_STEP = ReviewStep("", "")
+EMPTY = "no change of this task stands"
+
+
+class ReviewList(EntryList):
+    """Shows the hunks of a `ReviewView`."""
+
+    BINDINGS = bindings(Scope.SCROLL)
+    scope = Scope.REVIEW
+
+    def __init__(self) -> None:
+        super().__init__(id="review-list")
+        self._items: list[tuple[ReviewStep, ReviewHunk, bool, bool]] = []
+
+    def show_review(self, view: ReviewView) -> None:
+        """Show a review; the first step is selected."""
+        self._items = [
+            (step, hunk, number == 0, number + 1 == max(1, len(hunk.steps)))
+            for hunk in view.hunks
+            for number, step in enumerate(hunk.steps or (NO_STEP,))
+        ]
+        entries = tuple(Entry(step.key, (Block(f"{MARK} {step.text}", Tone.ACCENT),)) for step, *_ in self._items)
+        self.show_entries(entries, empty=EMPTY)
+        if entries and self.cursor < 0:
+            self.select(0)
+
+    def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
+        """Return the rows of a step, below the last one of a hunk also the hunk's lines."""
+        step, hunk, first, last = self._items[number]
+        if first and hunk.head:
+            yield from (Row((("", Tone.PLAIN),)),) if number else ()
+            yield Row(((hunk.head, Tone.FILE),))
+        elif first:
+            yield Row((("", Tone.PLAIN),))
+        if step is not NO_STEP:
+            yield from entry_rows(entry, number, width, 0, expanded=True)
+        if last:
+            digits = len(str(max((max(line.old, line.new) for line in hunk.lines), default=0)))
+            for line in hunk.lines:
+                yield from line_rows(line, digits, width)
+
+    def selection_changed(self) -> None:
+        """Hear that another step is selected; nothing depends on it."""
+
+    def action_expand(self) -> None:
+        """A click does nothing: going to a step takes a key."""
+
+
+def line_rows(line: DiffLine, digits: int, width: int) -> Iterator[Row]:
+    """Yield the rows of one line of a diff, numbered and wrapped."""
+    if not (line.old or line.new):
+        yield Row(((line.text, line.tone),))
+        return
+    gutter = f"{line.old or '':>{digits}} {line.new or '':>{digits}} {SIGNS.get(line.tone, ' ')} "
+    row = Row((), fill=line.tone if line.tone in SIGNS else None)
+    for number, piece in enumerate(wrap(line.text, max(8, width - cell_len(gutter)))):
+        lead = gutter if number == 0 else " " * len(gutter)
+        yield replace(row, spans=((lead, Tone.NUMBER), (piece, line.tone)))

@@ -1,0 +1,49 @@
+"""The plan changed in its pane: order, blocking, and its text in an editor that loses nothing."""
+
+from dataclasses import replace
+
+from textual.widgets import TextArea
+
+from agent_workbench.core.events import Author, PlanRead
+from agent_workbench.core.live import PlanAnswer
+from agent_workbench.core.plan import Plan
+from agent_workbench.core.plan_intents import BlockTask, EditPlan, MoveTask, OpenPlan
+from agent_workbench.core.plan_piece import PlanPiece
+from tests.fakes import runs
+from tests.fakes.scripted_session import ScriptedSession
+from tests.tui.driver import driving
+
+PIECE = PlanPiece("memory/plans/PLAN.yaml", "tasks:\n- id: T-2\n", 7, 17, "- id: T-2\n", 2, 2, runs.T2)
+
+
+async def test_a_task_is_moved_and_blocked_with_a_reason() -> None:
+    session = ScriptedSession(*runs.up_to_first_diff())
+    async with driving(session) as bench:
+        await bench.press("1", "j", "K")
+        assert session.intents == [MoveTask(runs.T2, up=True)]
+        task_1 = replace(runs.TASK_1, description="Count")
+        await bench.record(PlanRead("PLAN.yaml", Plan((runs.TASK_2, task_1, runs.TASK_3)), Author.USER))
+        assert bench.pane("plan").cursor == 0
+        assert "counts for its next run" in " ".join(bench.text().split()).replace("│ │", "")
+        await bench.press("b", *"no key", "enter")
+        assert session.intents[1:] == [BlockTask(runs.T2, "no key")]
+
+
+async def test_a_task_is_edited_until_it_can_be_read() -> None:
+    session = ScriptedSession(*runs.up_to_first_diff())
+    async with driving(session) as bench:
+        await bench.press("1", "j", "e")
+        await bench.live(replace(session.newest.live, plan=PlanAnswer(PIECE, 1)))
+        area = bench.screen.query_one(TextArea)
+        assert (area.text, area.line_number_start) == (PIECE.text, 2)
+        await bench.press("down", "x", "ctrl+s")
+        edit = EditPlan(PIECE, "- id: T-2\nx")
+        assert session.intents == [OpenPlan(runs.T2), edit]
+        fault = "memory/plans/PLAN.yaml:3:1: this is not YAML"
+        await bench.live(replace(session.newest.live, plan=PlanAnswer(PIECE, 2, fault)))
+        assert fault in bench.text()
+        assert (area.text, area.cursor_location) == (edit.text, (1, 0))
+        await bench.press("ctrl+s")
+        await bench.live(replace(session.newest.live, plan=PlanAnswer(PIECE, 3)))
+        assert bench.screen is bench.app.workbench
+        assert session.intents[2:] == [edit]
