@@ -23,6 +23,7 @@ from agent_workbench.core.events import (
     ModelInterrupted,
     ModelObserved,
     PauseChanged,
+    ProposalReplaced,
     ReflexionNoted,
     SessionForked,
     SessionLeft,
@@ -41,6 +42,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import GateKind
+from agent_workbench.core.taken import took_told
 
 LINE_CHARS = 200
 PURPOSES = {
@@ -116,6 +118,8 @@ def _said_of_work(event: Event) -> str:
     match event:
         case ActionProposed():
             return "" if event.proposal.kind is GateKind.READ else f"waits: {describe(event.proposal)}"
+        case ProposalReplaced() if event.proposal.hunks:
+            return f"the user {took_told(event.proposal.hunks)}"
         case ActionDecided():
             reason = f": {event.reason}" if event.reason else ""
             return "" if event.by == "policy:read=auto" else f"{event.verdict} by {event.by}{reason}"

@@ -20,9 +20,10 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import patch_hash
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
+from agent_workbench.core.patch import parse_patch, patch_hash, takeable_ids
+from agent_workbench.core.proposals import KEEP_CHANGES, HunkFate, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.tools.write_diff import WIDE
 
 NAMED_TESTS = 5
 
@@ -58,7 +59,17 @@ class Attempt:
         """One line for the model."""
         files = ", ".join(self.proposal.paths)
         edited = ", as the user edited it" if self.proposal.edited else ""
-        return f"step {self.proposal.step}, diff of {files}{edited}: {self.why or self.fate}"
+        taken = ", of which the user left something out" if self.proposal.hunks else ""
+        return f"step {self.proposal.step}, diff of {files}{edited}{taken}: {self.why or self.fate}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftHunk:
+    """A hunk that the user left out of the diff of `step`, with a reason; `tree` is what came of the rest."""
+
+    hunk: HunkVerdict
+    step: int
+    tree: str
 
 
 class Trying:
@@ -66,6 +77,7 @@ class Trying:
 
     def __init__(self) -> None:
         self.found: list[Attempt] = []
+        self.left: list[LeftHunk] = []
         self._tree = ""
         self._applied: ProposalId | None = None
         self._required = 0
@@ -87,6 +99,7 @@ class Trying:
                 self.found[-1] = replace(self.found[-1], proposal=proposal)
             case PatchApplied():
                 self._tree, self._applied = event.tree, event.proposal_id
+                self.left += self._left_of(event)
             case StepUndone():
                 self._tree, self._applied = event.tree, None
                 self.found = [
@@ -94,8 +107,16 @@ class Trying:
                 ]
             case UserSaid():
                 self.found = [replace(each, settled=False) for each in self.found]
+                self.left = []
             case _ if self.found:
                 self.found[-1] = _with(self.found[-1], event)
+
+    def _left_of(self, applied: PatchApplied) -> list[LeftHunk]:
+        newest = self.found[-1].proposal if self.found else None
+        if newest is None or newest.id != applied.proposal_id:
+            return []
+        left = [hunk for hunk in newest.hunks if hunk.fate is HunkFate.LEFT and hunk.reason]
+        return [LeftHunk(hunk, newest.step, applied.tree) for hunk in left]
 
     def _is_checked(self) -> bool:
         """Return whether what the checks saw is the newest diff: it may have been passed over, and others made."""
@@ -105,10 +126,14 @@ class Trying:
 
 def attempts(history: Sequence[Recorded]) -> tuple[Attempt, ...]:
     """Return the diffs proposed since the task started, in order."""
+    return tuple(_trying(history).found)
+
+
+def _trying(history: Sequence[Recorded]) -> Trying:
     trying = Trying()
     for recorded in history:
         trying.take(recorded.event)
-    return tuple(trying.found)
+    return trying
 
 
 def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | None:
@@ -120,6 +145,13 @@ def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | 
         if _ends_the_same(each) and each.tree == tree and patch_hash(each.proposal.diff) == wanted
     )
     return next(same, None)
+
+
+def left_before(history: Sequence[Recorded], diff: str, tree: str) -> LeftHunk | None:
+    """Return a hunk of this diff that the user left out with a reason, nothing having changed or been said since."""
+    left = [each for each in _trying(history).left if each.tree == tree]
+    wanted = frozenset(takeable_ids(parse_patch(diff, WIDE))) if left else frozenset()
+    return next((each for each in left if each.hunk.id in wanted), None)
 
 
 def _ends_the_same(attempt: Attempt) -> bool:

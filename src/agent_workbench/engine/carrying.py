@@ -23,7 +23,7 @@ from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.merge import merged_into
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Outcome
 from agent_workbench.engine.tools.write_diff import check_unmoved
-from agent_workbench.engine.wording import edited_told
+from agent_workbench.engine.wording import answered_told
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
@@ -49,7 +49,7 @@ async def carry(desk: Desk, proposal: Proposal) -> None:
     if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
         await take_checkpoint(desk)
     seconds = desk.ports.clock.monotonic_seconds() - started
-    observation = edited_told(proposal) + outcome.observation + told
+    observation = answered_told(proposal) + outcome.observation + told
     await desk.record(
         ActionFinished(
             proposal.id,
@@ -87,8 +87,9 @@ async def _moved(bench: Bench, proposal: Proposal) -> str:
 async def _ask_again(desk: Desk, proposal: Proposal, moved: str) -> None:
     reason = f"{moved} changed after this was shown"
     ours = proposal.kind is GateKind.MERGE and not proposal.edited  # a message of ours names the branch
+    text = proposal.diff if proposal.hunks else proposal.text
     try:
-        await replace_proposal(desk, proposal, "" if ours else proposal.text, reason, Author.WORKBENCH)
+        await replace_proposal(desk, proposal, "" if ours else text, reason, Author.WORKBENCH)
     except REFUSALS as refusal:
         observation = f"{reason}, and the diff no longer fits: {spoken(refusal)}"
         await desk.record(ActionFinished(proposal.id, ActionResult.REFUSED, observation))

@@ -33,7 +33,7 @@ from agent_workbench.engine.undoing import take_back
 
 
 async def perform(desk: Desk, move: Move) -> None:
-    """Do what `move` says. Moves that wait for somebody (`Idle`, `Decide`, `AwaitRetry`, `AwaitGo`) are the session's affair."""
+    """Do what `move` says. Moves that wait for somebody (`Idle`, `Decide`, `AwaitGo`, ...) are the session's affair."""
     try:
         await _perform(desk, move)
     finally:

@@ -17,8 +17,9 @@ from agent_workbench.core.patch import parse_patch, patch_hash, takeable_ids
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, HunkFate, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase
+from agent_workbench.core.taken import place_of
 from agent_workbench.engine.arguments import ArgumentFault, Arguments, read_arguments
-from agent_workbench.engine.attempts import lost_before
+from agent_workbench.engine.attempts import left_before, lost_before
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.grammar_kept import grammar_ignored
 from agent_workbench.engine.protocol import StepFault, read_step
@@ -69,6 +70,12 @@ async def propose(desk: Desk, tool: Tool, arguments: Arguments, text: str, mende
 
 
 def _check_new(desk: Desk, draft: Draft) -> None:
+    left = left_before(desk.run.history, draft.diff, desk.run.tree)
+    if left is not None:
+        raise PatchError(
+            f"the user left this out of the diff of step {left.step}, at {place_of(left.hunk)}: {left.hunk.reason}",
+            advice="change something else, or do it another way",
+        )
     lost = lost_before(desk.run.history, draft.diff, desk.run.tree)
     if lost is not None:
         raise PatchError(
@@ -80,10 +87,10 @@ def _check_new(desk: Desk, draft: Draft) -> None:
 async def propose_draft(desk: Desk, tool: Tool, draft: Draft) -> None:
     """Put what a call comes to before the gate."""
     await desk.record(ActionProposed(_proposal(desk, tool, draft)))
-    await _refuse_if_redacted(desk, draft)
+    await refuse_if_redacted(desk, draft)
 
 
-async def _refuse_if_redacted(desk: Desk, draft: Draft) -> None:
+async def refuse_if_redacted(desk: Desk, draft: Draft) -> None:
     """Secrets never reach the journal, and only what the journal holds is carried out: such a proposal cannot be."""
     proposal = desk.run.proposal
     if proposal is None or proposal.kind is GateKind.SUMMARY:  # a summary is told, not carried out
@@ -136,9 +143,13 @@ async def replace_proposal(desk: Desk, proposal: Proposal, text: str, reason: st
     """Put `text` in place of what waits, drafted anew; raise what the draft raises, with the old one still waiting."""
     tool = all_tools()[proposal.tool]
     draft = await tool.draft(await desk.bench(), _edited_arguments(tool, text), text)
+    hunks = () if by is Author.USER else proposal.hunks
+    if hunks:  # what the user took of it stays what they took
+        draft = replace(draft, text=proposal.text)
     edited = proposal.edited or by is Author.USER
-    await desk.record(ProposalReplaced(_proposal(desk, tool, draft, proposal.id, edited=edited), reason, by))
-    await _refuse_if_redacted(desk, draft)
+    made = replace(_proposal(desk, tool, draft, proposal.id, edited=edited), hunks=hunks)
+    await desk.record(ProposalReplaced(made, reason, by))
+    await refuse_if_redacted(desk, draft)
 
 
 def _edited_arguments(tool: Tool, text: str) -> Arguments:
@@ -153,8 +164,15 @@ def _edited_arguments(tool: Tool, text: str) -> Arguments:
         raise UsageError(f"{tool.name}: {fault}") from fault
 
 
-async def decide(desk: Desk, proposal: Proposal, verdict: Verdict, by: str, reason: str = "") -> None:
-    """Record the decision about a proposal, bound to what was shown."""
+async def decide(
+    desk: Desk,
+    proposal: Proposal,
+    verdict: Verdict,
+    by: str,
+    reason: str = "",
+    hunks: tuple[HunkVerdict, ...] = (),
+) -> None:
+    """Record the decision about a proposal, bound to what was shown; `hunks` where they are not all decided alike."""
     approved = verdict is Verdict.APPROVE and proposal.kind is GateKind.DIFF
     await desk.record(
         ActionDecided(
@@ -163,7 +181,7 @@ async def decide(desk: Desk, proposal: Proposal, verdict: Verdict, by: str, reas
             by=by,
             reason=reason,
             resulting_patch_sha=patch_hash(proposal.diff) if approved else "",
-            hunks=_hunk_verdicts(proposal, verdict, reason),
+            hunks=hunks or _hunk_verdicts(proposal, verdict, reason),
             preimages=proposal.preimages if approved else (),
         )
     )
@@ -172,6 +190,8 @@ async def decide(desk: Desk, proposal: Proposal, verdict: Verdict, by: str, reas
 def _hunk_verdicts(proposal: Proposal, verdict: Verdict, reason: str) -> tuple[HunkVerdict, ...]:
     if proposal.kind is not GateKind.DIFF or verdict not in {Verdict.APPROVE, Verdict.REJECT}:
         return ()
+    if verdict is Verdict.APPROVE and proposal.hunks:
+        return proposal.hunks
     taken = HunkFate.EDITED if proposal.edited else HunkFate.TAKEN
     fate, why = (taken, "") if verdict is Verdict.APPROVE else (HunkFate.LEFT, reason)
     return tuple(HunkVerdict(each, fate, why) for each in takeable_ids(parse_patch(proposal.diff, WIDE)))

@@ -27,4 +27,4 @@ def reflexion_request(tried: Sequence[Attempt]) -> str:
 
 
 def _differs(attempt: Attempt) -> bool:
-    return attempt.proposal.edited or bool(attempt.proposal.repaired)
+    return attempt.proposal.edited or bool(attempt.proposal.repaired or attempt.proposal.hunks)

@@ -20,7 +20,7 @@ from agent_workbench.engine.checking import describe_checks
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.write_diff import describe_applied
-from agent_workbench.engine.wording import edited_told
+from agent_workbench.engine.wording import answered_told
 
 
 async def settle(desk: Desk, proposal: Proposal) -> None:
@@ -38,7 +38,7 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
         return
     if any(isinstance(effect, PatchApplied) for effect in _effects_on_record(desk)):
         await take_checkpoint(desk)
-    await desk.record(ActionFinished(proposal.id, ActionResult.OK, edited_told(proposal) + "\n".join(known)))
+    await desk.record(ActionFinished(proposal.id, ActionResult.OK, answered_told(proposal) + "\n".join(known)))
 
 
 async def _settle_compaction(desk: Desk, proposal: Proposal) -> None:

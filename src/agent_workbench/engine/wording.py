@@ -1,5 +1,7 @@
 """What the model is told about each event, as text; the same event always gives the same words."""
 
+from collections.abc import Sequence
+
 from agent_workbench.core.events import (
     ActionDecided,
     ActionFinished,
@@ -16,8 +18,9 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
-from agent_workbench.core.proposals import OURS, Proposal, Verdict
+from agent_workbench.core.proposals import OURS, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import GateKind
+from agent_workbench.core.taken import left_of, place_of, took
 from agent_workbench.engine.arguments import example
 from agent_workbench.engine.tools.tool import Tool
 
@@ -37,6 +40,9 @@ SUMMARY = """\
 There is no room left: the steps so far are about to be taken away. Write what you will need to go on, beginning with \
 `Summary: `: what you found out, with the exact names of files and functions; what was tried and failed, and why; what \
 is left to do. The task, the notes and the change so far stay. Be short, no code. No action yet."""
+
+LEFT_LINES, LEFT_CHARS = 20, 200
+"""How many of the lines that the user left out of a hunk are told, and how much of each."""
 
 FOUND = "Code that may matter:"
 FOUND_NOTHING = "No code was found for the task's words."
@@ -96,13 +102,28 @@ def told(event: Event) -> str:
             return ""
 
 
-def edited_told(proposal: Proposal) -> str:
-    """Return what the model is told first of an action that the user edited; nothing of one that is its own."""
+def answered_told(proposal: Proposal) -> str:
+    """Return what the model is told first of an action that the user changed or took in part; else nothing."""
+    return _edited(proposal) + (_taken(proposal.hunks) if proposal.hunks else "")
+
+
+def _edited(proposal: Proposal) -> str:
     if not proposal.edited or proposal.tool in OURS:
         return ""
     if proposal.kind is GateKind.DIFF:
         return "The user edited your diff before it was applied.\n"
     return f"The user edited that before it was carried out; it reads now: {proposal.text}\n"
+
+
+def _taken(hunks: Sequence[HunkVerdict]) -> str:
+    lines = [f"The user {took(hunks)}. This was left out, and is not in the files:"]
+    for hunk in left_of(hunks):
+        why = f", because: {hunk.reason}" if hunk.reason else ", no reason given"
+        lines.append(f"- {place_of(hunk)}: {'these lines' if hunk.left else 'all of it'}{why}")
+        lines += [f"    {line[:LEFT_CHARS]}" for line in hunk.left[:LEFT_LINES]]
+        if len(hunk.left) > LEFT_LINES:
+            lines.append(f"    … and {len(hunk.left) - LEFT_LINES} more")
+    return "\n".join(lines) + "\n"
 
 
 def label(event: Event) -> str:

@@ -38,6 +38,7 @@ from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, MERGE, Verdict
+from agent_workbench.core.taken import left_of, left_told, took
 from agent_workbench.core.views.check_blocks import PURPOSES, check_blocks
 from agent_workbench.core.views.model_blocks import (
     FOLD_LINES,
@@ -158,6 +159,9 @@ def _work_blocks(recorded: Recorded, before: Before) -> list[Block]:
 
 def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
     proposal = event.proposal
+    if isinstance(event, ProposalReplaced) and proposal.hunks:
+        left = "\n".join(inert_line(left_told(hunk), 300) for hunk in left_of(proposal.hunks))
+        return [Block(f"you {took(proposal.hunks)}", Tone.WARN, "Proposal"), Block(left, Tone.DIM)]
     if isinstance(event, ProposalReplaced):
         who = "by you" if event.by is Author.USER else f"by the {event.by}"
         return [Block(f"changed {who}: {inert_line(event.reason)}", Tone.WARN, "Proposal")]
