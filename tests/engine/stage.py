@@ -25,7 +25,16 @@ from agent_workbench.engine.board import Board
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.recorder import Recorder
 from tests.adapters.git.user import User
-from tests.fakes.ports import GivenChunks, GivenSkills, HeldPlan, PlainShell, Saying, SayingModel, TickingClock
+from tests.fakes.ports import (
+    GivenChunks,
+    GivenSkills,
+    HeldPlan,
+    HeldRules,
+    PlainShell,
+    Saying,
+    SayingModel,
+    TickingClock,
+)
 
 SESSION = SessionId("20260102T030405-abc234")
 T1 = TaskId("T-1")
@@ -93,7 +102,7 @@ class Stage:
     def journal(self) -> tuple[Recorded, ...]:
         """Read the journal back."""
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(read_journal, self.sessions / SESSION).result().events
+            return thread.submit(read_journal, self.sessions / (self.state.session or SESSION)).result().events
 
     def read_back(self) -> SessionState:
         """Fold the journal on the disk."""
@@ -149,6 +158,7 @@ async def a_stage(
         plans=plan,
         memory=ScratchpadFolder(user.root),
         skills=GivenSkills(skills or {}),
+        rules=HeldRules(),
         model=model or saying,
         clock=TickingClock(),
         environment_for=environment_for,
@@ -166,9 +176,11 @@ async def a_stage(
 
 
 @asynccontextmanager
-async def reopened(stage: Stage, sayings: Iterable[Saying] = (), *, model: Model | None = None) -> AsyncIterator[Stage]:
-    """Open the session again as the next process would, from its journal; the first one must have let go."""
-    opened = await asyncio.to_thread(JournalWriter.open_existing, stage.sessions / SESSION, Redactor({}))
+async def reopened(
+    stage: Stage, sayings: Iterable[Saying] = (), *, model: Model | None = None, session: SessionId = SESSION
+) -> AsyncIterator[Stage]:
+    """Open the session, or a fork of it, as the next process would, from its journal; the first must have let go."""
+    opened = await asyncio.to_thread(JournalWriter.open_existing, stage.sessions / session, Redactor({}))
     saying = SayingModel(sayings)
     ports = replace(stage.ports, model=model or saying, retriever=GivenChunks())
     again = await _opened(
@@ -214,6 +226,7 @@ async def _opened(  # noqa: PLR0917 - one caller for each way in
         answer_seconds=settings.model.answer_seconds,
         sandbox=await shell.observe(),
         headless=headless,
+        own_rules=await ports.rules.kept(),
     )
     await begin(recorder, SessionStarted(SESSION, str(user.root), user.head(), "0"), config, 0)
     desk = Desk(ports, settings, recorder, board)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
     from textual.driver import Driver
 
     from agent_workbench.core.ports import Session
+    from agent_workbench.core.sessions import Onward, PastSessions
     from agent_workbench.tui.app import WorkbenchApp
 
 Shown = TypeVar("Shown", bound="Session")
@@ -25,11 +26,13 @@ async def show(
     *,
     first_run: bool = False,
     served: bool = False,
-) -> Shown | None:
+    past: "PastSessions | None" = None,
+) -> "tuple[Shown | None, Onward | None]":
     """Show the session that `begin` returns, while it lives; a hang-up or a request to end leaves cleanly.
 
     Where it is `served`, a web server of ours draws it. Prints the farewell. Returns the session, None when it was left
-    before there was one. Raises `WorkbenchError` when the screen itself failed.
+    before there was one, and which one of the `past` is to be shown next. Raises `WorkbenchError` when the screen
+    itself failed.
     """
     from agent_workbench.calls.working import system_clock
     from agent_workbench.tui.app import WorkbenchApp
@@ -41,7 +44,11 @@ async def show(
         return begun[0]
 
     app = WorkbenchApp(
-        begin_once, clock=system_clock(), first_run=first_run, driver_class=_served_driver() if served else None
+        begin_once,
+        clock=system_clock(),
+        first_run=first_run,
+        past=past,
+        driver_class=_served_driver() if served else None,
     )
     living = asyncio.create_task(_live_behind(app.first_screen, begun, live)) if live is not None else None
     signals = _leave_on_signals(app, living)
@@ -63,7 +70,7 @@ async def show(
     if last is not None and last.farewell:
         with contextlib.suppress(OSError):  # the terminal may be gone
             say(last.farewell)
-    return begun[0] if begun else None
+    return (begun[0] if begun else None), app.onward
 
 
 def _served_driver() -> "type[Driver]":

@@ -40,14 +40,9 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         raise UsageError("--json tells of a session that is made again", advice="say --rerun or --against MODEL too")
     check_terminal("agent replay", "`agent sessions show` prints a session, `agent replay --rerun` makes it again")
-    from agent_workbench.calls.records import replay_session
-    from agent_workbench.cli.front_end import show
+    from agent_workbench.cli.sitting import sit
 
-    async def live() -> None:
-        session = await replay_session(place)
-        await show(lambda: session, None)
-
-    asyncio.run(live())
+    asyncio.run(sit(place, replayed=True))
     return ExitCode.DONE
 
 

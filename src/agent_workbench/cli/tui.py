@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.saying import say
-from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError
+from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:
@@ -70,17 +70,7 @@ def check_terminal(what: str, otherwise: str) -> None:
 
 def open_workbench(place: Place, *, welcome: bool, served: bool = False) -> int:
     """Run the workbench until it is left (`served`: in a browser); return the exit code."""
-    failure = asyncio.run(_live(place, welcome, served))
-    if failure is not None:
-        raise failure
+    from agent_workbench.cli.sitting import sit
+
+    asyncio.run(sit(place, welcome=welcome, served=served))
     return ExitCode.DONE
-
-
-async def _live(place: Place, welcome: bool, served: bool) -> WorkbenchError | None:
-    from agent_workbench.calls.working import terminal_session
-    from agent_workbench.cli.front_end import show
-
-    session = await show(
-        lambda: terminal_session(place), lambda session: session.run(), first_run=welcome, served=served
-    )
-    return session.failure if session is not None else None

@@ -9,9 +9,9 @@ from agent_workbench.core.events import Event, PromptBuilt, Recorded, SessionFor
 from agent_workbench.core.fold import fold
 from agent_workbench.core.ids import SessionId, session_suffix
 from agent_workbench.core.ports import Clock, Memory
-from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.state import Phase, SessionState, TaskRun
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
-from agent_workbench.engine.flow import Carry, Close, Idle, RollBack, Settle, next_move
+from agent_workbench.engine.flow import Carry, RollBack, Settle, next_move
 
 RAN = "what ran at this moment is asked about again"
 ENDED = "the task ends there, so the fork goes on from before its end"
@@ -67,13 +67,17 @@ def fork_point(events: Sequence[Recorded], at: int | None = None) -> ForkPoint:
             found = state
     if found.seq == wanted:
         return ForkPoint(found)
-    ends = isinstance(next_move(state), Idle | Close | RollBack)
-    return ForkPoint(found, ENDED if ends else RAN)
+    over = state.run is not None and state.run.phase in {Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER}
+    return ForkPoint(found, ENDED if over or isinstance(next_move(state), RollBack) else RAN)
 
 
 def _goes_on(state: SessionState) -> bool:
-    move = next_move(replace(state, trouble=None))
-    return state.run is None or not isinstance(move, Idle | Carry | Settle | RollBack | Close)
+    if state.run is None:
+        return True
+    # What waits behind the task's end is the merge of a commit, which is the parent's.
+    if state.run.phase in {Phase.CLOSING, Phase.OVER}:
+        return False
+    return not isinstance(next_move(replace(state, trouble=None)), Carry | Settle | RollBack)
 
 
 @dataclass(frozen=True, slots=True)

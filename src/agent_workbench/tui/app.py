@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.intents import Intent
     from agent_workbench.core.live import Question, SessionUpdate
     from agent_workbench.core.ports import Clock, Session
+    from agent_workbench.core.sessions import Onward, PastSessions
     from agent_workbench.core.settings import UiSettings
     from agent_workbench.tui.gate_dialogues import Draft
     from agent_workbench.tui.session_screen import SessionScreen
@@ -46,7 +47,8 @@ class WorkbenchApp(App["SessionUpdate"]):
     """Shows a session until it has ended; returns its last update. `keys` moves keys by name (docs/keys.md).
 
     It opens in two steps: a first frame that needs next to nothing, then the panes and the session, which `begin`
-    returns. `first_screen` is set when the panes stand: what takes its time is better begun after that.
+    returns. `first_screen` is set when the panes stand: what takes its time is better begun after that. `past` is what
+    is known of the repo's sessions; the one in `onward` is to be shown after this one.
     """
 
     workbench: "SessionScreen"
@@ -67,6 +69,7 @@ class WorkbenchApp(App["SessionUpdate"]):
         theme: str = "textual-dark",
         keys: Mapping[str, str] | None = None,
         first_run: bool = False,
+        past: "PastSessions | None" = None,
         driver_class: type[Driver] | None = None,
     ) -> None:
         super().__init__(driver_class)
@@ -75,6 +78,8 @@ class WorkbenchApp(App["SessionUpdate"]):
         self.keymap = Keymap(keys or {})
         self.update_shown: SessionUpdate | None = None
         self.session: Session | None = None
+        self.past = past
+        self.onward: Onward | None = None
         self._begin = begin
         self._typed: list[events.Key] | None = []
         self._wanted_theme = theme
@@ -207,6 +212,11 @@ class WorkbenchApp(App["SessionUpdate"]):
             self._leaving = True
             self.exit()
         await self.want(Leave(reason))
+
+    async def go_on_with(self, onward: "Onward") -> None:
+        """Leave this session; whoever runs the app shows the one in `onward` next."""
+        self.onward = onward
+        await self.leave("another session was opened")
 
     async def action_leave_anyway(self) -> None:
         """Leave; asked a second time, do not wait for the session to be closed."""

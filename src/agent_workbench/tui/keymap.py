@@ -7,7 +7,9 @@ from textual.binding import Binding, BindingType
 from agent_workbench.tui.keys import KEYS, Key, Scope
 
 PRIORITY = frozenset({Scope.ALWAYS})
-IN_DIALOGUES = frozenset({Scope.ALLOW, Scope.RULES, Scope.RECEIPT, Scope.REVIEW, Scope.PIECE, Scope.FIND})
+IN_DIALOGUES = frozenset(
+    {Scope.ALLOW, Scope.RULES, Scope.RECEIPT, Scope.REVIEW, Scope.SESSIONS, Scope.PIECE, Scope.FIND}
+)
 NAMES = {
     "enter": "Enter",
     "space": "Space",

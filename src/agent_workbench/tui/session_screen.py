@@ -3,10 +3,19 @@
 from typing import TYPE_CHECKING, cast
 
 from agent_workbench.core.intents import DropChunk, Intent, MergeTask, PinChunk, StartTask
-from agent_workbench.tui import context_dialogues, dialogues, gate_dialogues, plan_dialogues, review_dialogues
+from agent_workbench.tui import (
+    context_dialogues,
+    dialogues,
+    gate_dialogues,
+    past_dialogues,
+    plan_dialogues,
+    review_dialogues,
+    rule_dialogues,
+)
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
+from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.screens.help import HelpScreen
 from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.replay_bar import ReplayBar
@@ -49,8 +58,11 @@ class SessionScreen(WorkbenchScreen):
     def on_gate_bar_edit_wanted(self, message: GateBar.EditWanted) -> None:
         gate_dialogues.edit_proposal(self.bench, message.waiting)
 
-    def on_gate_bar_always_wanted(self, message: GateBar.AlwaysWanted) -> None:
-        gate_dialogues.confirm_always(self.bench, message.waiting)
+    async def on_gate_bar_always_wanted(self, message: GateBar.AlwaysWanted) -> None:
+        await rule_dialogues.offer_rules(self.bench, message.waiting)
+
+    def on_workbench_screen_rules_wanted(self) -> None:
+        rule_dialogues.show_rules(self.bench)
 
     def on_scratchpad_pane_edit_wanted(self, message: ScratchpadPane.EditWanted) -> None:
         dialogues.edit_notes(self.bench, message.task, message.text)
@@ -90,8 +102,17 @@ class SessionScreen(WorkbenchScreen):
     def on_workbench_screen_context_wanted(self) -> None:
         context_dialogues.show_receipt(self.bench)
 
+    async def on_steps_pane_place_wanted(self, message: StepsPane.PlaceWanted) -> None:
+        await review_dialogues.show_place(self.bench, message.place)
+
     def on_workbench_screen_review_wanted(self, message: WorkbenchScreen.ReviewWanted) -> None:
         review_dialogues.show_review(self.bench, message.task)
+
+    def on_workbench_screen_sessions_wanted(self) -> None:
+        past_dialogues.show_sessions(self.bench)
+
+    def on_replay_bar_fork_wanted(self) -> None:
+        past_dialogues.fork_here(self.bench)
 
     def on_workbench_screen_abort_wanted(self) -> None:
         update = self.bench.update_shown

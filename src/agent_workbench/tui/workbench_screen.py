@@ -69,6 +69,12 @@ class WorkbenchScreen(PaneScreen):
 
         task: str
 
+    class RulesWanted(Message):
+        """The user wants to see the rules that count."""
+
+    class SessionsWanted(Message):
+        """The user wants to see the sessions of the repo."""
+
     class LeaveWanted(Message):
         """The user wants to leave."""
 
@@ -203,6 +209,12 @@ class WorkbenchScreen(PaneScreen):
         """Bring an entry of the steps to the front, selected."""
         self.focus_pane("steps")
         self.query_one(StepsPane).go_to(key)
+
+    def action_rules(self) -> None:
+        self.post_message(self.RulesWanted())
+
+    def action_sessions(self) -> None:
+        self.post_message(self.SessionsWanted())
 
     def action_leave(self) -> None:
         self.post_message(self.LeaveWanted())

@@ -1,0 +1,75 @@
+"""What the workbench shows and asks about other sessions of the repo."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.sessions import Onward
+
+if TYPE_CHECKING:
+    from agent_workbench.tui.app import WorkbenchApp
+
+NONE_HERE = "the sessions of this repo are not at hand here; `agent sessions` lists them"
+
+
+def show_sessions(app: "WorkbenchApp") -> None:
+    """Show the repo's sessions; the one that is chosen takes the place of the one that is shown."""
+    from agent_workbench.tui.screens.sessions import SessionsScreen
+
+    if app.past is None:
+        app.tell(NONE_HERE, "warning")
+        return
+    here = app.update_shown.state.session if app.update_shown is not None else SessionId("")
+
+    async def go(onward: Onward | None) -> None:
+        if onward is not None:
+            await app.go_on_with(onward)
+
+    app.push_screen(SessionsScreen(app.keymap, app.past, here, partial(fork, app)), go)
+
+
+def fork_here(app: "WorkbenchApp") -> None:
+    """Ask about a fork of the recording that is looked at, from the event it stands at."""
+    update = app.update_shown
+    if update is not None and update.live.replay is not None:
+        fork(app, update.state.session, update.live.replay.seq)
+
+
+def fork(app: "WorkbenchApp", session: SessionId, at: int | None = None) -> None:
+    """Ask whether a session shall be forked after event `at` (None: its last), with what the fork goes on from."""
+    app.run_worker(_ask(app, session, at), group="fork", exclusive=True)
+
+
+async def _ask(app: "WorkbenchApp", session: SessionId, at: int | None) -> None:
+    from agent_workbench.tui.screens.confirm import ConfirmScreen
+
+    if app.past is None:
+        app.tell(NONE_HERE, "warning")
+        return
+    try:
+        lines = await app.past.foresee_fork(session, at)
+    except WorkbenchError as error:
+        app.tell(_spoken(error), "warning")
+        return
+
+    def answer(yes: bool | None) -> None:
+        if yes:
+            app.run_worker(_fork(app, session, at), group="fork", exclusive=True)
+
+    app.push_screen(ConfirmScreen("Fork this session?", lines, app.clock, yes="fork it and go on there"), answer)
+
+
+async def _fork(app: "WorkbenchApp", session: SessionId, at: int | None) -> None:
+    if app.past is None:
+        return
+    try:
+        child = await app.past.fork(session, at)
+    except WorkbenchError as error:
+        app.tell(_spoken(error), "error")
+        return
+    await app.go_on_with(Onward(child))
+
+
+def _spoken(error: WorkbenchError) -> str:
+    return "\n".join(filter(None, (str(error), error.advice)))

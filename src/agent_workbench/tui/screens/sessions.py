@@ -1,0 +1,138 @@
+"""The sessions of the repo: one of them is opened, seen again, forked, written down or proved."""
+
+from collections.abc import Callable, Coroutine, Iterable
+
+from textual.widget import Widget
+from textual.widgets import Static
+
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.sessions import Onward, PastSessions
+from agent_workbench.core.views.sessions import SessionRow, view_sessions
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialogue import Dialogue
+from agent_workbench.tui.widgets.session_list import SessionList
+
+EMPTY = "There is no session yet: start a task, and its record stands here."
+LOADING = "reading the sessions"
+
+
+class SessionsScreen(Dialogue[Onward]):
+    """Returns the session that is to be shown next, None when it was closed. `here` is the one that is shown now.
+
+    `fork` asks about and makes a fork of a session.
+    """
+
+    BINDINGS = bindings(Scope.SESSIONS)
+
+    def __init__(
+        self, keymap: Keymap, sessions: PastSessions, here: SessionId, fork: Callable[[SessionId], None]
+    ) -> None:
+        super().__init__("Sessions", "", id="sessions")
+        self._keymap = keymap
+        self._sessions = sessions
+        self._here = here
+        self._fork = fork
+        self._rows: tuple[SessionRow, ...] = ()
+        self._found: dict[SessionId, tuple[bool, str]] = {}
+        self._said = LOADING
+
+    def body(self) -> Iterable[Widget]:
+        return SessionList(id="session-list"), Static("", id="sessions-said", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(SessionList).focus()
+        self._show()
+        self._do(self._load())
+
+    def _do(self, doing: Coroutine[None, None, None]) -> None:
+        """Do one thing after the other, behind the screen; what goes wrong is said in it."""
+
+        async def guarded() -> None:
+            try:
+                await doing
+            except WorkbenchError as error:
+                self._say(": ".join(filter(None, (str(error), error.advice))))
+
+        self.run_worker(guarded(), group="sessions", exclusive=True)
+
+    async def _load(self) -> None:
+        self._rows = view_sessions(await self._sessions.summaries())
+        self._say("")
+        places = {row.summary.id: number for number, row in enumerate(self._rows)}
+        self.query_one(SessionList).select(places.get(self._here, 0))
+
+    def _say(self, said: str) -> None:
+        self._said = inert_line(said, 600)
+        self._show()
+
+    def _show(self) -> None:
+        shown = self.query_one(SessionList)
+        shown.show(self._rows, self._found, self._here, empty="" if self._said else EMPTY)
+        said = self.query_one("#sessions-said", Static)
+        said.display = bool(self._said)
+        said.update(self._said)
+        self._show_hints()
+
+    def on_session_list_selected(self) -> None:
+        self._show_hints()
+
+    def _show_hints(self) -> None:
+        row = self.query_one(SessionList).selected_session
+        opens = "goes on with it" if row is not None and row.takes_up else "sees it again"
+        says = {"open_session": opens, "see_again": "sees it again"} if row is not None and row.takes_up else {}
+        says = says or {"open_session": opens}
+        says |= {"fork_session": "forks", "verify_session": "proves", "export_session": "exports"}
+        says |= {"close_sessions": "closes"}
+        keys = (f"{self._keymap.first(Scope.SESSIONS, action)} {said}" for action, said in says.items())
+        self.show_keys("   ".join(keys))
+
+    @property
+    def _selected(self) -> SessionRow | None:
+        return self.query_one(SessionList).selected_session
+
+    def action_open_session(self) -> None:
+        row = self._selected
+        if row is not None:
+            self._leave_for(row, replayed=not row.takes_up)
+
+    def action_see_again(self) -> None:
+        row = self._selected
+        if row is not None:
+            self._leave_for(row, replayed=True)
+
+    def _leave_for(self, row: SessionRow, *, replayed: bool) -> None:
+        if row.summary.id == self._here:
+            self._say("this one is in front of you")
+        elif row.summary.problem:
+            self._say(row.summary.problem)
+        else:
+            self.dismiss(Onward(row.summary.id, replayed))
+
+    def action_fork_session(self) -> None:
+        row = self._selected
+        if row is not None:
+            self._fork(row.summary.id)
+
+    def action_verify_session(self) -> None:
+        row = self._selected
+        if row is not None:
+            self._do(self._verify(row.summary.id))
+
+    async def _verify(self, session: SessionId) -> None:
+        self._say(f"proving {session}")
+        self._found[session] = await self._sessions.verify(session)
+        self._say("")
+
+    def action_export_session(self) -> None:
+        row = self._selected
+        if row is not None:
+            self._do(self._export(row.summary.id))
+
+    async def _export(self, session: SessionId) -> None:
+        self._say(f"written to {await self._sessions.export(session)}")
+
+    def action_close_sessions(self) -> None:
+        self.dismiss(None)

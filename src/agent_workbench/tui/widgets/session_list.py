@@ -1,0 +1,90 @@
+"""The sessions of a repo as a tree of rows: name, state, when, how much was done, tasks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.cells import cell_len, set_cell_size
+from textual.message import Message
+
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.views.amounts import counted_text
+from agent_workbench.core.views.sessions import SessionRow
+from agent_workbench.core.views.tones import Block, Entry, Tone
+from agent_workbench.tui.keymap import bindings
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.tui.widgets.rows import Row, Span
+
+STATE_CELLS = 9
+WHEN_CELLS = 18
+STEPS_CELLS = 11
+TOKENS_CELLS = 17
+WIDE_CELLS = 100
+
+
+class SessionList(EntryList):
+    """Shows `SessionRow`s, one of them selected."""
+
+    BINDINGS = bindings(Scope.SCROLL)
+    scope = Scope.SESSIONS
+
+    class Selected(Message):
+        """Another session is selected."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._sessions: dict[str, SessionRow] = {}
+        self._found: Mapping[SessionId, tuple[bool, str]] = {}
+        self._here = SessionId("")
+
+    def show(
+        self, rows: Sequence[SessionRow], found: Mapping[SessionId, tuple[bool, str]], here: SessionId, *, empty: str
+    ) -> None:
+        """Show these sessions, and what verifying some of them `found`; the one that is `here` is marked."""
+        self._sessions, self._found, self._here = {row.summary.id: row for row in rows}, dict(found), here
+        # All that is visible stands in the entry, so that a session that changed is another entry.
+        entries = tuple(Entry(row.summary.id, (Block(f"{row}{found.get(row.summary.id)}"),)) for row in rows)
+        self.show_entries(entries, empty=empty)
+
+    @property
+    def selected_session(self) -> SessionRow | None:
+        """The session that is selected."""
+        return self._sessions[self.selected.key] if self.selected is not None else None
+
+    def selection_changed(self) -> None:
+        self.post_message(self.Selected())
+
+    def action_expand(self) -> None:
+        """A click on what is selected unfolds nothing here."""
+
+    def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
+        row = self._sessions[entry.key]
+        summary = row.summary
+        here = summary.id == self._here
+        name: list[Span] = [
+            (row.branch, Tone.DIM),
+            (summary.id, Tone.ACCENT if here else Tone.STRONG),
+            ("  ", Tone.DIM),
+        ]
+        state: list[Span] = [(f"{row.glyph} {'here' if here else row.state}".ljust(STATE_CELLS), row.tone)]
+        figures: list[Span] = [(f"{row.when:<{WHEN_CELLS}}", Tone.DIM)]
+        if width >= WIDE_CELLS:
+            steps, tokens = counted_text(summary.steps, "step"), counted_text(summary.tokens, "token")
+            figures += [(f"{steps:>{STEPS_CELLS}}{tokens:>{TOKENS_CELLS}}  ", Tone.PLAIN)]
+        spans = [*name, *state, *figures]
+        room = max(8, width - sum(cell_len(text) for text, _ in spans))
+        yield Row((*spans, (_cut(inert_line(row.task), room), Tone.PLAIN)), number)
+        indent = " " * (cell_len(row.branch) + 2)
+        for text, tone in self._below(row):
+            yield Row(((indent, Tone.DIM), (_cut(text, width - len(indent)), tone)), number)
+
+    def _below(self, row: SessionRow) -> Iterable[Span]:
+        if row.about:
+            yield row.about, Tone.BAD if row.summary.problem else Tone.DIM
+        if row.summary.id in self._found:
+            whole, said = self._found[row.summary.id]
+            yield f"{'✓' if whole else '✗'} {inert_line(said)}", Tone.GOOD if whole else Tone.BAD
+
+
+def _cut(text: str, cells: int) -> str:
+    return text if cell_len(text) <= cells else f"{set_cell_size(text, cells - 1)}…"
