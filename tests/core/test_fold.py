@@ -17,7 +17,8 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, Proposal, ProposalStage, Verdict
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.rules import Keeping, KeptRule
+from agent_workbench.core.settings import GateKind, Rule
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 from tests.strategies import events, recorded
@@ -128,9 +129,13 @@ def test_leaving_and_coming_back() -> None:
 
 
 def test_a_kind_is_opened_once_and_closed() -> None:
-    opened = e.ApprovalChanged(GateKind.DIFF, always=True)
-    assert state_after(opened, opened).always == (GateKind.DIFF,)
-    assert state_after(opened, e.ApprovalChanged(GateKind.DIFF, always=False)).always == ()
+    old = e.ApprovalChanged(GateKind.DIFF, always=True)
+    assert [each.rule for each in state_after(old, old).rules] == [Rule(GateKind.DIFF, any=True)]
+    assert state_after(old, e.ApprovalChanged(GateKind.DIFF, always=False)).rules == ()
+    kept = e.ApprovalChanged(GateKind.READ, always=True, rule=Rule(GateKind.READ, tool="grep"), kept=Keeping.USER)
+    assert state_after(old, kept, e.SessionResumed()).rules == (
+        KeptRule(Rule(GateKind.READ, tool="grep"), Keeping.USER),
+    )
 
 
 def test_model_plan_and_scratchpads_are_the_newest() -> None:

@@ -20,7 +20,8 @@ from agent_workbench.core.intents import AbortTask, AllowAlways, ApproveProposal
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports import Workspace
 from agent_workbench.core.proposals import Verdict, shown_sha
-from agent_workbench.core.settings import Approval, Approvals, GateKind
+from agent_workbench.core.rules import Keeping
+from agent_workbench.core.settings import Approval, Approvals, GateKind, Rule
 from agent_workbench.core.workspace import WorkspaceRequest
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, T1, Stage, a_stage, change, reopened, task
@@ -28,6 +29,8 @@ from tests.engine.stage import FINISH, T1, Stage, a_stage, change, reopened, tas
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 ALL_BUT_DIFF = Approvals(check=Approval.AUTO, commit=Approval.AUTO)
 RIGHT = change("wrong", "right")
+CHECKS = Rule(GateKind.CHECK, any=True)
+SUMMARIES = Rule(GateKind.SUMMARY, any=True)
 
 
 def given_up(stage: Stage) -> None:
@@ -135,14 +138,14 @@ async def test_the_making_of_a_worktree_can_be_stopped(
 async def test_always_counts_until_the_session_is_left(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=Approvals(diff=Approval.AUTO)) as stage:
         async with in_front_of(stage) as front:
-            await front.submit(AllowAlways(GateKind.CHECK))
-            await front.submit(AllowAlways(GateKind.COMMAND))
+            await front.submit(AllowAlways(CHECKS, Keeping.SESSION))
+            await front.submit(AllowAlways(SUMMARIES, Keeping.EVERYWHERE))
             await front.start()
             await front.gate(GateKind.COMMIT)
-        assert set(stage.state.always) == {GateKind.CHECK, GateKind.COMMAND}
+        assert [each.rule for each in stage.state.rules] == [CHECKS, SUMMARIES]
         async with reopened(stage) as again, in_front_of(again) as front:
             await front.gate(GateKind.COMMIT)
-            assert again.state.always == ()
+            assert [each.rule for each in again.state.rules] == [SUMMARIES]
 
 
 async def test_after_a_resumption_the_gate_asks_again(tmp_path: Path) -> None:
@@ -150,7 +153,7 @@ async def test_after_a_resumption_the_gate_asks_again(tmp_path: Path) -> None:
         async with in_front_of(stage) as front:
             await front.start()
             await front.gate(GateKind.CHECK)
-            await front.submit(AllowAlways(GateKind.CHECK))
+            await front.submit(AllowAlways(CHECKS, Keeping.SESSION))
             await front.gate(GateKind.DIFF)
         async with reopened(stage) as again, in_front_of(again) as front:
             await front.approve(GateKind.DIFF)

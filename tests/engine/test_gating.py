@@ -30,7 +30,8 @@ from agent_workbench.core.patch.parse import parse_patch
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Constraints, Scope
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Settings
+from agent_workbench.core.rules import decided_by
+from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Rule, Settings
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.engine.headless import run_headless
@@ -41,24 +42,30 @@ from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, diff, re
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 COMMANDS = Settings(tools_allowed=("run_command", "write_diff", "finish"))
+KEPT = {
+    GateKind.READ: Rule(GateKind.READ, tool="tool"),
+    GateKind.DIFF: Rule(GateKind.DIFF, paths=("**",)),
+    GateKind.COMMAND: Rule(GateKind.COMMAND, commands=("text",)),
+    **{kind: Rule(kind, any=True) for kind in (GateKind.CHECK, GateKind.COMMIT, GateKind.MERGE, GateKind.SUMMARY)},
+}
 RULES = [*itertools.product(GateKind, Approval, (False, True), (False, True), (False, True), (False, True))]
 
 
 def state_of(
     kind: GateKind, rule: Approval, *, always: bool = False, headless: bool = False, holds: bool = True
 ) -> SessionState:
-    approvals = replace(Approvals(*[Approval.ASK] * 6), **{kind.value: rule})
+    approvals = Approvals(**{each.value: rule if each is kind else Approval.ASK for each in GateKind})  # type: ignore[arg-type]
     config = SessionConfigured(
         approvals, Limits(), (), "", "", 10, 1.0, SandboxFacts("bwrap", holds, network=False), headless
     )
     events: list[Event] = [config]
     if always:
-        events.append(ApprovalChanged(kind, always=True))
+        events.append(ApprovalChanged(kind, True, KEPT[kind]))
     return fold_all(Recorded(seq, "", event) for seq, event in enumerate(events))
 
 
 def proposal_of(kind: GateKind, *, special: tuple[str, ...] = ()) -> Proposal:
-    return Proposal(ProposalId("P-1"), kind, "tool", "text", 1, special=special)
+    return Proposal(ProposalId("P-1"), kind, "tool", "text", 1, commands=("text",), paths=("a.py",), special=special)
 
 
 @pytest.mark.parametrize(("kind", "rule", "always", "headless", "holds", "special"), RULES)
@@ -71,7 +78,7 @@ def test_the_policy(
     needs_a_person = (kind is GateKind.DIFF and special) or (kind is GateKind.COMMAND and not holds)
     if kind is GateKind.SUMMARY:
         by = "unattended" if rule is Approval.ASK and not always else f"{kind}={rule}"
-        by = f"{kind}=always this session" if rule is Approval.ASK and always else by
+        by = "any summary" if rule is Approval.ASK and always else by
         open_ = headless or always or rule is not Approval.ASK
         assert found == (Ruling(Verdict.APPROVE, f"policy:{by}") if open_ else None)
     elif rule is Approval.DENY:
@@ -79,13 +86,16 @@ def test_the_policy(
         assert (found.verdict, found.by) == (Verdict.REJECT, f"policy:{kind}=deny")
     elif kind is GateKind.MERGE or (rule is Approval.ASK and not always) or (needs_a_person and not headless):
         assert found is None
+    elif kind is GateKind.DIFF and special and rule is Approval.ASK:
+        assert found is None
     elif needs_a_person:
         assert found is not None
         assert (found.verdict, found.by) == (Verdict.REJECT, "policy:unattended")
         assert found.reason
     else:
-        by = f"policy:{kind}=auto" if rule is Approval.AUTO else f"policy:{kind}=always this session"
-        assert found == Ruling(Verdict.APPROVE, by)
+        assert found == Ruling(
+            Verdict.APPROVE, f"policy:{kind}=auto" if rule is Approval.AUTO else decided_by(KEPT[kind])
+        )
 
 
 def test_without_settings_everything_is_asked() -> None:

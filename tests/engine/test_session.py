@@ -39,7 +39,8 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Settings
+from agent_workbench.core.rules import Keeping
+from agent_workbench.core.settings import Approval, Approvals, GateKind, Rule, Settings
 from agent_workbench.core.state import Phase
 from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.session import LiveSession
@@ -51,6 +52,7 @@ from tests.fakes.ports import Break, Hang
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 ALL_BUT_DIFF = Approvals(check=Approval.AUTO, commit=Approval.AUTO, command=Approval.AUTO)
 RIGHT = change("wrong", "right")
+CHECKS = Rule(GateKind.CHECK, any=True)
 
 
 def said(stage: Stage, request: int = -1) -> str:
@@ -225,11 +227,11 @@ async def test_always_opens_a_kind_for_the_session(tmp_path: Path) -> None:
         async with in_front_of(stage) as front:
             await front.start()
             await front.gate(GateKind.CHECK)
-            await front.submit(AllowAlways(GateKind.CHECK))
+            await front.submit(AllowAlways(CHECKS, Keeping.SESSION))
             await front.gate(GateKind.COMMIT)
         decided = [event for event in stage.events if isinstance(event, ActionDecided)]
         assert {event.by for event in decided} == {
-            "policy:check=always this session",
+            "policy:any check",
             "policy:diff=auto",
             "policy:read=auto",
         }
@@ -238,15 +240,15 @@ async def test_always_opens_a_kind_for_the_session(tmp_path: Path) -> None:
 async def test_always_never_merges(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.submit(AllowAlways(GateKind.MERGE))
+        await front.submit(AllowAlways(Rule(GateKind.MERGE, any=True), Keeping.SESSION))
         await front.approve(GateKind.DIFF)
         await front.gate(GateKind.MERGE)
 
 
 async def test_always_can_be_taken_back(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT]) as stage, in_front_of(stage) as front:
-        await front.submit(AllowAlways(GateKind.CHECK))
-        await front.submit(AllowAlways(GateKind.CHECK, always=False))
+        await front.submit(AllowAlways(CHECKS, Keeping.SESSION))
+        await front.submit(AllowAlways(CHECKS, Keeping.SESSION, always=False))
         await front.start()
         await front.gate(GateKind.CHECK)
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from agent_workbench.core.errors import ConfigError, ModelError, PlanError
+from agent_workbench.core.errors import ConfigError, ModelError, PlanError, WorkbenchError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import (
@@ -23,10 +23,13 @@ from agent_workbench.core.model import (
     StopCause,
     TextDelta,
 )
+from agent_workbench.core.past_actions import PastAction, PastActions
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.core.ports import Command, OnOutput, Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.rules import KeptRule
+from agent_workbench.core.settings import GateKind
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
 
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
@@ -234,3 +237,26 @@ class HeldPlan:
 
     async def add(self, tasks: Sequence[Task]) -> None:
         self.plan = Plan((*self.plan.tasks, *tasks), self.plan.goal)
+
+
+@dataclass
+class HeldRules:
+    """`core.ports.Rules` in memory; `broken` is raised by changes."""
+
+    rules: tuple[KeptRule, ...] = ()
+    actions: tuple[PastAction, ...] = ()
+    broken: WorkbenchError | None = None
+
+    async def kept(self) -> tuple[KeptRule, ...]:
+        return self.rules
+
+    async def keep(self, kept: KeptRule) -> None:
+        if self.broken is not None:
+            raise self.broken
+        self.rules = (*self.rules, kept)
+
+    async def revoke(self, kept: KeptRule) -> None:
+        self.rules = tuple(each for each in self.rules if each != kept)
+
+    async def past(self, kind: GateKind) -> PastActions:
+        return PastActions(tuple(each for each in self.actions if each.proposal.kind is kind), 1)

@@ -1,25 +1,30 @@
 """What counts as a decision at the gate, and what does not."""
 
+from dataclasses import replace
+
 import pytest
 from textual import events
 from textual.widgets import Input, TextArea
 
 from agent_workbench.core.checks import CheckPurpose
-from agent_workbench.core.events import ActionProposed, Author, ProposalReplaced, TroubleMet
+from agent_workbench.core.events import ActionProposed, ApprovalChanged, Author, ProposalReplaced, TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import (
     AbortTask,
     AllowAlways,
     ApproveProposal,
     EditProposal,
+    LookBack,
     RejectProposal,
     RetryTrouble,
     SkipProposal,
     StartTask,
 )
-from agent_workbench.core.live import Live
-from agent_workbench.core.proposals import shown_sha
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.live import Live, PastShown
+from agent_workbench.core.past_actions import PastAction, PastActions
+from agent_workbench.core.proposals import Verdict, shown_sha
+from agent_workbench.core.rules import Keeping
+from agent_workbench.core.settings import GateKind, Rule
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving
@@ -242,15 +247,44 @@ async def test_checks_can_be_skipped_and_diffs_cannot() -> None:
         assert "does not fit" in bench.text()
 
 
-async def test_always_asks_before_it_counts() -> None:
+async def test_a_rule_is_kept_for_whom_it_is_meant_and_not_too_quickly() -> None:
     async with driving(waiting()) as bench:
         await bench.press("A")
-        assert "Until this session ends" in bench.text()
-        await bench.press("y")
-        assert bench.session.intents == []
+        assert "diff of shop/cart.py" in bench.text()
+        assert bench.session.intents == [LookBack(GateKind.DIFF)]
+        past = PastAction(runs.SESSION, replace(runs.diff_step(30, runs.WRONG)[1], diff=""), Verdict.REJECT, "user")
+        await bench.live(Live(past=PastShown(GateKind.DIFF, PastActions((past,), 1), 1)))
+        assert "1 of 1 past diffs of 1 session; you refused 1 of these" in bench.text()
+        await bench.press("enter")
+        assert "too quick" in bench.text()
+        await bench.look()
+        await bench.press("down", "tab", "enter")
+        assert "too quick" in bench.text()
+        await bench.look()
+        await bench.press("enter")
+        assert bench.session.intents[1:] == [AllowAlways(Rule(GateKind.DIFF, paths=("shop/**",)), Keeping.REPO)]
+
+
+async def test_rules_are_listed_and_revoked() -> None:
+    checks = Rule(GateKind.CHECK, any=True)
+    session = waiting().record(ApprovalChanged(GateKind.CHECK, True, checks, Keeping.USER))
+    async with driving(session) as bench:
+        await bench.press("P")
+        assert "any check" in bench.text()
+        assert "you, in this repo" in bench.text()
+        await bench.press("x")
         await bench.look()
         await bench.press("y")
-        assert bench.session.intents == [AllowAlways(GateKind.DIFF)]
+        assert bench.session.intents == [AllowAlways(checks, Keeping.USER, always=False)]
+        await bench.record(ApprovalChanged(GateKind.CHECK, False, checks, Keeping.USER))
+        assert "There is no rule" in bench.text()
+
+
+async def test_no_rule_is_offered_for_what_has_to_be_looked_at() -> None:
+    special = replace(runs.diff_step(30, runs.WRONG)[1], special=("shop/cart.py",))
+    async with driving(ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(special))) as bench:
+        await bench.press("A")
+        assert bench.screen.id == "workbench"
 
 
 async def test_merges_are_never_let_through_always() -> None:

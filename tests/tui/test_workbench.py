@@ -315,9 +315,11 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.panes.plan import PlanPane
     from agent_workbench.tui.panes.scratchpad import ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
+    from agent_workbench.tui.screens.allow import AllowScreen
     from agent_workbench.tui.screens.find import FindScreen
     from agent_workbench.tui.screens.piece import PieceScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
+    from agent_workbench.tui.screens.rules import RulesScreen
     from agent_workbench.tui.widgets.gate_bar import GateBar
     from agent_workbench.tui.widgets.replay_bar import ReplayBar
     from agent_workbench.tui.workbench_screen import WorkbenchScreen
@@ -333,6 +335,8 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.PIECE: (PieceScreen,),
         Scope.FIND: (FindScreen,),
         Scope.RECEIPT: (ReceiptScreen,),
+        Scope.ALLOW: (AllowScreen,),
+        Scope.RULES: (RulesScreen,),
         Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane),
         Scope.EVERYWHERE: (WorkbenchScreen,),
         Scope.ALWAYS: (WorkbenchApp,),

@@ -5,6 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
+from agent_workbench.core.rules import rule_fault
+from agent_workbench.core.settings import Rule
+
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 KEY_ADVICE = "name a variable in api_key_env instead"
 
@@ -75,6 +78,11 @@ def _path_problem(value: object) -> str:
     return ""
 
 
+def _approval_problem(value: object) -> str:
+    rules = value if isinstance(value, tuple) else ()
+    return next((fault for rule in rules if isinstance(rule, Rule) and (fault := rule_fault(rule))), "")
+
+
 _POSITIVE = (
     *("model.context_tokens", "model.answer_seconds", "model.answer_tokens", "limits.max_tool_calls_per_task"),
     *("limits.consecutive_failure_threshold", "limits.command_seconds", "retrieval.chunker.max_tokens"),
@@ -91,6 +99,7 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     **dict.fromkeys(("roles.planner", "roles.executor", "roles.reflexion", "roles.skills.*"), _chain_problem),
     **dict.fromkeys((f"{role}.{name}" for role in _SAMPLED for name in ("top_p", "min_p")), _share_problem),
     **dict.fromkeys((f"{role}.seed" for role in _SAMPLED), _seed_problem),
+    "approvals.rules": _approval_problem,
     "memory.dir": _path_problem,
     "memory.plan": _path_problem,
     "workspace.link": _paths_problem,

@@ -3,15 +3,17 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from agent_workbench.config.layers import Layer
 from agent_workbench.config.load import LoadedSettings, combine
 from agent_workbench.config.schema import key_of, leaves
 from agent_workbench.config.skill_files import digest_folder
-from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Settings
+from agent_workbench.core.rules import rule_words
+from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Rule, Settings
 
+RULES = "approvals.rules"
 # What can do no harm whatever it says; every key that is neither here nor bounded below has to be trusted.
 HARMLESS = {"ui.theme", "retrieval.exclude", "workspace.keep", "sandbox.require"}
 HARMLESS_GROUPS = ("sampling.",)
@@ -49,6 +51,7 @@ MEANINGS = {
     "tools_allowed": "may be used by the model",
     "sandbox.network": "opens the network to commands",
     "ui.keys": "changes what keys do",
+    RULES: "are let through without a question",
     "memory.dir": "is where notes and sessions are written",
     "memory.plan": "is the file that holds the plan",
 }
@@ -78,7 +81,7 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
         if found := digest_folder(root, folder):
             values[f"skill files in {folder}"] = found
     # Over the values themselves: two that are spelled alike for the eye must not pass for each other.
-    digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=asdict).encode()).hexdigest()
     items = {name: spell(value) for name, value in values.items()}
     lines = tuple(_line(name, text) for name, text in items.items())
     return TrustQuestion(items, lines, _changes(before, items), digest)
@@ -97,6 +100,8 @@ def spell(value: object) -> str:
         return "[" + ", ".join(spell(each) for each in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Rule):
+        value = rule_words(value)
     return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in str(value)) or "''"
 
 
@@ -113,11 +118,11 @@ def _is_harmless(key: str, value: object) -> bool:
         return value <= default
     if key == "tools_allowed" and isinstance(value, tuple):
         return set(value) <= set(DEFAULT_TOOLS)
-    return key.startswith("approvals.") and value is not Approval.AUTO
+    return key.startswith("approvals.") and key != RULES and value is not Approval.AUTO
 
 
 def _line(name: str, text: str) -> str:
-    if name.startswith("approvals."):
+    if name.startswith("approvals.") and name != RULES:
         return f"{name}: {text} (no question before each {name.removeprefix('approvals.')})"
     meaning = MEANINGS.get(key_of(name, leaves()), "")
     return f"{name}: {text} ({meaning})" if meaning else f"{name}: {text}"

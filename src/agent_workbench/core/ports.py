@@ -9,10 +9,13 @@ from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.past_actions import PastActions
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus, PastCommit
+from agent_workbench.core.rules import KeptRule
+from agent_workbench.core.settings import GateKind
 from agent_workbench.core.workspace import (
     Checkpoint,
     CommandOutcome,
@@ -267,6 +270,22 @@ class Trust(Protocol):
 
     async def accept(self) -> None:
         """Remember that the user trusts exactly what the question showed."""
+
+
+class Rules(Protocol):
+    """Rules that outlive a session, and what past sessions did, to try them on."""
+
+    async def kept(self) -> tuple[KeptRule, ...]:
+        """Return the rules that the user keeps outside of the repo and that count in it; raise `ConfigError`."""
+
+    async def keep(self, kept: KeptRule) -> None:
+        """Write a rule where it is kept; raise `TrustError` where the repo's own rules count for nothing."""
+
+    async def revoke(self, kept: KeptRule) -> None:
+        """Take a rule out of where it is kept; raise as `keep` does."""
+
+    async def past(self, kind: GateKind) -> PastActions:
+        """Return the actions of a kind that stood at the gate in all sessions of the repo, bounded in number."""
 
 
 class Skills(Protocol):

@@ -126,8 +126,24 @@ class SamplingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """Which proposals of a kind need no question; exactly one of the other fields says which (`core.rules`).
+
+    `any`: all of the kind. `commands`: these lines and no others. `program`: this one with any arguments. `paths`:
+    globs, one of which each file has to match. `tool`: calls of this tool.
+    """
+
+    kind: GateKind
+    any: bool = False
+    commands: tuple[str, ...] = ()
+    program: str = ""
+    paths: tuple[str, ...] = ()
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Approvals:
-    """The decision rule for each kind of proposal."""
+    """How proposals of each kind are decided, and rules for those that are asked about."""
 
     read: Approval = Approval.AUTO
     diff: Approval = Approval.ASK
@@ -136,6 +152,7 @@ class Approvals:
     commit: Approval = Approval.ASK
     merge: Approval = Approval.ASK
     summary: Approval = Approval.ASK
+    rules: tuple[Rule, ...] = ()
 
     def of(self, kind: GateKind) -> Approval:
         """Return the rule for `kind`."""

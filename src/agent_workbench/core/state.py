@@ -20,7 +20,7 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.reads import PromptReads
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.rules import KeptRule
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 
 NO_SESSION = SessionId("")
@@ -137,7 +137,7 @@ class SessionState:
     models: tuple[tuple[Purpose, ModelFacts], ...] = ()
     ungrammatical: tuple[str, ...] = ()
     trouble: TroubleMet | None = None
-    always: tuple[GateKind, ...] = ()
+    rules: tuple[KeptRule, ...] = ()
     scratchpads: tuple[tuple[TaskId, str], ...] = ()
     run: TaskRun | None = None
     past: tuple[TaskRun, ...] = ()

@@ -13,6 +13,7 @@ from agent_workbench.core.ports import (
     OnOutput,
     Plans,
     Retriever,
+    Rules,
     Shell,
     Skills,
     Workspace,
@@ -37,6 +38,7 @@ class Ports:
     plans: Plans
     memory: Memory
     skills: Skills
+    rules: Rules
     model: Model
     clock: Clock
     environment_for: Callable[[str], Awaitable[Mapping[str, str]]]

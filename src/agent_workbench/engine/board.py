@@ -4,10 +4,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from agent_workbench.core.live import FoundCode, Live, OpenedFile, PlanAnswer, Running, SessionUpdate, Streaming
+from agent_workbench.core.live import (
+    FoundCode,
+    Live,
+    OpenedFile,
+    PastShown,
+    PlanAnswer,
+    Running,
+    SessionUpdate,
+    Streaming,
+)
+from agent_workbench.core.past_actions import PastActions
 from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.core.retrieval import Chunk, IndexStatus
-from agent_workbench.core.settings import UiSettings
+from agent_workbench.core.settings import GateKind, UiSettings
 from agent_workbench.core.state import SessionState
 
 
@@ -59,6 +69,11 @@ class Board:
         """Publish a file that the user wanted to see."""
         number = self.live.opened.number + 1 if self.live.opened is not None else 1
         self._publish(replace(self._update, live=replace(self.live, opened=OpenedFile(path, line, text, number))))
+
+    def show_past(self, kind: GateKind, past: PastActions) -> None:
+        """Publish past actions that the user wanted to see."""
+        number = self.live.past.number + 1 if self.live.past is not None else 1
+        self._publish(replace(self._update, live=replace(self.live, past=PastShown(kind, past, number))))
 
     def show_live(self, live: Live) -> None:
         """Publish another moment as a whole."""

@@ -2,7 +2,6 @@
 
 from agent_workbench.core.events import (
     AbortAsked,
-    ApprovalChanged,
     Author,
     PauseChanged,
     RetryAsked,
@@ -19,6 +18,7 @@ from agent_workbench.core.intents import (
     EditScratchpad,
     FindCode,
     Intent,
+    LookBack,
     MergeTask,
     OpenFile,
     PauseTask,
@@ -37,7 +37,9 @@ from agent_workbench.engine.context_intents import handle_context
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.files_shown import open_file
 from agent_workbench.engine.gating import decide, propose_merge, replace_proposal
+from agent_workbench.engine.keeping import change_rules, look_back
 from agent_workbench.engine.plan_intents import handle_plan
+from agent_workbench.engine.taking import take_part
 from agent_workbench.engine.undoing import ask_undo
 
 GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal
@@ -59,7 +61,9 @@ async def handle(desk: Desk, intent: Intent) -> None:
         case RetryTrouble() if desk.state.trouble is not None:
             await desk.record(RetryAsked())
         case AllowAlways():
-            await desk.record(ApprovalChanged(intent.kind, intent.always))
+            await change_rules(desk, intent)
+        case LookBack():
+            await desk.looking.start(look_back(desk, intent.kind))
         case EditScratchpad():
             await _edit_scratchpad(desk, intent)
         case OpenPlan() | EditPlan() | MoveTask() | BlockTask():
@@ -80,6 +84,8 @@ async def _answer_gate(desk: Desk, intent: GateIntent) -> None:
     match intent:
         case ApproveProposal() if intent.shown_sha != shown_sha(waiting):
             desk.board.notify("the proposal changed after it was shown; look again")
+        case ApproveProposal() if intent.left:
+            await take_part(desk, waiting, intent)
         case ApproveProposal():
             await decide(desk, waiting, Verdict.APPROVE, "user")
         case RejectProposal() | SkipProposal() if _is_needed(desk, waiting, intent):

@@ -1,9 +1,9 @@
-"""What decides a proposal without anybody: the policy, where it is open or closed."""
+"""What decides a proposal without anybody: the policy, where it is open or closed, and the user's rules."""
 
 from dataclasses import dataclass
 
-from agent_workbench.core.events import SessionConfigured
 from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.rules import decided_by, lets_through
 from agent_workbench.core.settings import Approval, GateKind
 from agent_workbench.core.state import SessionState
 
@@ -18,35 +18,39 @@ class Ruling:
 
 
 def ruling(state: SessionState, proposal: Proposal) -> Ruling | None:
-    """Return what the policy says about a proposal, None when the user must be asked."""
+    """Return what policy and rules say about a proposal, None when the user must be asked."""
     if state.config is None:
         return None
-    rule = state.config.approvals.of(proposal.kind)
-    by = f"policy:{proposal.kind}={rule}"
+    approval = state.config.approvals.of(proposal.kind)
     if proposal.kind is GateKind.SUMMARY:
-        return _summary_ruling(state.config, state.always)
-    if rule is Approval.DENY:
+        return _summary_ruling(state, approval, proposal)
+    if approval is Approval.DENY:
+        by = f"policy:{proposal.kind}={approval}"
         return Ruling(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
-    if proposal.kind is GateKind.MERGE:
-        return None
-    if rule is not Approval.AUTO and proposal.kind not in state.always:
+    by = _opened_by(state, approval, proposal)
+    if proposal.kind is GateKind.MERGE or not by:
         return None
     refusal = _needs_a_person(state, proposal)
     if refusal and state.config.headless:
         return Ruling(Verdict.REJECT, "policy:unattended", refusal)
-    if refusal:
-        return None
-    return Ruling(Verdict.APPROVE, by if rule is Approval.AUTO else f"policy:{proposal.kind}=always this session")
+    return None if refusal else Ruling(Verdict.APPROVE, by)
 
 
-def _summary_ruling(config: SessionConfigured, always: tuple[GateKind, ...]) -> Ruling | None:
+def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal) -> Ruling | None:
     """A summary there must be; `deny` means that none is asked of the model, and the workbench's own one is used."""
-    rule = config.approvals.summary
-    if rule is not Approval.ASK:
-        return Ruling(Verdict.APPROVE, f"policy:{GateKind.SUMMARY}={rule}")
-    if GateKind.SUMMARY in always:
-        return Ruling(Verdict.APPROVE, f"policy:{GateKind.SUMMARY}=always this session")
-    return Ruling(Verdict.APPROVE, "policy:unattended") if config.headless else None
+    if approval is Approval.DENY:
+        return Ruling(Verdict.APPROVE, f"policy:{GateKind.SUMMARY}={approval}")
+    if by := _opened_by(state, approval, proposal):
+        return Ruling(Verdict.APPROVE, by)
+    return Ruling(Verdict.APPROVE, "policy:unattended") if state.config and state.config.headless else None
+
+
+def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
+    """Return what lets the proposal through, as decisions name it, empty where nothing does."""
+    if approval is Approval.AUTO:
+        return f"policy:{proposal.kind}={approval}"
+    found = next((each.rule for each in state.rules if lets_through(each.rule, proposal)), None)
+    return decided_by(found) if found is not None else ""
 
 
 def _needs_a_person(state: SessionState, proposal: Proposal) -> str:

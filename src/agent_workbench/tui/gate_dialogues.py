@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.intents import AllowAlways, EditProposal, RejectProposal
+from agent_workbench.core.intents import EditProposal, RejectProposal
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.views.gate import Waiting
@@ -12,14 +12,6 @@ if TYPE_CHECKING:
     from agent_workbench.tui.app import WorkbenchApp
 
 NO_REASON = "no reason given"
-WHAT_ALWAYS_MEANS = {
-    GateKind.READ: "the model may read and search files without asking",
-    GateKind.DIFF: "the model's diffs are applied in the workspace without asking (unusual paths still ask)",
-    GateKind.CHECK: "tests and lint run without asking",
-    GateKind.COMMAND: "commands of the model run without asking, as long as the sandbox holds",
-    GateKind.COMMIT: "finished tasks are committed on their own branch without asking",
-    GateKind.SUMMARY: "summaries of older steps take their place in the prompt without asking",
-}
 EDIT_TITLES = {
     GateKind.DIFF: "Edit the diff",
     GateKind.COMMAND: "Edit the command",
@@ -70,16 +62,3 @@ def edit_proposal(app: "WorkbenchApp", waiting: Waiting) -> None:
         ),
         replace,
     )
-
-
-def confirm_always(app: "WorkbenchApp", waiting: Waiting) -> None:
-    """Ask whether a kind of proposal shall be let through from now on."""
-    kind = waiting.proposal.kind
-    from agent_workbench.tui.screens.confirm import ConfirmScreen
-
-    async def allow(yes: bool | None) -> None:
-        if yes:
-            await app.want(AllowAlways(kind))
-
-    means = f"Until this session ends, {WHAT_ALWAYS_MEANS[kind]}."
-    app.push_screen(ConfirmScreen(f"Always let each {kind} through?", (means,), app.clock), allow)

@@ -101,7 +101,8 @@ def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
     ],
 )
 def test_each_kind_has_its_acts(kind: GateKind, acts: str) -> None:
-    assert " ".join(acts_for(runs.proposed(kind, "x", "P-1", "x"))) == acts
+    proposal = runs.proposed(kind, "x", "P-1", "x", commands=("x",), paths=("x",))
+    assert " ".join(acts_for(proposal)) == acts
 
 
 def test_the_diff_pane_goes_back_to_what_was_applied_last() -> None:
@@ -225,6 +226,9 @@ def test_reasons_are_bars_of_their_share_the_strongest_first() -> None:
 def test_the_code_pane_says_how_far_the_index_is() -> None:
     said = view_code(state_after(*runs.opening()), IndexStatus(312, 2066, vectors="held by another session")).progress
     assert said == "indexing 312 of 2,066 files · vectors: held by another session"
-    done = IndexStatus(9, 9, 2066, 14_002, left_out=1, vectors=VECTORS_UNWANTED)
-    assert index_words(done) == ("2,066 files, 14,002 pieces indexed", "1 file left out (too large, or too many)")
+    done = IndexStatus(9, 9, 2066, 14_002, left_out=1, binary=12, submodules=2, vectors=VECTORS_UNWANTED)
+    left_out = "left out: 1 file (too large, or too many), 12 (binary, or unreadable), 2 submodules"
+    assert index_words(done) == ("2,066 files, 14,002 pieces indexed", left_out)
+    full = IndexStatus(9, 9, 1, 1, unsaved="no space left")
+    assert index_words(full) == ("1 file, 1 piece indexed", "not saved: no space left")
     assert index_words(IndexStatus()) == ()

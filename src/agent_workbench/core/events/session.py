@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
-from agent_workbench.core.settings import Approvals, GateKind, Limits
+from agent_workbench.core.rules import Keeping, KeptRule
+from agent_workbench.core.settings import Approvals, GateKind, Limits, Rule
 from agent_workbench.core.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 
 
@@ -34,7 +35,10 @@ class SessionForked:
 
 @dataclass(frozen=True, slots=True)
 class SessionConfigured:
-    """What this session was set to do; recorded at its start and at each resumption."""
+    """What this session was set to do; recorded at its start and at each resumption.
+
+    The repo's rules stand in `approvals`, `own_rules` are those that the user keeps outside of it.
+    """
 
     approvals: Approvals
     limits: Limits
@@ -45,6 +49,7 @@ class SessionConfigured:
     answer_seconds: float
     sandbox: SandboxFacts
     headless: bool = False
+    own_rules: tuple[KeptRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,12 @@ class RetryAsked:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalChanged:
-    """The user opened or closed a kind of gate for the rest of the session."""
+    """The user kept a rule, or (not `always`) revoked one; it was written where it is `kept` before this.
+
+    Without a rule, as former versions recorded it, a whole kind of gate was opened or closed for the session.
+    """
 
     kind: GateKind
     always: bool
+    rule: Rule | None = None
+    kept: Keeping = Keeping.SESSION

@@ -56,8 +56,8 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
             return replace(state, trouble=None)
         case ApprovalChanged():
             kept = KeptRule(event.rule or Rule(event.kind, any=True), event.kept)
-            others = tuple(each for each in state.rules if each != kept)
-            return replace(state, rules=(*others, kept) if event.always else others)
+            rules = tuple(each for each in state.rules if each != kept)
+            return replace(state, rules=(*rules, kept) if event.always else rules)
     assert_never(event)
 
 

@@ -8,6 +8,7 @@ from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, shown_sha
+from agent_workbench.core.rules import offered
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.check_blocks import PURPOSES
@@ -105,7 +106,7 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
         GateAct.REJECT,
         *((GateAct.EDIT,) if proposal.kind in EDITABLE and proposal.tool != KEEP_CHANGES else ()),
         *((GateAct.SKIP,) if skippable else ()),
-        *((GateAct.ALWAYS,) if proposal.kind is not GateKind.MERGE else ()),
+        *((GateAct.ALWAYS,) if offered(proposal) else ()),
         *((GateAct.ABORT,) if proposal.kind is not GateKind.MERGE else ()),
     )
 

@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.rules import KEPT_WORDS, rule_words
 from agent_workbench.core.views.tones import Block, Tone
 
 
@@ -32,8 +33,7 @@ def session_blocks(event: SessionEvent) -> list[Block]:
         case SessionLeft():
             return [Block(inert_line(event.reason), Tone.DIM, "Session")]
         case ApprovalChanged():
-            how = "approved by itself" if event.always else "asked about again"
-            return [Block(f"from now on each {event.kind} is {how}", Tone.WARN, "Gate")]
+            return [Block(_rule_changed(event), Tone.WARN, "Gate")]
         case ModelObserved():
             return _met(event)
         case EndpointPassed():
@@ -46,6 +46,13 @@ def session_blocks(event: SessionEvent) -> list[Block]:
             return [Block(ignored, Tone.WARN, "Grammar", Tone.WARN), *([Block(what, Tone.DIM)] if what else [])]
         case _:
             return []
+
+
+def _rule_changed(event: ApprovalChanged) -> str:
+    how = "approved by itself" if event.always else "asked about again"
+    if event.rule is None:
+        return f"from now on each {event.kind} is {how}"
+    return f"from now on {how}: {inert_line(rule_words(event.rule), 400)} ({KEPT_WORDS[event.kept]})"
 
 
 def _met(event: ModelObserved) -> list[Block]:

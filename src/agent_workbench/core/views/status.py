@@ -159,8 +159,8 @@ def _session(state: SessionState) -> tuple[Figure, ...]:
     found = []
     if state.config is not None and not state.config.sandbox.holds:
         found.append(Figure("no sandbox", 0, Tone.BAD))
-    if state.always:
-        found.append(Figure(f"always: {', '.join(state.always)}", 2, Tone.WARN))
+    if state.rules:
+        found.append(Figure("1 rule" if len(state.rules) == 1 else f"{len(state.rules)} rules", 2, Tone.WARN))
     if state.session:
         found.append(Figure(session_suffix(state.session) if "-" in state.session else state.session, 10))
     return tuple(found)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap.rules import repo_rules
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
@@ -141,6 +142,7 @@ class Site:
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),
+            rules=repo_rules(self.root, self.place, self.sessions_dir(settings)),
             model=self.model(settings, say),
             clock=SystemClock(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,

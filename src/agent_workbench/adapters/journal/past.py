@@ -1,0 +1,64 @@
+"""What stood at the gate in the sessions of a repository, read from the lines that tell it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent_workbench.adapters.journal.line import parse
+from agent_workbench.adapters.journal.reader import read_lines
+from agent_workbench.adapters.journal.sessions import session_folders
+from agent_workbench.core.codec import JsonValue, decode_event
+from agent_workbench.core.errors import JournalError, StorageError
+from agent_workbench.core.events import Event
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.past_actions import PastAction, PastActions, session_actions
+from agent_workbench.core.settings import GateKind
+
+MOST_SESSIONS = 300
+MOST_BYTES = 64_000_000
+MOST_ACTIONS = 5_000
+_WANTED = (b'"kind":"action_proposed"', b'"kind":"proposal_replaced"', b'"kind":"action_decided"')
+
+
+def past_actions(sessions_dir: Path, kind: GateKind) -> PastActions:
+    """Return the actions of a kind in the newest sessions, bounded; what of a journal is damaged is left out. Blocks.
+
+    They are for the user to look at: nothing is proved here, and nothing may be decided by them.
+    """
+    found: list[PastAction] = []
+    folders = session_folders(sessions_dir)
+    read = sessions = 0
+    for directory in folders[:MOST_SESSIONS]:
+        if read > MOST_BYTES or len(found) > MOST_ACTIONS:
+            break
+        try:
+            lines, _ = read_lines(directory)
+        except (JournalError, StorageError):
+            continue
+        read += sum(map(len, lines))
+        sessions += 1
+        found += session_actions(SessionId(directory.name), _events(lines), kind)
+    return PastActions(tuple(found[:MOST_ACTIONS]), sessions, sessions == len(folders) and len(found) <= MOST_ACTIONS)
+
+
+def _events(lines: list[bytes]) -> Iterator[Event]:
+    for raw in lines:
+        # The kind stands before the body, where anything may be said.
+        if any(mark in raw[:200] for mark in _WANTED):
+            try:
+                line = parse(raw)
+                yield decode_event(line.kind, _without_blobs(line.body))
+            except JournalError:
+                continue
+
+
+def _without_blobs(value: JsonValue) -> JsonValue:
+    """Return the value with nothing in place of long texts: no rule matches by them."""
+    match value:
+        case {"blob": str(), "bytes": int()}:
+            return ""
+        case dict():
+            return {key: _without_blobs(each) for key, each in value.items()}
+        case list():
+            return [_without_blobs(each) for each in value]
+        case _:
+            return value

@@ -1,0 +1,193 @@
+"""Edits of a list of rules in a YAML text, so that nothing else of the user's file changes."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.documents import DocumentFault, Listing, Node, Scalar, Table
+from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.typed_documents import is_nothing, read_value
+
+if TYPE_CHECKING:
+    pass
+
+Compose = Callable[[str], Node | None]
+Keys = tuple[str, ...]
+Plain = str | list["Plain"] | dict[str, "Plain"] | None
+# Our own keys; whatever else is text stands in quotes.
+BARE = ("approvals", "rules", "everywhere", "repos")
+_INDENTED_LIST = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*\n\1 +- ", re.MULTILINE)
+
+
+def rules_at(text: str, keys: Keys, compose: Compose) -> tuple[Rule, ...]:
+    """Return the rules in the list at `keys`, none where there is no list; raise `DocumentFault`."""
+    node = _walk(compose(text), keys)
+    found = read_value(node, tuple[Rule, ...], ".".join(keys)) if node is not None and not is_nothing(node) else ()
+    return tuple(each for each in found if isinstance(each, Rule)) if isinstance(found, tuple) else ()
+
+
+def with_rule(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    """Return the text with the rule in the list at `keys`; raise `DocumentFault`, `ConfigError` where it resists."""
+    before = rules_at(text, keys, compose)
+    return text if rule in before else _checked(text, keys, rule, (*before, rule), compose)
+
+
+def without_rule(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    """Return the text without the rule; raise as `with_rule` does."""
+    before = rules_at(text, keys, compose)
+    left = tuple(each for each in before if each != rule)
+    return text if left == before else _checked(text, keys, rule, left, compose)
+
+
+def render_rule(rule: Rule) -> str:
+    """Return the rule as one line of YAML."""
+    said = [(each.name, getattr(rule, each.name)) for each in fields(rule)]
+    return "{" + ", ".join(f"{name}: {_rendered(value)}" for name, value in said if value) + "}"
+
+
+def _checked(text: str, keys: Keys, rule: Rule, wanted: tuple[Rule, ...], compose: Compose) -> str:
+    """Return the text changed in place, else written anew; whichever reads back as the same but for the rules."""
+    added = rule in wanted
+    same = _but(_plain(compose(text)), keys)
+    for way in (_added if added else _removed, _rewritten):
+        try:
+            found = way(text, keys, rule, compose)
+            if rules_at(found, keys, compose) == wanted and _but(_plain(compose(found)), keys) == same:
+                return found
+        except (DocumentFault, ValueError, TypeError):
+            continue
+    what = "written" if added else "taken out"
+    raise ConfigError("the rule could not be " + what, advice=f"do it by hand: {'.'.join(keys)}: {render_rule(rule)}")
+
+
+def _added(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    root, line = compose(text), f"- {render_rule(rule)}"
+    node = _walk(root, keys)
+    if isinstance(node, Listing) and node.items and not node.flow:
+        indent = " " * (node.items[-1].start.column - 3)
+        return _inserted(text, _line_end(text, _last(node.items[-1]).end.index), f"{indent}{line}\n")
+    if node is not None:
+        raise ValueError
+    depth = next(n for n in range(len(keys)) if _walk(root, keys[: n + 1]) is None)
+    above = _walk(root, keys[:depth])
+    if above is None or (depth == 0 and isinstance(above, Table) and not above.flow):
+        return _inserted(text, len(text), _nested(keys[depth:], line, 0))
+    if not isinstance(above, Table) or above.flow or not above.entries:
+        raise ValueError
+    first = above.entries[0][0].start
+    return _inserted(text, first.index - first.column + 1, _nested(keys[depth:], line, first.column - 1))
+
+
+def _nested(keys: Keys, line: str, indent: int) -> str:
+    heads = [f"{' ' * (indent + 2 * n)}{_rendered(key)}:\n" for n, key in enumerate(keys)]
+    return "".join(heads) + f"{' ' * (indent + 2 * len(keys))}{line}\n"
+
+
+def _removed(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    node = _walk(compose(text), keys)
+    if not isinstance(node, Listing) or node.flow:
+        raise ValueError
+    item = next(each for each in node.items if read_value(each, Rule, "") == rule)
+    start = item.start.index - item.start.column + 1
+    if text[start : item.start.index].strip() != "-":
+        raise ValueError
+    return text[:start] + text[_line_end(text, _last(item).end.index) :]
+
+
+def _rewritten(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    """Return the text as ruamel writes it, comments and order kept."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq
+    from ruamel.yaml.error import YAMLError
+
+    del compose
+    yaml, stream = YAML(typ="rt"), StringIO()
+    yaml.preserve_quotes, yaml.width = True, 10_000
+    yaml.explicit_start = text.startswith("---")
+    if _INDENTED_LIST.search(text):
+        yaml.indent(mapping=2, sequence=4, offset=2)
+    try:
+        document: CommentedMap = yaml.load(text)
+        place = document
+        for key in keys[:-1]:
+            if place.get(key) is None:
+                place[key] = CommentedMap()
+            place = place[key]
+        if place.get(keys[-1]) is None:
+            place[keys[-1]] = CommentedSeq()
+        rules, fresh = place[keys[-1]], yaml.load(render_rule(rule))
+        equal = [n for n, each in enumerate(rules) if dict(each) == dict(fresh)]
+        if equal:
+            for number in reversed(equal):
+                del rules[number]
+        else:
+            rules.append(fresh)
+        yaml.dump(document, stream)
+    except YAMLError as error:
+        raise ValueError(str(error)) from error
+    return stream.getvalue()
+
+
+def _rendered(value: object) -> str:
+    if isinstance(value, bool):
+        return "true"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_rendered, value))}]"
+    text = str(value)
+    bare = isinstance(value, GateKind) or re.fullmatch(
+        r"(?!(?:true|false|yes|no|on|off|null)\b)[a-z]+(?:_[a-z]+)*", text
+    )
+    return text if bare else json.dumps(text, ensure_ascii=False)
+
+
+def _walk(node: Node | None, keys: Keys) -> Node | None:
+    for key in keys:
+        node = node.get(key) if isinstance(node, Table) else None
+    return node
+
+
+def _last(node: Node) -> Node:
+    match node:
+        case Listing(items=items, flow=False) if items:
+            return _last(items[-1])
+        case Table(entries=entries, flow=False) if entries:
+            return _last(entries[-1][1])
+    return node
+
+
+def _line_end(text: str, index: int) -> int:
+    found = text.find("\n", index)
+    return len(text) if found < 0 else found + 1
+
+
+def _inserted(text: str, index: int, lines: str) -> str:
+    head, newline = text[:index], "\r\n" if "\r\n" in text else "\n"
+    if head and not head.endswith("\n"):
+        head += newline
+    return head + lines.replace("\n", newline) + text[index:]
+
+
+def _plain(node: Node | None) -> Plain:
+    match node:
+        case Scalar():
+            return None if is_nothing(node) else node.text
+        case Listing():
+            return [_plain(each) for each in node.items]
+        case Table():
+            return {key.text: _plain(value) for key, value in node.entries}
+        case _:
+            return None
+
+
+def _but(value: Plain, keys: Keys) -> Plain:
+    """Return the value without what stands at `keys`, and without what holds nothing then."""
+    if not isinstance(value, dict):
+        return value or None
+    first, *rest = keys
+    inner = _but(value.get(first), tuple(rest)) if rest else None
+    left = {key: each for key, each in value.items() if key != first} | ({first: inner} if inner else {})
+    return left or None

@@ -1,0 +1,57 @@
+"""Rules that the user adds to a trusted `.agent.yml`: trusted with it, and nothing else that changed there."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from agent_workbench.config.load import LoadedSettings, load_settings
+from agent_workbench.config.trust import RULES, trust_question
+from agent_workbench.config.trust_store import TrustStore
+from agent_workbench.core.errors import TrustError
+from agent_workbench.core.settings import Rule
+
+
+class RuleTrust:
+    """The settings of the repo at `root`, read anew each time, and what of them is trusted."""
+
+    def __init__(self, root: Path, environ: Mapping[str, str], overrides: Mapping[str, str], store: TrustStore) -> None:
+        self._root = root
+        self._environ = environ
+        self._overrides = overrides
+        self._store = store
+
+    def change(self, rule: Rule, added: bool, write: Callable[[], None]) -> None:
+        """Have a rule written (or taken out), then trust the file as it is now, if nothing but that changed. Blocks.
+
+        Raises `TrustError` where the file was not trusted before (nothing is written then), or holds something else
+        afterwards (nothing new is trusted then); whatever `write` raises.
+        """
+        loaded = self._load()
+        before = trust_question(self._root, loaded)
+        if not self._store.is_trusted(self._root, before):
+            raise TrustError(
+                "what this repo would run is not trusted as it stands, so a rule in it would count for nothing",
+                advice="look at it with `agent trust`, or keep the rule for yourself",
+            )
+        was = tuple(each for each in _rules(loaded) if each != rule)
+        wanted = (*_rules(loaded), *(() if rule in _rules(loaded) else (rule,))) if added else was
+        write()
+        loaded = self._load()
+        after = trust_question(self._root, loaded)
+        if _rules(loaded) != wanted or _others(after.items) != _others(before.items):
+            raise TrustError(
+                ".agent.yml was changed by somebody else too", advice="look at it with `agent trust`"
+            )
+        self._store.trust(self._root, after)
+
+    def _load(self) -> LoadedSettings:
+        return load_settings(self._root, self._environ, self._overrides)
+
+
+def _rules(loaded: LoadedSettings) -> tuple[Rule, ...]:
+    said = loaded.file.get(RULES)
+    found = said.value if said is not None else ()
+    return tuple(each for each in found if isinstance(each, Rule)) if isinstance(found, tuple) else ()
+
+
+def _others(items: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: text for name, text in items.items() if name != RULES}

@@ -1,0 +1,46 @@
+"""Actions of past sessions, as far as a rule can be tried on them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from agent_workbench.core.events import ActionDecided, ActionProposed, Event, ProposalReplaced
+from agent_workbench.core.ids import ProposalId, SessionId
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.rules import lets_through
+from agent_workbench.core.settings import GateKind, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class PastAction:
+    """What stood at the gate in a session, without its diff, and what was decided (None: nothing yet)."""
+
+    session: SessionId
+    proposal: Proposal
+    verdict: Verdict | None = None
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PastActions:
+    """Actions of one kind, the newest first, from so many sessions; `complete` unless there were too many to read."""
+
+    actions: tuple[PastAction, ...] = ()
+    sessions: int = 0
+    complete: bool = True
+
+
+def session_actions(session: SessionId, events: Iterable[Event], kind: GateKind) -> tuple[PastAction, ...]:
+    """Return the actions of a kind in a session, the newest first; what was replaced counts as it was in the end."""
+    found: dict[ProposalId, PastAction] = {}
+    for event in events:
+        match event:
+            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal) if proposal.kind is kind:
+                found[proposal.id] = PastAction(session, replace(proposal, diff=""))
+            case ActionDecided(proposal_id=name) if name in found:
+                found[name] = replace(found[name], verdict=event.verdict, by=event.by)
+    return tuple(reversed(found.values()))
+
+
+def would_pass(rule: Rule, past: PastActions) -> tuple[PastAction, ...]:
+    """Return the actions that the rule would have let through, the newest first."""
+    return tuple(each for each in past.actions if lets_through(rule, each.proposal))

@@ -1,0 +1,134 @@
+"""Rules as they are shown: offered ones with what they would have let through, and those that count."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from agent_workbench.core.events import ActionDecided
+from agent_workbench.core.ids import session_suffix
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.past_actions import PastAction, PastActions, would_pass
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.rules import KEPT_WORDS, Keeping, KeptRule, decided_by, is_wide, rule_words
+from agent_workbench.core.settings import Approval, GateKind, Rule
+from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.tones import Block, Entry, Tone
+
+NEWEST_SHOWN = 4
+KEPT_MEANS = {
+    Keeping.SESSION: "until the session is left",
+    Keeping.REPO: "in .agent.yml, for everybody who trusts it",
+    Keeping.USER: "in your own rules.yaml, for this repo",
+    Keeping.EVERYWHERE: "in your own rules.yaml, for every repo you work in",
+}
+VERDICTS = {
+    Verdict.APPROVE: "approved",
+    Verdict.REJECT: "REFUSED",
+    Verdict.SKIP: "skipped",
+    Verdict.ABORT: "aborted",
+}
+NO_RULES = "There is no rule. A at the gate makes one of what waits there."
+
+
+def offer_entries(rules: Iterable[Rule]) -> tuple[Entry, ...]:
+    """Return the rules to choose from, an entry each."""
+    return tuple(
+        Entry(str(number), (Block(_shown(rule), Tone.STRONG, "wide" if is_wide(rule) else "", Tone.WARN),))
+        for number, rule in enumerate(rules)
+    )
+
+
+def keeping_entry(kept: Keeping) -> Entry:
+    """Return where a rule can be kept, the chosen place marked, and what that means."""
+    places = "   ".join(f"{'●' if each is kept else '○'} {KEPT_WORDS[each]}" for each in Keeping)
+    return Entry("keeping", (Block(places, Tone.PLAIN, "for", space_before=True), Block(KEPT_MEANS[kept], Tone.DIM)))
+
+
+def past_entry(rule: Rule, past: PastActions | None) -> Entry:
+    """Return what the rule would have let through: how much, and the newest few."""
+    if past is None:
+        return Entry("past", (Block("looking through past sessions…", Tone.DIM, space_before=True),))
+    passed = would_pass(rule, past)
+    refused = sum(each.verdict is Verdict.REJECT for each in passed)
+    much = f"{len(passed):,} of {len(past.actions):,}" if passed else "none"
+    where = f"{past.sessions:,} session{'' if past.sessions == 1 else 's'}"
+    scope = f"of {where}" if past.complete else f"of the newest {where}"
+    said = f"It would have let through {much} past {_plural(rule.kind)} {scope}"
+    said += f"; you refused {refused:,} of these." if refused else "."
+    head = Block(said, Tone.WARN if refused else Tone.PLAIN, space_before=True)
+    # What was refused tells most about a rule.
+    told = sorted(passed, key=lambda each: each.verdict is not Verdict.REJECT)[:NEWEST_SHOWN]
+    return Entry("past", (head, *map(_past_block, told)))
+
+
+def rule_entries(state: SessionState) -> tuple[Entry, ...]:
+    """Return the rules that count, with where each is kept and how often it was used in this session."""
+    used = _uses(state)
+    return tuple(
+        Entry(
+            f"{each.kept}:{number}",
+            (
+                Block(_shown(each.rule), Tone.STRONG, "wide" if is_wide(each.rule) else "", Tone.WARN),
+                Block(f"{KEPT_WORDS[each.kept]} · {_times(used[decided_by(each.rule)])}", Tone.DIM),
+                *_hindrance(state, each),
+            ),
+        )
+        for number, each in enumerate(state.rules)
+    )
+
+
+def approvals_line(state: SessionState) -> str:
+    """Return what counts where no rule matches."""
+    if state.config is None:
+        return ""
+    approvals = state.config.approvals
+    by_rule = {rule: [str(kind) for kind in GateKind if approvals.of(kind) is rule] for rule in Approval}
+    return "Without a rule: " + "; ".join(f"{rule} {', '.join(kinds)}" for rule, kinds in by_rule.items() if kinds)
+
+
+def _hindrance(state: SessionState, kept: KeptRule) -> tuple[Block, ...]:
+    config, kind = state.config, kept.rule.kind
+    if config is None:
+        return ()
+    if config.approvals.of(kind) is Approval.DENY:
+        return (Block(f"counts for nothing: approvals.{kind} is deny", Tone.WARN),)
+    if kind is GateKind.COMMAND and not config.sandbox.holds:
+        return (Block("you are asked all the same: there is no sandbox", Tone.WARN),)
+    return ()
+
+
+def _uses(state: SessionState) -> Counter[str]:
+    runs = (*state.past, state.run) if state.run is not None else state.past
+    events = (recorded.event for run in runs for recorded in run.history)
+    return Counter(event.by for event in events if isinstance(event, ActionDecided))
+
+
+def _times(count: int) -> str:
+    return {0: "not used in this session yet", 1: "used once in this session"}.get(count, f"used {count:,} times here")
+
+
+def _past_block(action: PastAction) -> Block:
+    proposal, verdict = action.proposal, action.verdict
+    said = VERDICTS[verdict] if verdict is not None else ""
+    by = "" if action.by == "user" or verdict is not Verdict.APPROVE else " by itself"
+    line = f"{session_suffix(action.session)}  step {proposal.step:<3} {said + by:<19} {_what(proposal)}"
+    return Block(line, Tone.BAD if verdict is Verdict.REJECT else Tone.DIM, clips=True, folded="")
+
+
+def _what(proposal: Proposal) -> str:
+    match proposal.kind:
+        case GateKind.DIFF:
+            return inert_line(" ".join(proposal.paths), 200)
+        case GateKind.CHECK:
+            return inert_line("; ".join(proposal.commands), 200)
+        case GateKind.READ:
+            return inert_line(f"{proposal.tool} {proposal.text}", 200)
+        case _:
+            return inert_line(proposal.text.strip().split("\n")[0], 200)
+
+
+def _plural(kind: GateKind) -> str:
+    return {GateKind.SUMMARY: "summaries"}.get(kind, f"{kind}s")
+
+
+def _shown(rule: Rule) -> str:
+    return inert_line(rule_words(rule), 600)

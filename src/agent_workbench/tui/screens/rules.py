@@ -1,0 +1,78 @@
+"""All rules that count now, where each is kept, and how often it was used; from here they are revoked."""
+
+from collections.abc import Callable, Iterable
+
+from textual.widget import Widget
+from textual.widgets import Static
+
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.rules import KeptRule
+from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.rules import NO_RULES, approvals_line, rule_entries
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialogue import Dialogue
+from agent_workbench.tui.widgets.entry_list import EntryList
+
+
+class RuleList(EntryList):
+    """The rules, one of them selected."""
+
+    BINDINGS = bindings(Scope.SCROLL)
+    scope = Scope.RULES
+    label_cells = 5
+
+    def action_expand(self) -> None:
+        """A click on what is selected unfolds nothing here."""
+
+
+class RulesScreen(Dialogue[None]):
+    """Shows the rules as the session stands; hands on which one is to be revoked."""
+
+    BINDINGS = bindings(Scope.RULES)
+
+    def __init__(self, keymap: Keymap, revoke: Callable[[KeptRule], None]) -> None:
+        super().__init__("Rules", "", id="rules")
+        self._keymap = keymap
+        self._revoke = revoke
+        self._fixed = False
+        self._state: SessionState | None = None
+
+    def body(self) -> Iterable[Widget]:
+        return Static("", id="rules-head", markup=False), RuleList(id="kept-rules")
+
+    def on_mount(self) -> None:
+        self.query_one(RuleList).focus()
+        self._show()
+
+    def show(self, update: SessionUpdate) -> None:
+        """Show the rules as they are now."""
+        self._fixed = update.live.replay is not None
+        if update.state is not self._state:
+            self._state = update.state
+            if self.is_mounted:
+                self._show()
+
+    def _show(self) -> None:
+        state = self._state
+        if state is None:
+            return
+        rules = self.query_one(RuleList)
+        rules.show_entries(rule_entries(state), empty=NO_RULES)
+        if rules.cursor < 0:
+            rules.select(0)
+        self.query_one("#rules-head", Static).update(approvals_line(state))
+        close = f"{self._keymap.first(Scope.RULES, 'close_rules')} closes"
+        revoke = f"{self._keymap.first(Scope.RULES, 'revoke_rule')} revokes   "
+        self.show_keys(f"{revoke if state.rules and not self._fixed else ''}{close}")
+
+    def action_revoke_rule(self) -> None:
+        cursor = self.query_one(RuleList).cursor
+        rules = self._state.rules if self._state is not None else ()
+        if self._fixed:
+            self.show_keys("a recording is looked at, nothing of it can be changed")
+        elif 0 <= cursor < len(rules):
+            self._revoke(rules[cursor])
+
+    def action_close_rules(self) -> None:
+        self.dismiss(None)
