@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from agent_workbench.calls.sites import trusted_site
 from agent_workbench.core.place import Place
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.settings import RetrievalSettings
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.retrieval.cache_folder import CacheFacts
@@ -66,9 +67,10 @@ async def index_facts(place: Place) -> IndexFacts:
     site, settings = await trusted_site(place)
     sources = await site.repository.own_files()
     paths, excluded = await sources.list_files(), Excluded(settings.searched.exclude)
-    left_out = await asyncio.to_thread(count_left_out, sources.root, paths, excluded)
-    saved = await asyncio.to_thread(_saved, sources.root)
-    return IndexFacts(sources.root, replace(saved, left_out=left_out), await _cache_facts())
+    left_out, submodules = await asyncio.to_thread(count_left_out, sources.root, paths, excluded)
+    saved = await asyncio.to_thread(_saved, sources.root, settings.searched)
+    status = replace(saved, left_out=left_out, submodules=submodules)
+    return IndexFacts(sources.root, status, await _cache_facts())
 
 
 async def clear_index(place: Place, *, everything: bool) -> int:
@@ -83,18 +85,17 @@ async def clear_index(place: Place, *, everything: bool) -> int:
     return await asyncio.to_thread(CacheFolder(cache_dir()).clear, root)
 
 
-def _saved(root: str) -> IndexStatus:
+def _saved(root: str, settings: RetrievalSettings) -> IndexStatus:
     """Return what the saved index of a folder holds, nothing where none can be used."""
+    from agent_workbench.adapters.retrieval.building.saving import load_saved
     from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-    from agent_workbench.adapters.retrieval.index.packing import DamagedIndex
-    from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
     from agent_workbench.host.paths import cache_dir
 
-    try:
-        index, _ = WorkspaceIndex.load(CacheFolder(cache_dir()).snapshot_of(root))
-    except DamagedIndex:
+    saved = load_saved(CacheFolder(cache_dir()).snapshot_of(root), settings)
+    if saved is None:
         return IndexStatus()
-    return IndexStatus(files=index.view.files, chunks=index.view.pieces)
+    view = saved.index.view
+    return IndexStatus(files=view.files, chunks=view.pieces, binary=len(saved.stamps) - view.files)
 
 
 @asynccontextmanager

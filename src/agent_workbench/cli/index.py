@@ -60,7 +60,7 @@ def status(options: argparse.Namespace) -> int:
     saved = [f"{held}; {_size(each.bytes)}, saved {_ago(time.time() - each.saved)}" for each in own]
     say(f"repository  {facts.root}")
     say(f"its index   {saved[0] if saved else _NONE_SAVED}")
-    if not saved and facts.status.left_out:
+    if not saved and held:
         say(f"            {held}")
     for line in _cache_lines(facts):
         say(line)
@@ -75,7 +75,7 @@ def build(options: argparse.Namespace) -> int:
     with ProgressLine() as line:
         facts = asyncio.run(build_index(_here(), line.show_index))
     seconds = time.monotonic() - started
-    if not facts.cache.writable:
+    if not facts.cache.writable and not facts.status.unsaved:
         say_aside(f"nothing of it is kept: the cache cannot be written at {facts.cache.folder}")
     if options.json:
         say_json({**_as_json(facts), "seconds": round(seconds, 3)})
@@ -144,6 +144,9 @@ def _as_json(facts: "IndexFacts") -> dict[str, object]:
             "files": status.files,
             "chunks": status.chunks,
             "left_out": status.left_out,
+            "binary": status.binary,
+            "submodules": status.submodules,
+            "unsaved": status.unsaved,
             "vectors": status.vectors,
         },
         "cache": {

@@ -70,9 +70,10 @@ class Chunk:
 class IndexStatus:
     """How far the index of a folder is: files read of those that had to be, and what it holds now.
 
-    `left_out` are files that are not searched because they are too large, or too many, or more than a grammar bears.
-    `vectors` says in a few words how the vectors stand (`ready`, `learning`, or why there are none), `VECTORS_UNWANTED`
-    where nobody asked for them.
+    `left_out` are files that are not searched because they are too large, or too many, or more than a grammar bears;
+    `binary` ones hold no text or cannot be read, and `submodules` are repositories of their own. `unsaved` says why the
+    index is kept for this session alone, empty while it is saved or not worth it. `vectors` says in a few words how the
+    vectors stand (`ready`, `learning`, or why there are none), `VECTORS_UNWANTED` where nobody asked for them.
     """
 
     done: int = 0
@@ -80,6 +81,9 @@ class IndexStatus:
     files: int = 0
     chunks: int = 0
     left_out: int = 0
+    binary: int = 0
+    submodules: int = 0
+    unsaved: str = ""
     vectors: str = ""
 
     @property

@@ -163,7 +163,53 @@ async def test_a_file_that_kills_a_worker_is_left_out_and_nothing_else_is(
     folder = FolderWorkspace(root)
     assert await find(retriever, folder, "procedure_151") == ["module_151.py"]
     status = retriever.status(folder)
-    assert (status.files, status.left_out, status.complete) == (FILES - 1, 1, True)
+    assert (status.files, status.left_out, status.binary, status.complete) == (FILES - 1, 1, 0, True)
+    # Nor is it brought into the session's own process when it alone is new.
+    write(root / "module_150.py", "poison = 2\n" * 30)
+    await retriever.build(folder)
+    status = retriever.status(folder)
+    assert (status.files, status.left_out) == (FILES - 1, 1)
+
+
+async def test_what_is_no_text_is_counted_and_not_read_again(root: Path, tmp_path: Path) -> None:
+    (root / "picture.png").write_bytes(b"\x89PNG\0")
+    await wait_until_old(root)
+    first, second, folder = make(tmp_path), make(tmp_path), FolderWorkspace(root)
+    await first.build(folder)
+    assert (first.status(folder).files, first.status(folder).binary) == (FILES, 1)
+    await first.close()
+    folder.reads.clear()
+    await second.build(folder)
+    assert (second.status(folder).files, second.status(folder).binary, folder.reads) == (FILES, 1, [])
+    (root / "picture.png").write_text("text by now")
+    await second.build(folder)
+    assert (second.status(folder).files, second.status(folder).binary) == (FILES + 1, 0)
+    await second.close()
+
+
+async def test_what_a_file_of_secrets_held_goes_from_the_cache(root: Path, tmp_path: Path) -> None:
+    write(root / "deploy.py", "swordfish = 'of the deployment'\n")
+    await wait_until_old(root)
+    first, second, folder = make(tmp_path), make(tmp_path), FolderWorkspace(root)
+    await first.build(folder)
+    await first.close()
+    cached = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert any(b"swordfish" in path.read_bytes() for path in cached)
+    (root / "deploy.py").rename(root / ".env")
+    await second.build(folder)
+    await second.close()
+    assert (await asyncio.to_thread(CacheFolder(tmp_path / "cache").facts)).blobs == FILES
+    later = make(tmp_path)
+    assert await find(later, folder, "swordfish") != [".env"]
+    await later.close()
+
+
+async def test_an_index_that_cannot_be_saved_is_searched_and_says_so(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("no folder")
+    made, folder = make(tmp_path), FolderWorkspace(root)
+    assert await find(made, folder, "procedure_123") == ["module_123.py"]
+    assert "could not be saved" in made.status(folder).unsaved
+    await made.close()
 
 
 async def test_a_folder_that_vanishes_while_it_is_indexed_is_no_harm(root: Path, retriever: CodeRetriever) -> None:

@@ -151,6 +151,14 @@ def test_what_was_not_used_for_longest_goes_when_there_is_too_much(tmp_path: Pat
     assert set(cache.find(left)) == left
 
 
+def test_what_is_forgotten_is_written_over_in_every_language(cache: PieceCache) -> None:
+    secret = (Piece(1, 1, "", {"swordfish": 1}, {}, {}),)
+    cache.keep({"ab:python:400": secret, "ab:text:100": secret, "abc:text:400": secret})
+    assert cache.forget({"ab"})
+    assert set(cache.find(["ab:python:400", "ab:text:100", "abc:text:400"])) == {"abc:text:400"}
+    assert not cache.forget({"ab"})
+
+
 def test_many_may_use_it_at_once(cache: PieceCache) -> None:
     failures: list[BaseException] = []
 

@@ -150,4 +150,6 @@ def test_words_of_messages_and_nearest_commits_speak_for_their_files() -> None:
     votes = past.nearest(tuple(count_stems("close sockets")))
     assert past.paths[int(votes.argmax())] == "src/socket.py"
     assert past.words_of(["gone.py", "src/socket.py"], ("socket", "header")) == [[], ["socket"]]
+    # What only the rest of a message says made the commit vote, so it is told too.
+    assert past.words_of(["src/socket.py"], tuple(count_stems("leaked"))) == [list(count_stems("leaked"))]
     assert Past([]).nearest(("socket",)).tolist() == []

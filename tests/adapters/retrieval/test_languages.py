@@ -1,10 +1,13 @@
 """Every language with a grammar is cut at its definitions."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.retrieval.building.parsing import Parser
 from agent_workbench.adapters.retrieval.cutting.cutting import cut
+from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
 from agent_workbench.adapters.retrieval.cutting.pieces import Outline, Piece
 from agent_workbench.adapters.retrieval.cutting.syntax import Syntax
 from agent_workbench.adapters.retrieval.files.languages import find_language, language_of, parsed_languages
@@ -94,6 +97,15 @@ def test_a_grammar_that_cannot_be_loaded_is_done_without(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "tree_sitter_lua", None)
     assert Syntax().outline(b"function f() end", "lua") is None
     assert Syntax().outline(b"def f(): pass", "python") is not None
+
+
+def test_what_takes_too_long_to_parse_is_cut_by_lines_and_that_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.cutting.syntax._PARSE_SECONDS", -1.0)
+    parser = Parser(PieceCache(tmp_path), 400)
+    slow = {"slow.html": b"<p>needle</p>\n" * 10_000}
+    assert [parser.index(slow).parsed for _ in range(2)] == [1, 0]
 
 
 def test_deep_nesting_ends() -> None:

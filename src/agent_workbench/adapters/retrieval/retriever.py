@@ -74,7 +74,7 @@ class CodeRetriever:
 
     async def build(self, sources: Sources) -> None:
         """Return when all is indexed as it is now, past and vectors included; raises what `sources` raises."""
-        await self._folder(sources).refresh(sources)
+        await self._refresh(self._folder(sources), sources)
         await self._pasts.settled(sources.root)
         await self._vectors.settled(sources.root)
 
@@ -95,7 +95,7 @@ class CodeRetriever:
         chunks: list[Chunk | None] = []
         for _ in range(_TRIES):
             if complete:
-                await folder.refresh(sources)
+                await self._refresh(folder, sources)
                 if self._pasts.of(sources.root) is None:
                     await self._pasts.settled(sources.root, _PAST_SECONDS)
             else:
@@ -113,11 +113,17 @@ class CodeRetriever:
     async def _prepare(self, sources: Sources) -> None:
         folder = self._folder(sources)
         try:
-            await folder.refresh(sources)
+            await self._refresh(folder, sources)
             # What only a search loads is loaded now.
             await self._alone(partial(_search, folder.index, CodeQuery(""), None, {}, 1))
         except WorkbenchError:
             folder.index.status = IndexStatus()
+
+    async def _refresh(self, folder: Refreshing, sources: Sources) -> None:
+        """Bring the folder's index up to date; a past that was never read is read meanwhile."""
+        if self._pasts.of(sources.root) is None:
+            self._pasts.begin(sources)
+        await folder.refresh(sources)
 
     def _go_on(self, sources: Sources, folder: FolderIndex) -> None:
         """Bring up to the folder's new index what is made behind it."""

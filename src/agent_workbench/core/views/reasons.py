@@ -38,17 +38,28 @@ def bar(share: float, cells: int) -> str:
 
 def index_words(status: IndexStatus) -> tuple[str, ...]:
     """Return how far an index is and what is not searched, a few words each; nothing where there is none yet."""
+    left_out = _left_out(status)
     if not status.complete:
         said = f"indexing {status.done:,} of {status.total:,} files"
     elif status.files:
         said = f"{_counted(status.files, 'file')}, {_counted(status.chunks, 'piece')} indexed"
-    elif status.left_out:
+    elif left_out:
         said = "nothing indexed"
     else:
         return ()
-    left_out = f"{_counted(status.left_out, 'file')} left out (too large, or too many)" if status.left_out else ""
+    unsaved = f"not saved: {inert_line(status.unsaved, 160)}" if status.unsaved else ""
     vectors = f"vectors: {inert_line(status.vectors, 80)}" if status.vectors not in _NO_NEWS else ""
-    return tuple(filter(None, (said, left_out, vectors)))
+    return tuple(filter(None, (said, left_out, unsaved, vectors)))
+
+
+def _left_out(status: IndexStatus) -> str:
+    told = (
+        (status.left_out, f"{_counted(status.left_out, 'file')} (too large, or too many)"),
+        (status.binary, f"{status.binary:,} (binary, or unreadable)"),
+        (status.submodules, _counted(status.submodules, "submodule")),
+    )
+    said = ", ".join(text for many, text in told if many)
+    return f"left out: {said}" if said else ""
 
 
 def _counted(many: int, what: str) -> str:

@@ -4,24 +4,25 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from agent_workbench.adapters.retrieval.building.changes import Changes, batches
 from agent_workbench.adapters.retrieval.building.parsing import Batch, Parser
+from agent_workbench.adapters.retrieval.building.saving import SavedIndex, load_saved, save
 from agent_workbench.adapters.retrieval.building.workers import WORKERS, Workers
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-from agent_workbench.adapters.retrieval.cutting.piece_cache import FORMAT
 from agent_workbench.adapters.retrieval.files.indexed import (
     Excluded,
     Stamp,
     blob_id,
+    count_submodules,
+    holds_secrets,
     is_text,
+    secrets_among,
     stamp_files,
     within_bounds,
 )
-from agent_workbench.adapters.retrieval.files.stamps import decode_stamps, encode_stamps
-from agent_workbench.adapters.retrieval.index.packing import DamagedIndex
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
 from agent_workbench.adapters.retrieval.threads import all_of, in_thread
 from agent_workbench.core.errors import StorageError
@@ -29,27 +30,10 @@ from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
-# One batch is a moment's work, so that what is ready is soon searched and what is cancelled soon stops.
-_BATCH_FILES = 256
-_BATCH_BYTES = 512 * 1024
 # So little is cut in a thread sooner than a process starts, and hardly felt on the screen.
 _FEW_FILES, _FEW_BYTES = 64, 128 * 1024
 # So many changes are worth a new snapshot; fewer are read again quickly.
 _WORTH_SAVING = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What is to be read, what the disk said of all files before, and how many files are too large, or too many."""
-
-    paths: tuple[str, ...]
-    stamps: Mapping[str, Stamp]
-    left_out: int
-
-    @property
-    def bytes(self) -> int:
-        """How much there is to be read."""
-        return sum(self.stamps[path].size for path in self.paths)
 
 
 @dataclass(slots=True)
@@ -71,7 +55,9 @@ class FolderIndex:
         self._settings = settings
         self._cache = cache
         self._tools = tools
+        # Of all files that were read; those that are not in the index are binary, or `_refused`: a worker died of them.
         self._stamps: dict[str, Stamp] = {}
+        self._refused: set[str] = set()
         self._excluded = Excluded(settings.exclude)
         self._loaded = False
         self._unsaved = 0
@@ -79,20 +65,28 @@ class FolderIndex:
 
     async def refresh(self, sources: Sources) -> bool:
         """Read what changed since it was last read; return whether anything had. Raises what `sources` raises."""
+        paths = await sources.list_files()
         if not self._loaded:
             await in_thread(self._load)
-        paths = await sources.list_files()
+            await in_thread(partial(self._forget_secrets, paths))
+            self._loaded = True
         changes = await in_thread(partial(self._changes, paths))
-        held = self.index.view
-        self.status = IndexStatus(
-            0, len(changes.paths), held.files, held.pieces, changes.left_out, vectors=self.status.vectors
-        )
-        if not changes.paths:
-            return False
-        few = len(changes.paths) <= _FEW_FILES and changes.bytes <= _FEW_BYTES
-        batches = _batches(changes)
+        self.status = replace(self.status, done=0, total=len(changes.paths), submodules=changes.submodules)
+        self._count(changes)
+        if changes.paths:
+            await self._take_in(sources, changes)
+            self._count(changes)
+            self._unsaved += len(changes.paths)
+        if self._unsaved >= _WORTH_SAVING:
+            await in_thread(self._save)
+        return bool(changes.paths)
+
+    async def _take_in(self, sources: Sources, changes: Changes) -> None:
+        """Read what changed, and index it."""
+        few = self._few(changes)
+        groups = batches(changes)
         # One more than there are workers, so that the next batch is read when one is done.
-        drains = [self._drain(sources, batches, changes, few=few) for _ in range(1 if few else WORKERS + 1)]
+        drains = [self._drain(sources, groups, changes, few=few) for _ in range(1 if few else WORKERS + 1)]
         try:
             await all_of(drains)
             if len(changes.paths) > len(changes.stamps) // 2 and len(self.index.view.segments) > 1:
@@ -100,20 +94,22 @@ class FolderIndex:
         finally:
             if not few:
                 await self._tools.workers.close()
-        self._unsaved += len(changes.paths)
-        if self._unsaved >= _WORTH_SAVING:
-            await in_thread(self._save)
-        return True
 
-    async def _drain(self, sources: Sources, batches: Iterator[Sequence[str]], changes: Changes, *, few: bool) -> None:
+    def _few(self, changes: Changes) -> bool:
+        """Return whether so little is new that it is cut here; what was left out is not, for a worker may die of it."""
+        little = len(changes.paths) <= _FEW_FILES and changes.bytes <= _FEW_BYTES
+        return little and all(path not in self._stamps or self.index.view.find(path) for path in changes.paths)
+
+    async def _drain(self, sources: Sources, groups: Iterator[Sequence[str]], changes: Changes, *, few: bool) -> None:
         """Take in batch after batch until there is none left."""
-        for paths in batches:
+        for paths in groups:
             read = await sources.read_files(paths)
             texts, gone = await in_thread(partial(self._sort_out, paths, read))
+            self._refused.difference_update(paths)
             for batch in await self._cut(texts, few=few):
                 self._tools.parsed += batch.parsed
                 await self._take(batch, few=few)
-            if gone:
+            if gone := [*gone, *self._refused.intersection(texts)]:
                 async with self._changing:
                     await in_thread(partial(self.index.drop, *gone))
             self._stamps.update({path: changes.stamps[path] for path in paths})
@@ -142,8 +138,19 @@ class FolderIndex:
             return [batch]
         # One of them is more than a grammar bears, or somebody killed the worker: each has another try, alone.
         alone = [await self._tools.workers.index({path: data}) for path, data in texts.items()]
-        self.status = replace(self.status, left_out=self.status.left_out + alone.count(None))
+        self._refused.update(path for path, batch in zip(texts, alone, strict=True) if batch is None)
         return [each for each in alone if each is not None]
+
+    def _count(self, changes: Changes) -> None:
+        """Say what the index holds, and what it leaves out."""
+        view = self.index.view
+        self.status = replace(
+            self.status,
+            files=view.files,
+            chunks=view.pieces,
+            left_out=changes.left_out + len(self._refused),
+            binary=len(self._stamps) - view.files - len(self._refused),
+        )
 
     async def _take(self, batch: Batch, *, few: bool) -> None:
         async with self._changing:
@@ -169,48 +176,45 @@ class FolderIndex:
         gone = self._stamps.keys() - stamps.keys()
         for path in gone:
             del self._stamps[path]
+            self._refused.discard(path)
         if gone:
             self.index.drop(*gone)
         changed = (path for path, stamp in stamps.items() if self._stamps.get(path) is not stamp)
-        return Changes(tuple(changed), stamps, len(found) - len(stamps))
+        submodules = count_submodules(self._root, paths, self._excluded, found)
+        return Changes(tuple(changed), stamps, len(found) - len(stamps), submodules)
 
     def _load(self) -> None:
         """Take over what was saved of this folder, or what another worktree of the repo knows of the same contents."""
-        self._loaded = True
         self._cache.make_private()
-        for path in (self._cache.snapshot_of(self._root), *self._cache.siblings_of(self._root)[:1]):
-            with suppress(DamagedIndex):
-                index, extra = WorkspaceIndex.load(path)
-                stamps = decode_stamps(extra, list(index.view.paths()), self._header())
+        own = self._cache.snapshot_of(self._root)
+        for path in (own, *self._cache.siblings_of(self._root)[:1]):
+            saved = load_saved(path, self._settings)
+            if saved is not None:
+                self.index = saved.index
                 # Of a sibling the contents are right and the times are not; what it has besides goes when it is missed.
-                own = path == self._cache.snapshot_of(self._root)
-                if stamps is not None:
-                    self.index = index
-                    self._stamps = stamps if own else dict.fromkeys(stamps, Stamp(0, 0, -1, 0))
-                    return
+                self._stamps = dict(saved.stamps) if path == own else dict.fromkeys(saved.stamps, Stamp(0, 0, -1, 0))
+                return
+
+    def _forget_secrets(self, paths: Sequence[str]) -> None:
+        """Drop what an earlier version, or another name, let into the cache of files that hold secrets."""
+        held = list(filter(holds_secrets, self.index.view.paths()))
+        blobs = {*map(self.index.blob_of, held), *secrets_among(self._root, paths)}
+        self._tools.parser.forget(blobs)
+        if held:
+            for path in held:
+                self._stamps.pop(path, None)
+            self.index.drop(*held)
+            self.index.compact()
+            self._unsaved = _WORTH_SAVING
 
     def _save(self) -> None:
         """Save the index, if the disk lets us, and keep all that is saved within bounds."""
-        extra = encode_stamps(self._stamps, self.index.view.paths(), self._header())
-        with suppress(StorageError):
-            self.index.save(self._cache.snapshot_of(self._root), extra)
+        try:
+            saved = SavedIndex(self.index, self._stamps)
+            size = save(self._cache.snapshot_of(self._root), saved, self._settings)
             self._cache.note(self._root)
             self._unsaved = 0
+            self.status = replace(self.status, unsaved="" if size else "the index is too large")
+        except StorageError as error:
+            self.status = replace(self.status, unsaved=str(error))
         self._tools.parser.shrink_cache()
-
-    def _header(self) -> dict[str, str]:
-        return {"max_tokens": str(self._settings.max_chunk_tokens), "format": str(FORMAT)}
-
-
-def _batches(changes: Changes) -> Iterator[Sequence[str]]:
-    """Yield the changed paths in groups that are neither many nor large."""
-    batch: list[str] = []
-    size = 0
-    for path in changes.paths:
-        batch.append(path)
-        size += changes.stamps[path].size
-        if len(batch) == _BATCH_FILES or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

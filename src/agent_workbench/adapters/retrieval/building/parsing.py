@@ -1,7 +1,7 @@
 """Files cut into pieces and made a segment of, in a worker or, where they are few, in a thread of the session."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from agent_workbench.adapters.retrieval.cutting.cutting import cut, headings
@@ -62,6 +62,10 @@ class Parser:
         finally:
             self._cache.keep(lasting)
         return found
+
+    def forget(self, blobs: Collection[str]) -> bool:
+        """Drop from the cache what was cut from these contents; return whether there was any."""
+        return self._cache.forget(blobs)
 
     def shrink_cache(self) -> None:
         """Bound the cache's size."""

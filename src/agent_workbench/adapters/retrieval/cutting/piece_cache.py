@@ -4,7 +4,7 @@ import json
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -72,6 +72,20 @@ class PieceCache:
         now = int(time.time())
         rows = [(key, now, _encode(pieces)) for key, pieces in entries.items()]
         self._with_cache(lambda cache: _write(cache, rows))
+
+    def forget(self, blobs: Collection[str]) -> bool:
+        """Drop what was cut from these contents, in every language, and write over it; return whether there was any."""
+        dropped = [0]
+
+        def drop(cache: sqlite3.Connection) -> None:
+            cache.execute("PRAGMA secure_delete = ON")
+            for blob in blobs:
+                gone = cache.execute("DELETE FROM pieces WHERE key >= ? AND key < ?", (f"{blob}:", f"{blob};"))
+                dropped[0] += gone.rowcount
+
+        if blobs and self.path.exists():
+            self._with_cache(drop)
+        return dropped[0] > 0
 
     def count(self) -> int:
         """Return how many contents are known."""

@@ -13,7 +13,8 @@ from agent_workbench.adapters.retrieval.files.languages import Language, find_la
 if TYPE_CHECKING:
     import tree_sitter
 
-# A file that takes this long to parse is not what its name says.
+# A file that takes this long to parse is not what its name says. Of this thread's own time: that it is cut by lines is
+# remembered, and must not come of a busy machine.
 _PARSE_SECONDS = 5.0
 # The grammar asks for the source in slices; between two of them other threads get their turn.
 _SLICE_BYTES = 16 * 1024
@@ -38,7 +39,7 @@ class Syntax:
         self._grammars: dict[str, _Grammar | None] = {}
 
     def outline(self, source: bytes, language: str) -> Outline | None:
-        """Return what is defined in `source`; None where the language has no grammar here or cannot be parsed."""
+        """Return what is defined in `source`, nothing where that takes too long; None where no grammar is here."""
         if language not in self._grammars:
             known = find_language(language)
             self._grammars[language] = None if known is None else _load(known)
@@ -46,9 +47,7 @@ class Syntax:
         if grammar is None:
             return None
         tree = _parse(grammar.parser, source)
-        if tree is None:
-            return None
-        return Outline() if _fits_nothing(tree) else _outline(grammar, tree, source)
+        return Outline() if tree is None or _fits_nothing(tree) else _outline(grammar, tree, source)
 
 
 def _load(language: Language) -> _Grammar | None:
@@ -86,11 +85,11 @@ def _capture_inner(pattern: str) -> str:
 
 
 def _parse(parser: "tree_sitter.Parser", source: bytes) -> "tree_sitter.Tree | None":
-    deadline = time.monotonic() + _PARSE_SECONDS
+    deadline = time.thread_time() + _PARSE_SECONDS
     try:
         return parser.parse(
             lambda offset, _: source[offset : offset + _SLICE_BYTES],
-            progress_callback=lambda _offset, _has_error: time.monotonic() > deadline,
+            progress_callback=lambda _offset, _has_error: time.thread_time() > deadline,
         )
     except ValueError:  # stopped at the deadline
         parser.reset()

@@ -1,11 +1,13 @@
 """Which files of a workspace are indexed, and whether they changed."""
 
 import os
+import re
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from hashlib import sha1
+from pathlib import Path
 from types import MappingProxyType
 
 from agent_workbench.adapters.retrieval.files.languages import find_language, language_of
@@ -18,7 +20,7 @@ MAX_TOTAL_BYTES = 400_000_000
 _CLOCK_TICK_NS = 50_000_000
 _MOST_REMEMBERED = 500_000
 # What holds secrets by its name, wherever it stands: nobody means it when asking for code, and a search is sent on.
-_SECRETS = (".env", ".env.*", "*.pem", "*.key", "id_rsa*", "*.p12", ".netrc")
+_SECRETS = re.compile(r"\.env|\.env\..*|.*\.(pem|key|p12)|id_rsa.*|\.netrc", re.DOTALL)
 _EXAMPLES = (".env.example", ".env.sample", ".env.template")
 
 
@@ -61,7 +63,7 @@ class Excluded:
 def holds_secrets(path: str) -> bool:
     """Return whether a file is one for keys or passwords, by its name alone and in whatever case it is written."""
     name = path.rpartition("/")[2].lower()
-    return name not in _EXAMPLES and any(fnmatchcase(name, each) for each in _SECRETS)
+    return _SECRETS.fullmatch(name) is not None and name not in _EXAMPLES
 
 
 def stamp_files(
@@ -119,10 +121,36 @@ def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES)
     return kept
 
 
-def count_left_out(root: str, paths: Sequence[str], exclude: Excluded) -> int:
-    """Return how many files that are not excluded are too large, or too many, to be indexed. Blocks."""
+def count_submodules(root: str, paths: Sequence[str], exclude: Excluded, stamps: Mapping[str, Stamp]) -> int:
+    """Return how many of the paths that have no stamp are folders: git lists those that are repositories. Blocks."""
+    return sum(
+        path not in stamps and path not in exclude and _is_folder(f"{root}/{path.rstrip('/')}") for path in paths
+    )
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def secrets_among(root: str, paths: Iterable[str]) -> list[str]:
+    """Return the blob ids of the files that hold secrets by their name and could be indexed else. Blocks."""
+    found = []
+    for path in paths:
+        if holds_secrets(path):
+            with suppress(OSError, ValueError):
+                place = Path(root, path)
+                if stat.S_ISREG(place.lstat().st_mode) and place.lstat().st_size <= MAX_FILE_BYTES:
+                    found.append(blob_id(place.read_bytes()))
+    return found
+
+
+def count_left_out(root: str, paths: Sequence[str], exclude: Excluded) -> tuple[int, int]:
+    """Return how many files that are not excluded are too large, or too many, and how many submodules. Blocks."""
     found = stamp_files(root, paths, exclude, 0)
-    return len(found) - len(within_bounds(found))
+    return len(found) - len(within_bounds(found)), count_submodules(root, paths, exclude, found)
 
 
 def blob_id(data: bytes) -> str:

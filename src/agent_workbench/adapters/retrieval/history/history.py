@@ -108,21 +108,46 @@ class Past:
     def _votes(self, scores: "Scores", most: int) -> "Scores":
         import numpy as np
 
-        top = float(scores.max(initial=0.0))
-        if top <= 0:
+        best = _best(scores, most)
+        if not len(best):
             return np.zeros(len(self.paths))
-        best = np.argpartition(-scores, most)[:most] if len(scores) > most else np.arange(len(scores))
-        best = best[scores[best] > 0]
+        top = float(scores[best].max())
         begins, sizes = self._starts[best], self._starts[best + 1] - self._starts[best]
         places = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
         each = np.repeat((scores[best] / top) ** 2 / sizes, sizes)
         return np.bincount(self._touched[places], each, minlength=len(self.paths)).astype(np.float64, copy=False)
 
     def words_of(self, paths: Sequence[str], stems: Sequence[str]) -> list[list[str]]:
-        """Return for each file which of the stems the first lines of its commits' messages hold, best first."""
+        """Return for each file which of the stems the first lines of its commits' messages hold, best first.
+
+        Where they hold none, those in the messages of the commits that voted for it.
+        """
         rows = [row for path in paths if (row := self._numbers.get(path)) is not None]
-        told = dict(zip(rows, self._titles_of.explain_all(rows, stems), strict=True))
-        return [[root for root, _ in told.get(self._numbers.get(path, -1), [])] for path in paths]
+        explained = self._titles_of.explain_all(rows, stems)
+        told = {row: [root for root, _ in hits] for row, hits in zip(rows, explained, strict=True)}
+        if not all(told.values()):
+            said = self._said_nearest(stems)
+            told = {row: roots or said.get(row, []) for row, roots in told.items()}
+        return [told.get(self._numbers.get(path, -1), []) for path in paths]
+
+    def _said_nearest(self, stems: Sequence[str]) -> dict[int, list[str]]:
+        """Return by file the stems in the messages of the commits that fit best, the best one's first."""
+        scores = self._messages.scores(stems)
+        nearest = sorted(_best(scores, _NEAREST).tolist(), key=lambda commit: -scores[commit])
+        said: dict[int, dict[str, None]] = {}
+        for commit, hits in zip(nearest, self._messages.explain_all(nearest, stems), strict=True):
+            for file in self._touched[self._starts[commit] : self._starts[commit + 1]].tolist():
+                said.setdefault(file, {}).update(dict.fromkeys(root for root, _ in hits))
+        return {file: list(roots) for file, roots in said.items()}
+
+
+def _best(scores: "Scores", most: int) -> "Numbers":
+    """Return the rows of the best scores above 0, at most so many, in no order."""
+    import numpy as np
+
+    best = np.argpartition(-scores, most)[:most] if len(scores) > most else np.arange(len(scores))
+    found: Numbers = best[scores[best] > 0]
+    return found
 
 
 class History:
