@@ -2,16 +2,24 @@
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.finding import read_place
 
 MOST_LINES = 20_000
 MOST_CHARS = 2_000_000
 
 
 async def open_file(desk: Desk, path: str, line: int) -> None:
-    """Publish the file's text with the line to begin at, cut where it is very long; raise `WorkspaceError`."""
+    """Publish the file's text with the line to begin at, cut where it is very long; raise `WorkspaceError`.
+
+    `path` may be as a run of tests spells it: absolute, or the end of the only path that ends so.
+    """
     if not desk.state.unfinished:
         raise WorkspaceError(f"{path} cannot be shown", advice="its workspace is open while its task is worked on")
-    content = await (await desk.workspace()).read(path)
+    workspace = await desk.workspace()
+    named = path.removeprefix(f"{workspace.facts.path}/")
+    place = read_place(f"{named}:{line}", await workspace.list_files())
+    path = place.path if place is not None else named
+    content = await workspace.read(path)
     if content is None:
         raise WorkspaceError(f"there is no file {path!r} in the workspace")
     if b"\0" in content.data:

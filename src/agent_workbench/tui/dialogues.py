@@ -10,14 +10,20 @@ from agent_workbench.core.intents import (
     AnswerQuestion,
     EditScratchpad,
     SayToModel,
+    UndoStep,
 )
 from agent_workbench.core.live import Question, SessionUpdate
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.views.diff_lines import diff_stat
 
 if TYPE_CHECKING:
     from agent_workbench.tui.app import WorkbenchApp
 
-FOLLOWING = frozenset({"allow", "rules", "receipt", "piece", "find", "plan-text"})
+FOLLOWING = frozenset({"allow", "rules", "receipt", "piece", "find", "plan-text", "file"})
 """Dialogues that go on with the session while they stand."""
+
+MOST_PATHS = 8
 
 
 class Following(Protocol):
@@ -68,6 +74,28 @@ def confirm_abort(app: "WorkbenchApp") -> None:
             await app.want(AbortTask())
 
     app.push_screen(ConfirmScreen("Give the task up?", lines, app.clock), abort)
+
+
+def confirm_undo(app: "WorkbenchApp", proposal: Proposal) -> None:
+    """Ask whether the diff that was applied last shall be taken back."""
+    from agent_workbench.tui.screens.confirm import ConfirmScreen
+
+    run = app.update_shown.state.run if app.update_shown is not None else None
+    waits = run is not None and run.waiting is not None and run.waiting.kind is not GateKind.SUMMARY
+    lines = (
+        *(inert_line(path, 200) for path in proposal.paths[:MOST_PATHS]),
+        *((f"and {len(proposal.paths) - MOST_PATHS} more files",) if len(proposal.paths) > MOST_PATHS else ()),
+        str(diff_stat(proposal.diff)),
+        "",
+        "The files go back to what they were before it, and the model is told. The diff stays in the journal.",
+        *(("What waits now was made on these files, and is refused.",) if waits else ()),
+    )
+
+    async def undo(yes: bool | None) -> None:
+        if yes:
+            await app.want(UndoStep(proposal.id))
+
+    app.push_screen(ConfirmScreen(f"Take the diff of step {proposal.step} back?", lines, app.clock), undo)
 
 
 def edit_notes(app: "WorkbenchApp", task: TaskId, text: str) -> None:

@@ -8,7 +8,17 @@ from agent_workbench.tui.keys import KEYS, Key, Scope
 
 PRIORITY = frozenset({Scope.ALWAYS})
 IN_DIALOGUES = frozenset(
-    {Scope.ALLOW, Scope.RULES, Scope.RECEIPT, Scope.REVIEW, Scope.SESSIONS, Scope.PIECE, Scope.FIND}
+    {
+        Scope.ALLOW,
+        Scope.RULES,
+        Scope.RECEIPT,
+        Scope.REVIEW,
+        Scope.FILE,
+        Scope.SESSIONS,
+        Scope.PIECE,
+        Scope.FIND,
+        Scope.SEARCH,
+    }
 )
 NAMES = {
     "enter": "Enter",
@@ -25,6 +35,7 @@ NAMES = {
     "tab": "Tab",
     "shift+tab": "Shift-Tab",
     "plus": "+",
+    "minus": "-",
     "slash": "/",
 }
 

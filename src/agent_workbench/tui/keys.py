@@ -16,6 +16,7 @@ class Scope(StrEnum):
     CODE = "Retrieved code"
     PIECE = "Piece of code"
     FIND = "Code to add"
+    SEARCH = "Search of a recording"
     RECEIPT = "Context receipt"
     REVIEW = "Review"
     FILE = "File"
@@ -45,6 +46,7 @@ KEYS = (
     Key(Scope.GATE, "edit_outside", "E", "$EDITOR", "Change it in your own editor ($VISUAL or $EDITOR)."),
     Key(Scope.GATE, "skip", "s", "skip", "Go on without these checks, this command, this merge, this summary."),
     Key(Scope.GATE, "always", "A", "always", "Let such things through by a rule from now on; asks by which."),
+    Key(Scope.GATE, "pause", "p", "pause", "Stop before the model is asked again; the same key goes on."),
     Key(Scope.GATE, "retry", "t", "try again", "Try again what something outside had stopped."),
     Key(Scope.GATE, "start", "enter", "start", "Start the next task when nothing runs."),
     Key(Scope.REPLAY, "forward", "right,l", "next", "One event on."),
@@ -54,6 +56,23 @@ KEYS = (
     Key(Scope.REPLAY, "to_start", "home", "start", "To the first event."),
     Key(Scope.REPLAY, "to_end", "end", "end", "To the last event."),
     Key(Scope.REPLAY, "play", "space", "play", "Play, or stop playing."),
+    Key(Scope.REPLAY, "faster", "plus,>", "faster", "Play faster, up to eight times as fast as it was recorded."),
+    Key(Scope.REPLAY, "slower", "minus,<", "slower", "Play slower, down to half as fast."),
+    Key(Scope.REPLAY, "next_diff", "d", "next diff", "To the next diff that was proposed."),
+    Key(Scope.REPLAY, "previous_diff", "D", "diff before", "To the diff before."),
+    Key(Scope.REPLAY, "next_failure", "e", "next failure", "To the next thing that went wrong: checks, actions, answers."),
+    Key(Scope.REPLAY, "previous_failure", "E", "failure before", "To the failure before."),
+    Key(Scope.REPLAY, "next_decision", "v", "next decision", "To the next verdict of the gate, by whomever."),
+    Key(Scope.REPLAY, "previous_decision", "V", "decision before", "To the decision before."),
+    Key(Scope.REPLAY, "next_word", "w", "next word", "To the next word of yours to the model."),
+    Key(Scope.REPLAY, "previous_word", "W", "word before", "To the word of yours before."),
+    Key(Scope.REPLAY, "next_prompt", "p", "next prompt", "To the next prompt; its receipt is behind the context key."),
+    Key(Scope.REPLAY, "previous_prompt", "P", "prompt before", "To the prompt before."),
+    Key(Scope.REPLAY, "next_task", "t", "next task", "To the next beginning or end of a task."),
+    Key(Scope.REPLAY, "previous_task", "T", "task before", "To the beginning or end of a task before."),
+    Key(Scope.REPLAY, "search_record", "slash", "search", "Look for words in everything that was said and done."),
+    Key(Scope.REPLAY, "next_match", "n", "next match", "To the next event that holds the words."),
+    Key(Scope.REPLAY, "previous_match", "N", "match before", "To the event before that holds the words."),
     Key(Scope.REPLAY, "fork", "F", "fork", "Begin a new session from here, which goes its own way; asks first."),
     Key(Scope.PLAN, "start_selected", "enter,s", "start", "Start the selected task when nothing runs."),
     Key(Scope.PLAN, "merge", "m", "merge", "Propose to merge the selected task, when it is done and not merged."),
@@ -95,6 +114,9 @@ KEYS = (
     Key(Scope.FIND, "expand", "space", "expand", "Show the selected piece of code, or fold it."),
     Key(Scope.FIND, "ask", "slash,i", "ask", "Ask for something else."),
     Key(Scope.FIND, "close_found", "escape,q", "close", "Back to the workbench."),
+    Key(Scope.SEARCH, "go_to_match", "enter", "go there", "Go to the selected match; n and N turn to others from there."),
+    Key(Scope.SEARCH, "search_again", "slash,i", "words", "Look for other words."),
+    Key(Scope.SEARCH, "close_search", "escape,q", "close", "Back to the recording."),
     Key(Scope.RECEIPT, "pin", "p", "pin", "Keep the selected piece of code before the model, or no longer."),
     Key(Scope.RECEIPT, "drop", "x", "drop", "Drop the selected piece of code; the next summary leaves it out."),
     Key(Scope.RECEIPT, "prompt_before", "[", "prompt before", "To the prompt before."),
@@ -136,6 +158,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "review", "R", "review", "All changes of the task as one diff, with the step behind each."),
     Key(Scope.EVERYWHERE, "rules", "P", "rules", "The rules that count, and how often each was used; revokes them."),
     Key(Scope.EVERYWHERE, "sessions", "S", "sessions", "All sessions of the repo: open, fork, export or prove one."),
+    Key(Scope.EVERYWHERE, "undo", "u", "undo", "Take the last diff back: the files go back, the model is told; asks first."),
     Key(Scope.EVERYWHERE, "abort", "X", "abort", "Give the task up and roll back; asks first, keeps what was tried."),
     Key(Scope.EVERYWHERE, "help", "?", "help", "This list, the focused pane first."),
     Key(Scope.EVERYWHERE, "leave", "q", "leave", "Leave; the session is kept and can be taken up again."),

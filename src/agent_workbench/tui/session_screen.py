@@ -2,17 +2,20 @@
 
 from typing import TYPE_CHECKING, cast
 
+from agent_workbench.core.applied import last_diff
 from agent_workbench.core.intents import DropChunk, Intent, MergeTask, PinChunk, StartTask
 from agent_workbench.tui import (
     context_dialogues,
     dialogues,
     gate_dialogues,
+    hunk_dialogues,
     past_dialogues,
     plan_dialogues,
     review_dialogues,
     rule_dialogues,
 )
 from agent_workbench.tui.panes.code import CodePane
+from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
@@ -55,8 +58,14 @@ class SessionScreen(WorkbenchScreen):
     def on_gate_bar_reason_wanted(self, message: GateBar.ReasonWanted) -> None:
         gate_dialogues.ask_reason(self.bench, message.waiting)
 
-    def on_gate_bar_edit_wanted(self, message: GateBar.EditWanted) -> None:
-        gate_dialogues.edit_proposal(self.bench, message.waiting)
+    async def on_gate_bar_edit_wanted(self, message: GateBar.EditWanted) -> None:
+        await gate_dialogues.edit_proposal(self.bench, message.waiting, outside=message.outside)
+
+    def on_diff_pane_left_unexplained(self, message: DiffPane.LeftUnexplained) -> None:
+        hunk_dialogues.ask_why_left(self.bench, self.query_one(DiffPane), message)
+
+    async def on_diff_pane_hunk_edit_wanted(self, message: DiffPane.HunkEditWanted) -> None:
+        await hunk_dialogues.edit_hunk(self.bench, message)
 
     async def on_gate_bar_always_wanted(self, message: GateBar.AlwaysWanted) -> None:
         await rule_dialogues.offer_rules(self.bench, message.waiting)
@@ -111,8 +120,21 @@ class SessionScreen(WorkbenchScreen):
     def on_workbench_screen_sessions_wanted(self) -> None:
         past_dialogues.show_sessions(self.bench)
 
+    def on_replay_bar_search_wanted(self) -> None:
+        past_dialogues.search_recording(self.bench, self.query_one(ReplayBar).take_matches)
+
     def on_replay_bar_fork_wanted(self) -> None:
         past_dialogues.fork_here(self.bench)
+
+    def on_workbench_screen_undo_wanted(self) -> None:
+        if not self._task_goes_on():
+            return
+        run = self.bench.update_shown.state.run if self.bench.update_shown is not None else None
+        last = last_diff(run) if run is not None else None
+        if last is None:
+            self.bench.tell("no diff is applied that could be taken back", "warning")
+        else:
+            dialogues.confirm_undo(self.bench, last.proposal)
 
     def on_workbench_screen_abort_wanted(self) -> None:
         update = self.bench.update_shown

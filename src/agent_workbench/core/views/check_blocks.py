@@ -1,9 +1,13 @@
-"""A run of checks in the transcript: what passed, what failed, and which tests."""
+"""A run of checks in the transcript: what passed, what failed, why, and what had failed before."""
+
+from collections.abc import Iterator
+from dataclasses import replace
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
 from agent_workbench.core.events import TestsFinished
+from agent_workbench.core.failure_tree import FailedCommand, Failure, failed_commands
 from agent_workbench.core.inert import inert, inert_line
-from agent_workbench.core.views.tones import Block, Tone
+from agent_workbench.core.views.tones import Block, Entry, Tone
 
 PURPOSES = {
     CheckPurpose.BASELINE: "before any change",
@@ -11,32 +15,72 @@ PURPOSES = {
     CheckPurpose.ASKED: "asked for by the model",
     CheckPurpose.FINAL: "before the commit",
 }
-SHOWN_TESTS = 20
 OUTPUT_LINES = 4
+WHY_LINES = 3
+NOT_OURS = "failed before, not ours"
 
 
-def check_blocks(event: TestsFinished) -> list[Block]:
-    """Return the blocks of a run of checks."""
-    passed = sum(result.passed for result in event.results)
-    good = all_passed(event.results)
-    count = f"{passed} of {len(event.results)} passed" if not good else "all passed"
-    head = Block(f"{count}, {PURPOSES[event.purpose]}", Tone.GOOD if good else Tone.BAD, "Checks")
-    blocks = [head, *(block for result in event.results for block in _result_blocks(result))]
+def check_entries(seq: int, event: TestsFinished, baseline: tuple[CheckResult, ...] | None = None) -> tuple[Entry, ...]:
+    """Return a run of checks as a tree: what ran, below each command that failed its failures, each an entry.
+
+    `baseline` is how the checks ended before any change (None: not known, or this is that run).
+    """
+    failed = {each.result.command: each for each in failed_commands(event.results, baseline)}
+    entries: list[Entry] = []
+    blocks = [_head(event)]
+    for result in event.results:
+        command = failed.get(result.command)
+        if command is None:
+            blocks.append(Block(f"✓ {inert_line(result.command, 300)}  {result.seconds:.1f} s", Tone.GOOD))
+            continue
+        blocks += _command_blocks(command)
+        entries += _numbered(seq, len(entries), Entry("", tuple(blocks)), *map(_failure_entry, command.failures))
+        blocks = [Block(f"… and {command.more} more", Tone.DIM)] if command.more else []
     if event.restored_paths:
         blocks.append(Block(f"put back what they changed: {inert_line(', '.join(event.restored_paths))}", Tone.WARN))
-    return blocks
+    if blocks:
+        entries += _numbered(seq, len(entries), Entry("", tuple(blocks)))
+    return tuple(entries)
 
 
-def _result_blocks(result: CheckResult) -> list[Block]:
-    line = inert_line(result.command, 300)
-    if result.passed:
-        return [Block(f"✓ {line}  {result.seconds:.1f} s", Tone.GOOD)]
+def _numbered(seq: int, first: int, *entries: Entry) -> Iterator[Entry]:
+    for number, entry in enumerate(entries, first):
+        yield replace(entry, key=f"{seq}.{number}" if number else str(seq))
+
+
+def _head(event: TestsFinished) -> Block:
+    passed, good = sum(result.passed for result in event.results), all_passed(event.results)
+    count = f"{passed} of {len(event.results)} passed" if not good else "all passed"
+    return Block(f"{count}, {PURPOSES[event.purpose]}", Tone.GOOD if good else Tone.BAD, "Checks")
+
+
+def _command_blocks(command: FailedCommand) -> Iterator[Block]:
+    result = command.result
     ended = "did not end" if result.exit_code is None else f"exit {result.exit_code}"
-    failed = [f"  ✗ {inert_line(test, 300)}" for test in result.failed_tests[:SHOWN_TESTS]]
-    more = len(result.failed_tests) - SHOWN_TESTS
-    failed += [f"  … and {more} more"] if more > 0 else []
+    before = "  failed before, too" if command.before else ""
+    line = f"✗ {inert_line(result.command, 300)}  {ended}, {result.seconds:.1f} s{before}"
+    yield Block(line, Tone.WARN if command.before else Tone.BAD)
     output = inert(result.output.strip(), limit_chars=60_000)
-    return [
-        Block("\n".join([f"✗ {line}  {ended}, {result.seconds:.1f} s", *failed]), Tone.BAD),
-        *([Block(output, Tone.DIM, fold_lines=OUTPUT_LINES, fold_end=True, clips=True)] if output else []),
-    ]
+    if output and command.failures:
+        lines = output.count("\n") + 1
+        yield Block(output, Tone.DIM, folded=f"⋯ {lines} line{'' if lines == 1 else 's'} of output")
+    elif output:
+        yield Block(output, Tone.DIM, fold_lines=OUTPUT_LINES, fold_end=True, clips=True)
+
+
+def _failure_entry(failure: Failure) -> Entry:
+    place = failure.place
+    where = inert_line(f"{place.path}:{place.line}", 300) if place is not None else ""
+    tone = Tone.DIM if failure.before else Tone.BAD
+    why = "\n".join(_indented(inert(line)) for line in failure.lines)
+    about = " · ".join(filter(None, (NOT_OURS * failure.before, "" if where in failure.test else where)))
+    blocks = (
+        Block(f"✗ {inert_line(failure.test, 500)}", tone),
+        *((Block(why, Tone.DIM if failure.before else Tone.PLAIN, fold_lines=WHY_LINES, clips=True),) if why else ()),
+        *((Block(_indented(about), Tone.DIM),) if about else ()),
+    )
+    return Entry("", blocks, place)
+
+
+def _indented(line: str) -> str:
+    return f"  {line}"

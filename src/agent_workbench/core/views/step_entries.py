@@ -31,7 +31,6 @@ from agent_workbench.core.events import (
     TaskMerged,
     TaskRolledBack,
     TaskStarted,
-    TestsFinished,
     UserSaid,
 )
 from agent_workbench.core.inert import inert, inert_line
@@ -39,7 +38,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, MERGE, Verdict
 from agent_workbench.core.taken import left_of, left_told, took
-from agent_workbench.core.views.check_blocks import PURPOSES, check_blocks
+from agent_workbench.core.views.check_blocks import PURPOSES
 from agent_workbench.core.views.model_blocks import (
     FOLD_LINES,
     answer_blocks,
@@ -149,8 +148,6 @@ def _work_blocks(recorded: Recorded, before: Before) -> list[Block]:
         case PauseChanged():
             said = "you paused: the model is not asked until you go on" if event.paused else "you went on"
             return [Block(said, Tone.WARN if event.paused else Tone.DIM, "Pause")]
-        case TestsFinished():
-            return check_blocks(event)
         case ActionFinished():
             return _result_blocks(event, before)
         case _:

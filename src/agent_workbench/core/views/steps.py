@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 
+from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
     ActionFinished,
     ContextCompacted,
@@ -28,6 +29,7 @@ from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.trail import Trail
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
+from agent_workbench.core.views.check_blocks import check_entries
 from agent_workbench.core.views.model_blocks import ASIDE, thought_line
 from agent_workbench.core.views.step_entries import entry_of
 from agent_workbench.core.views.tones import Block, Entry, Tone
@@ -43,7 +45,8 @@ class Transcript:
 
     `told`: what the running action came to was shown already; `purpose` is the last prompt's. `unread` are the user's
     words that stand in no prompt yet. `usual` is the endpoint that answers the executor unless something is wrong (and
-    `usual_model` its model), `by` who gave the last answer when it was another.
+    `usual_model` its model), `by` who gave the last answer when it was another. `baseline`
+    is how the running task's checks ended before any change.
     """
 
     entries: Log[Entry] = field(default_factory=Log)
@@ -54,6 +57,7 @@ class Transcript:
     usual: str = ""
     usual_model: str = ""
     by: str = ""
+    baseline: tuple[CheckResult, ...] | None = None
 
     def name_of(self, event: ModelAnswered) -> str:
         """Return who gave an answer, empty when it was the usual one."""
@@ -97,6 +101,9 @@ def transcript_of(state: SessionState, trail: Trail[Transcript] | None = None) -
 
 def extend(before: Transcript, recorded: Recorded) -> Transcript:
     """Return the transcript with one more event."""
+    if isinstance(recorded.event, TestsFinished):
+        checked = check_entries(recorded.seq, recorded.event, before.baseline)
+        return _note(replace(before, entries=_plus(before.entries, checked)), recorded)
     entry, after = entry_of(recorded, before), before
     if after.unread and isinstance(recorded.event, PromptBuilt | TaskFinished | TaskStarted):
         read = isinstance(recorded.event, PromptBuilt)
@@ -128,6 +135,10 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
     match event:
         case PromptBuilt():
             return replace(transcript, purpose=event.purpose)
+        case TestsFinished(purpose=CheckPurpose.BASELINE):
+            return replace(transcript, told=True, baseline=event.results)
+        case TaskStarted():
+            return replace(transcript, baseline=None)
         case TestsFinished() | TaskCommitted() | TaskMerged() | ContextCompacted():
             return replace(transcript, told=True)
         case ModelAnswered():

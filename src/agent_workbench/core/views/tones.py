@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from agent_workbench.core.failure_tree import CodePlace
+
 
 class Tone(StrEnum):
     """What a piece of text is; a theme decides how it looks."""
@@ -17,6 +19,8 @@ class Tone(StrEnum):
     WARN = "warn"
     ADDED = "added"
     REMOVED = "removed"
+    ADDED_WORD = "added word"
+    REMOVED_WORD = "removed word"
     HUNK = "hunk"
     FILE = "file"
     NUMBER = "number"
@@ -50,7 +54,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing of a list that can be selected and, when something is folded, expanded."""
+    """One thing of a list that can be selected and, when something is folded, expanded; `place` is what it is about."""
 
     key: str
     blocks: tuple[Block, ...]
+    place: CodePlace | None = None

@@ -1,5 +1,10 @@
 """The steps: what the model thought, did and was told, growing at its end."""
 
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from agent_workbench.core.failure_tree import CodePlace
 from agent_workbench.core.views.steps import StepsView
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
@@ -14,6 +19,12 @@ class StepsPane(EntryList):
     label_cells = 12
     follows = True
 
+    @dataclass
+    class PlaceWanted(Message):
+        """The user wants to see this line of a file."""
+
+        place: CodePlace
+
     def __init__(self) -> None:
         super().__init__(id="steps")
 
@@ -21,6 +32,21 @@ class StepsPane(EntryList):
         """Show the transcript and what is not settled yet."""
         self.show_title(f"2 {view.title}")
         self.show_entries(view.transcript.entries, view.unsettled, empty=view.empty)
+
+    def action_go_to_failure(self) -> None:
+        """Show the place of the selected failure; where none is selected, select the newest one, its run's first."""
+        if self.selected is not None and self.selected.place is not None:
+            self.post_message(self.PlaceWanted(self.selected.place))
+            return
+        number = len(self.entries) - 1
+        while number >= 0 and self.entries[number].place is None:
+            number -= 1
+        while number > 0 and self.entries[number - 1].place is not None:
+            number -= 1
+        if number < 0:
+            self.notify("no check has failed yet", severity="warning")
+        else:
+            self.select(number)
 
     def go_to(self, key: str) -> None:
         """Select an entry and bring it to the top."""
