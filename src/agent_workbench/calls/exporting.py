@@ -1,5 +1,6 @@
 """Calls that write a session down for others to read."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.calls.records import recorded_events
 from agent_workbench.calls.sites import trusted_site
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import StorageError, WorkspaceError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
@@ -42,9 +43,13 @@ async def export_session(place: Place, form: ExportFormat) -> str:
 
 async def write_export(place: Place, form: ExportFormat, path: Path) -> None:
     """Write the session into a file; raise `StorageError` where it cannot be written, or holds something already."""
-    from agent_workbench.host.atomic import write_atomically
+    from agent_workbench.host.atomic import FileChanged, write_atomically
 
-    write_atomically(path, (await export_session(place, form)).encode(), expected=None)
+    document = await export_session(place, form)
+    try:
+        await asyncio.to_thread(write_atomically, path, document.encode(), None)
+    except FileChanged as error:
+        raise StorageError(f"{path} is there already", advice="move it away, or say another name") from error
 
 
 async def _accounts(site: "Site", state: "SessionState") -> "AsyncIterator[TaskAccount]":

@@ -4,16 +4,23 @@ import re
 
 from agent_workbench.core.inert import inert, inert_line
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~&$:=])")
+_MARKUP = re.compile(r"([\\`*_\[\]<>#|~&$])")
+# What begins a list, a heading's underline or a rule, where a line begins with it.
+_LEAD = re.compile(r"^([-+=]|\d+(?=[.)]))")
 # What forges make links of after the markup was read: an escape does not stop them, an empty comment does.
-_LINKED = re.compile(r"@(?=\w)|\\#(?=\d)|\\:(?=//)|\b[Ww]{3}(?=\\\.)|\b[Gg][Hh]\\-(?=\d)")
+_LINKED = re.compile(r"@(?=\w)|\\#(?=\d)|:(?=//)|\b[Ww]{3}(?=\.)|\b[Gg][Hh]-(?=\d)")
 _TICKS = re.compile(r"`+")
 
 
 def plain(text: str, limit_chars: int = 400) -> str:
     """Return a text as one line of markdown that reads as the text does, cut where it gets long."""
-    escaped = _MARKUP.sub(r"\\\1", inert_line(text, limit_chars))
+    escaped = _LEAD.sub(_escaped_lead, _MARKUP.sub(r"\\\1", inert_line(text, limit_chars)))
     return _LINKED.sub(lambda match: f"{match[0]}<!-- -->", escaped)
+
+
+def _escaped_lead(match: re.Match[str]) -> str:
+    # A digit cannot be escaped, what stands behind it can: an empty comment keeps the two apart.
+    return f"{match[0]}<!-- -->" if match[0].isdigit() else f"\\{match[0]}"
 
 
 def code(text: str, limit_chars: int = 200) -> str:

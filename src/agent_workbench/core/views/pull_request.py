@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from agent_workbench.core.checks import CheckResult
-from agent_workbench.core.ids import SessionId
 from agent_workbench.core.markdown import cell, code, plain
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.amounts import counted_text, dollars_text
-from agent_workbench.core.views.task_account import Decided, TaskAccount
+from agent_workbench.core.views.task_account import TaskAccount
 
 MOST_CHANGES = 20
 MOST_FILES = 50
@@ -32,7 +31,7 @@ def _task(account: TaskAccount) -> Iterator[str]:
     yield from _section("What was done", _changes(account))
     yield from _section("Files", _files(account))
     yield from _section("Checks", [line for each in account.checks for line in _check(account, each)])
-    yield from _section("Decisions", _decisions(account.asked))
+    yield from _section("Decisions", _decisions(account))
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
@@ -50,12 +49,13 @@ def _changes(account: TaskAccount) -> list[str]:
 
 def _files(account: TaskAccount) -> list[str]:
     if not account.files:
-        return [] if account.files is not None else ["Git has the files of this session no more."]
+        return [] if account.files is not None else ["Git does not have the files of this session here."]
     rows = [
         f"| {cell(each.path)} | {'not text' if each.added is None else f'+{each.added} −{each.removed}'} |"
         for each in account.files[:MOST_FILES]
     ]
-    return ["| file | lines |", "| --- | --- |", *rows, *_rest(len(account.files), MOST_FILES)]
+    more = [f"| … and {len(account.files) - MOST_FILES} more | |"] if len(account.files) > MOST_FILES else []
+    return ["| file | lines |", "| --- | --- |", *rows, *more]
 
 
 def _check(account: TaskAccount, result: CheckResult) -> Iterator[str]:
@@ -65,16 +65,19 @@ def _check(account: TaskAccount, result: CheckResult) -> Iterator[str]:
     yield from (f"  - {code(each)}" for each in result.failed_tests[:5])
 
 
-def _decisions(decisions: Sequence[Decided]) -> list[str]:
+def _decisions(account: TaskAccount) -> list[str]:
+    asked = account.asked
     told = [
         f"- {each.verdict}: {code(each.what)}{f' - {plain(each.reason)}' if each.reason else ''}"
-        for each in decisions[:MOST_DECISIONS]
+        for each in asked[:MOST_DECISIONS]
     ]
-    return [*told, *_rest(len(decisions), MOST_DECISIONS)]
+    ruled = len(account.decisions) - len(asked)
+    by_rules = [f"- {counted_text(ruled, 'gate')} decided by rules"] if ruled else []
+    return [*told, *_rest(len(asked), MOST_DECISIONS), *by_rules]
 
 
 def _rest(count: int, shown: int) -> list[str]:
-    return ["", f"… and {count - shown} more"] if count > shown else []
+    return [f"- … and {count - shown} more"] if count > shown else []
 
 
 def _proof(state: SessionState, accounts: Sequence[TaskAccount]) -> Iterator[str]:
@@ -83,13 +86,10 @@ def _proof(state: SessionState, accounts: Sequence[TaskAccount]) -> Iterator[str
     cost = f", {dollars_text(dollars)}" if dollars else ""
     model = f" by {code(state.model.model)}" if state.model is not None and state.model.model else ""
     yield from ("---", "", f"{counted_text(steps, 'step')}, {counted_text(tokens, 'token')}{cost}{model}.", "")
-    yield f"Session {code(state.session)}, head {code(state.hash)}; `agent sessions verify {_suffix(state)}` proves it."
+    yield f"- session {code(state.session)}; {code(f'agent sessions verify {state.session}')} proves its journal"
+    yield f"- the journal's head is {code(state.hash)}"
     if state.parent is not None:
-        yield f"It was forked from {code(state.parent)} after event {state.parent_seq}."
+        yield f"- forked from {code(state.parent)} after event {state.parent_seq}"
     for each in accounts:
         if each.run.commit is not None:
-            yield f"Commit {code(each.run.commit)} on {code(each.run.workspace.branch)}."
-
-
-def _suffix(state: SessionState) -> SessionId:
-    return SessionId("".join(each for each in state.session if each.isalnum() or each == "-"))
+            yield f"- commit {code(each.run.commit)} on {code(each.run.workspace.branch)}"

@@ -64,11 +64,9 @@ def account_of(run: TaskRun, files: Sequence[FileStat] | None) -> TaskAccount:
 
 
 def _changes(run: TaskRun) -> Iterator[Change]:
-    why = {
-        recorded.event.step: take_apart(recorded.event.text).thought
-        for recorded in run.history
-        if isinstance(recorded.event, ModelAnswered)
-    }
+    answers = [recorded.event for recorded in run.history if isinstance(recorded.event, ModelAnswered)]
+    said = [(answer.step, take_apart(answer.text)) for answer in answers]
+    why = {step: parts.thought for step, parts in said if parts.action}
     for diff in reversed(tuple(standing_diffs(run.history))):
         yield Change(diff.proposal.step, why.get(diff.proposal.step, ""), diff.proposal.paths)
 
