@@ -32,8 +32,9 @@ _MOST_FOLDERS = 4
 _MOST_SIMILAR = 1_000
 # Files may change between the search and the reading of what it found.
 _TRIES = 3
-# So long a complete search waits for a past that was never read here; it takes a second or two.
-_PAST_SECONDS = 5.0
+# So long a complete search waits, when all is indexed, for a past that was never read here. It is read beside the files
+# and takes a second or two in all; without it a search is clearly worse (docs/decisions/0014-retrieval.md).
+_PAST_SECONDS = 2.0
 # A piece is longer than this only where a line of it is.
 _LONGEST_PIECE = 4
 
