@@ -32,7 +32,7 @@ from agent_workbench.engine.tools.write_diff import WIDE
 from tests.engine.front import Front, in_front_of
 from tests.engine.killing import Killed, kill_at
 from tests.engine.stage import Stage, a_stage, call, reopened, task
-from tests.fakes.ports import Hang
+from tests.fakes.ports import Hang, Saying
 
 ASKED = Approvals(check=Approval.AUTO)
 ANY = (task(accept=("true",)),)
@@ -124,7 +124,7 @@ def by_hand(chosen: tuple[set[int], ...]) -> dict[str, str]:
 
 async def test_what_is_taken_is_applied_and_the_rest_is_told_with_its_reasons(tmp_path: Path) -> None:
     again = DIFF[DIFF.index("--- a/answer.txt") :]
-    sayings = [call("write_diff", DIFF), call("write_diff", again), WRITING]
+    sayings: list[Saying] = [call("write_diff", DIFF), call("write_diff", again), WRITING]
     async with (
         a_stage(tmp_path, sayings, approvals=ASKED, tasks=ANY, start=START) as stage,
         in_front_of(stage) as front,
@@ -170,7 +170,7 @@ async def test_what_is_taken_is_applied_and_the_rest_is_told_with_its_reasons(tm
 
 
 async def test_a_diff_of_which_nothing_stays_is_rejected_with_the_reasons(tmp_path: Path) -> None:
-    sayings = [call("write_diff", DIFF), WRITING]
+    sayings: list[Saying] = [call("write_diff", DIFF), WRITING]
     async with (
         a_stage(tmp_path, sayings, approvals=ASKED, tasks=ANY, start=START) as stage,
         in_front_of(stage) as front,

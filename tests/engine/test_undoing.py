@@ -29,7 +29,7 @@ from agent_workbench.engine.undoing import MADE_ON_OTHERS, ask_undo, lines_befor
 from tests.engine.front import Front, in_front_of
 from tests.engine.killing import Killed, kill_at, run_until_killed
 from tests.engine.stage import FINISH, OPEN, SESSION, T1, Stage, a_stage, call, change, only, reopened, task
-from tests.fakes.ports import Hang
+from tests.fakes.ports import Hang, Saying
 
 ASKED = Approvals(check=Approval.AUTO)
 ANY = (task(accept=("true",)),)
@@ -80,7 +80,7 @@ def _undone(event: Event, seq: int, after: int) -> bool:
 
 
 async def test_undo_takes_one_diff_after_the_other_back_while_the_model_writes(tmp_path: Path) -> None:
-    sayings = [FIRST, SECOND, WRITING, WRITING, change("wrong", "right"), FINISH]
+    sayings: list[Saying] = [FIRST, SECOND, WRITING, WRITING, change("wrong", "right"), FINISH]
     async with a_stage(tmp_path, sayings, approvals=ASKED, tasks=ANY) as stage, in_front_of(stage) as front:
         await front.start()
         await front.approve(GateKind.DIFF)
@@ -109,7 +109,7 @@ async def test_undo_takes_one_diff_after_the_other_back_while_the_model_writes(t
 
 
 async def test_what_waits_is_refused_and_what_was_checked_is_checked_again(tmp_path: Path) -> None:
-    sayings = [FIRST, SECOND, FINISH, SECOND, change("first", "third"), FINISH]
+    sayings: list[Saying] = [FIRST, SECOND, FINISH, SECOND, change("first", "third"), FINISH]
     async with a_stage(tmp_path, sayings, approvals=ASKED, tasks=ANY) as stage, in_front_of(stage) as front:
         await front.start()
         first = await front.approve(GateKind.DIFF)
@@ -135,7 +135,7 @@ async def test_what_waits_is_refused_and_what_was_checked_is_checked_again(tmp_p
 
 async def test_a_command_that_runs_is_stopped_first_and_a_hand_made_change_is_kept(tmp_path: Path) -> None:
     settings = Settings(tools_allowed=("run_command", "write_diff", "finish"))
-    sayings = [FIRST, call("run_command", '{"command": "echo begun; sleep 60"}'), WRITING]
+    sayings: list[Saying] = [FIRST, call("run_command", '{"command": "echo begun; sleep 60"}'), WRITING]
     stage_of = a_stage(tmp_path, sayings, settings=settings, approvals=OPEN, tasks=ANY)
     async with stage_of as stage, in_front_of(stage) as front:
         await front.start()

@@ -105,6 +105,13 @@ class TaskRun:
         return self.proposal if self.proposal is not None and self.stage is ProposalStage.WAITING else None
 
     @property
+    def held(self) -> bool:
+        """True when the model would be asked now, and is not as the user paused."""
+        asks = self.phase in {Phase.STEPPING, Phase.REFLECTING, Phase.COMPACTING}
+        begun = self.stage in {ProposalStage.WAITING, ProposalStage.APPROVED, ProposalStage.RUNNING}
+        return self.paused and asks and not begun and self.answer is None and self.undoing is None
+
+    @property
     def changed(self) -> bool:
         """True when something was approved that is not in the base."""
         return self.tree != self.workspace.tree

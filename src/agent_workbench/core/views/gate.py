@@ -1,8 +1,9 @@
 """The gate bar: what waits, what is being done, what went wrong, or what can be started."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from agent_workbench.core.applied import last_diff
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.live import Live, SessionUpdate
@@ -23,6 +24,7 @@ class GateMode(StrEnum):
     STARTING = "starting"
     WAITING = "waiting"
     BUSY = "busy"
+    PAUSED = "paused"
     TROUBLE = "trouble"
     IDLE = "idle"
 
@@ -35,6 +37,9 @@ class GateAct(StrEnum):
     EDIT = "edit"
     SKIP = "skip"
     ALWAYS = "always"
+    PAUSE = "pause"
+    GO_ON = "go on"
+    UNDO = "undo"
     ABORT = "abort"
     RETRY = "retry"
     START = "start"
@@ -52,7 +57,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """The bar: `word` (what kind of thing), `text` (which one), `more` (figures or advice), and what can be done."""
+    """The bar: `word` (what kind of thing), `text` (which one), `more` (figures or advice), and what can be done.
+
+    `paused`: the user wants the task to stop before the model is asked (None: there is none that could).
+    """
 
     mode: GateMode
     word: str
@@ -61,6 +69,7 @@ class GateView:
     acts: tuple[GateAct, ...] = ()
     waiting: Waiting | None = None
     task: TaskId | None = None
+    paused: bool | None = None
 
 
 EDITABLE = frozenset({GateKind.DIFF, GateKind.COMMAND, GateKind.COMMIT, GateKind.SUMMARY})
@@ -69,6 +78,15 @@ SKIPPABLE = frozenset({GateKind.CHECK, GateKind.COMMAND, GateKind.MERGE})
 
 def view_gate(update: SessionUpdate) -> GateView:
     """Return what the gate bar shows."""
+    view, run = _view(update), update.state.run
+    if run is None or not update.state.unfinished or not update.live.decidable:
+        return view
+    then = " · ".join(filter(None, (view.more, "pauses before the next step")))
+    tells = run.paused and view.mode in {GateMode.WAITING, GateMode.BUSY}
+    return replace(view, paused=run.paused, more=then if tells else view.more)
+
+
+def _view(update: SessionUpdate) -> GateView:
     state, live = update.state, update.live
     run = state.run
     if state.trouble is not None:
@@ -78,8 +96,13 @@ def view_gate(update: SessionUpdate) -> GateView:
         return GateView(GateMode.TROUBLE, "trouble", what, inert_line(advice), acts if live.decidable else ())
     if run is not None and run.waiting is not None:
         return _waiting(update, run, run.waiting)
+    if run is not None and run.held and not live.activity:
+        acts = (GateAct.GO_ON, *((GateAct.UNDO,) if last_diff(run) is not None else ()), GateAct.ABORT)
+        text = f"{run.task}, after step {run.step}" if run.step else f"{run.task}, before its first step"
+        return GateView(GateMode.PAUSED, "paused", text, "the model is not asked", acts if live.decidable else ())
     if live.activity or state.unfinished:
-        acts = (GateAct.ABORT,) if state.unfinished and live.decidable else ()
+        pause = () if run is None or run.paused else (GateAct.PAUSE,)
+        acts = (*pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
         # Before there is a session no key of a pane does anything.
         mode = GateMode.BUSY if state.session else GateMode.STARTING
         return GateView(mode, inert_line(live.activity) or "working", _progress(live), "", acts)
