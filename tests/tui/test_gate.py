@@ -161,7 +161,7 @@ async def test_going_to_the_end_does_not_count_as_seeing_the_middle() -> None:
 
 async def test_what_stands_behind_the_edge_has_to_be_seen_too() -> None:
     session = ScriptedSession(*runs.opening())
-    async with driving(session) as bench:
+    async with driving(session, LARGE) as bench:
         await bench.press("3", "w")
         session.newest = with_diff(WIDE).newest
         await bench.record()
@@ -177,7 +177,7 @@ async def test_what_stands_behind_the_edge_has_to_be_seen_too() -> None:
 
 
 async def test_long_lines_are_wrapped_at_first_so_that_nothing_hides_behind_the_edge() -> None:
-    async with driving(with_diff(WIDE)) as bench:
+    async with driving(with_diff(WIDE), LARGE) as bench:
         assert "import os" in bench.text()
         assert bench.diff.unseen == 0
 

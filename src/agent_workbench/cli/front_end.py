@@ -34,6 +34,7 @@ async def show(
     before there was one, and which one of the `past` is to be shown next. Raises `WorkbenchError` when the screen
     itself failed.
     """
+    from agent_workbench.calls.editing import edit_text
     from agent_workbench.calls.working import system_clock
     from agent_workbench.tui.app import WorkbenchApp
 
@@ -48,6 +49,7 @@ async def show(
         clock=system_clock(),
         first_run=first_run,
         past=past,
+        edit_text=None if served else edit_text,
         driver_class=_served_driver() if served else None,
     )
     living = asyncio.create_task(_live_behind(app.first_screen, begun, live)) if live is not None else None

@@ -1,7 +1,7 @@
 """The workbench: a session in a terminal. It shows updates and hands on what the user wants; it decides nothing."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +48,8 @@ class WorkbenchApp(App["SessionUpdate"]):
 
     It opens in two steps: a first frame that needs next to nothing, then the panes and the session, which `begin`
     returns. `first_screen` is set when the panes stand: what takes its time is better begun after that. `past` is what
-    is known of the repo's sessions; the one in `onward` is to be shown after this one.
+    is known of the repo's sessions; the one in `onward` is to be shown after this one. `edit_text` lets the user's own
+    editor have the terminal: it takes a text and the ending of a file's name, and returns what became of the text.
     """
 
     workbench: "SessionScreen"
@@ -70,6 +71,7 @@ class WorkbenchApp(App["SessionUpdate"]):
         keys: Mapping[str, str] | None = None,
         first_run: bool = False,
         past: "PastSessions | None" = None,
+        edit_text: "Callable[[str, str], Awaitable[str]] | None" = None,
         driver_class: type[Driver] | None = None,
     ) -> None:
         super().__init__(driver_class)
@@ -79,6 +81,7 @@ class WorkbenchApp(App["SessionUpdate"]):
         self.update_shown: SessionUpdate | None = None
         self.session: Session | None = None
         self.past = past
+        self.edit_text = edit_text
         self.onward: Onward | None = None
         self._begin = begin
         self._typed: list[events.Key] | None = []

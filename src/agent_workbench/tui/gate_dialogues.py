@@ -20,6 +20,9 @@ EDIT_TITLES = {
 }
 
 
+SUFFIXES = {GateKind.DIFF: ".diff", GateKind.COMMAND: ".sh", GateKind.COMMIT: ".txt", GateKind.SUMMARY: ".md"}
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """What the user made of a proposal, as long as it may have to be tried again."""
@@ -39,8 +42,9 @@ def ask_reason(app: "WorkbenchApp", waiting: Waiting) -> None:
     app.push_screen(ReasonScreen(f"Reject the {waiting.proposal.kind}"), reject)
 
 
-def edit_proposal(app: "WorkbenchApp", waiting: Waiting) -> None:
+async def edit_proposal(app: "WorkbenchApp", waiting: Waiting, *, outside: bool = False) -> None:
     """Let the user change what waits; what was written and not taken is there again."""
+    from agent_workbench.tui.outside import edit_outside
     from agent_workbench.tui.screens.edit import EditScreen
 
     proposal = waiting.proposal
@@ -53,10 +57,16 @@ def edit_proposal(app: "WorkbenchApp", waiting: Waiting) -> None:
             app.draft = Draft(proposal, text)
             await app.want(EditProposal(proposal.id, text))
 
+    text = draft.text if draft is not None else proposal.text
+    if outside:
+        written = await edit_outside(app, text, SUFFIXES[proposal.kind])
+        # An editor ends the last line, which says nothing.
+        await replace(written if written is None or text.endswith("\n") else written.removesuffix("\n"))
+        return
     app.push_screen(
         EditScreen(
             EDIT_TITLES[proposal.kind],
-            draft.text if draft is not None else proposal.text,
+            text,
             "It is shown again before it counts." if draft is None else "This is what was not taken.",
             wraps=proposal.kind is GateKind.SUMMARY,
         ),

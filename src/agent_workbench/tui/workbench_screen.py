@@ -57,6 +57,9 @@ class WorkbenchScreen(PaneScreen):
     class AbortWanted(Message):
         """The user wants to give the task up."""
 
+    class UndoWanted(Message):
+        """The user wants to take the last diff back."""
+
     class TellWanted(Message):
         """The user wants to say a word to the model."""
 
@@ -194,6 +197,9 @@ class WorkbenchScreen(PaneScreen):
 
     def action_abort(self) -> None:
         self.post_message(self.AbortWanted())
+
+    def action_undo(self) -> None:
+        self.post_message(self.UndoWanted())
 
     def action_tell(self) -> None:
         self.post_message(self.TellWanted())

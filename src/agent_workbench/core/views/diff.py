@@ -26,7 +26,7 @@ WHY_CHECKED = {
 class DiffView:
     """What the pane shows: notes above, then a diff. `key` names what it is; `proposal` is empty when nothing waits.
 
-    `grows`: text is added at its end while it is shown.
+    `by_hunk`: parts of the diff can be left. `grows`: text is added at its end while it is shown.
     """
 
     title: str
@@ -34,6 +34,7 @@ class DiffView:
     notes: tuple[Block, ...] = ()
     diff: str = ""
     proposal: str = ""
+    by_hunk: bool = False
     grows: bool = False
     empty: str = ""
 
@@ -65,7 +66,8 @@ def _waiting(run: TaskRun, proposal: Proposal) -> DiffView:
         case GateKind.DIFF:
             about = "Changed by the command" if proposal.tool == KEEP_CHANGES else "Diff"
             edited = " · edited" if proposal.edited else ""
-            return DiffView(f"{about}{edited} · waits", key, _remarks(proposal), proposal.diff, key)
+            title = f"{about}{edited} · waits"
+            return DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=proposal.tool != KEEP_CHANGES)
         case GateKind.COMMIT:
             message = Block(inert(proposal.text.strip()), Tone.STRONG)
             return DiffView("Commit · waits", key, (message, *_remarks(proposal)), proposal.diff, key)

@@ -3,24 +3,28 @@
 import re
 from dataclasses import dataclass
 
+from agent_workbench.core.inert import inert_line
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.marks import Marks
+from agent_workbench.core.narration import narrate
 from agent_workbench.core.state import SessionState
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayView:
-    """Event `position` of `count` (both from 1), what it is, when it was, and whether the replay plays."""
+    """Event `seq` of `count` (from 0), what it is, what there is to say of it, when it was; whether and how it plays.
 
-    position: int
+    `marks` are those of the whole recording, the same value as long as it is shown.
+    """
+
+    seq: int
     count: int
     event: str
+    said: str
     time: str
     playing: bool
-
-    @property
-    def share(self) -> float:
-        """How far along it is, from 0.0 to 1.0."""
-        return self.position / self.count if self.count else 0.0
+    speed: float
+    marks: Marks
 
 
 def view_replay(update: SessionUpdate) -> ReplayView | None:
@@ -28,19 +32,24 @@ def view_replay(update: SessionUpdate) -> ReplayView | None:
     place = update.live.replay
     if place is None:
         return None
-    time = update.state.time
+    event, said = _event(update.state)
     return ReplayView(
-        position=place.seq + 1,
+        seq=place.seq,
         count=place.last_seq + 1,
-        event=_event(update.state),
-        time=time[11:19],
+        event=event,
+        said=said,
+        time=update.state.time[11:19],
         playing=place.playing,
+        speed=place.speed,
+        marks=place.recording.marks,
     )
 
 
-def _event(state: SessionState) -> str:
-    """Return the name of the newest event in words."""
+def _event(state: SessionState) -> tuple[str, str]:
+    """Return the name of the newest event in words, and a line about it."""
     history = state.run.history if state.run is not None else state.opening
     if not history:
-        return "nothing yet"
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(history[-1].event).__name__).lower()
+        return "nothing yet", ""
+    event = history[-1].event
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(event).__name__).lower()
+    return name, inert_line(narrate(event))

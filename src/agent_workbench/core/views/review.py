@@ -8,7 +8,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import ActionProposed, ModelAnswered, Recorded
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.inert import inert_line
-from agent_workbench.core.patch import Patch, PatchBounds, parse_patch, render_patch
+from agent_workbench.core.patch import FileOperation, Patch, PatchBounds, parse_patch, render_patch
 from agent_workbench.core.patch.origins import CombinedFile, combine_patches
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
@@ -104,7 +104,8 @@ def _step(proposal: Proposal, answer: Recorded | None) -> ReviewStep:
     thought = take_apart(event.text).thought if isinstance(event, ModelAnswered) else ""
     how = ", by its command" if proposal.tool == KEEP_CHANGES else ", edited by you" if proposal.edited else ""
     why = inert_line(thought, LONGEST_THOUGHT) or "no thought was given"
-    return ReviewStep(str(answer.seq) if answer is not None else "", f"step {proposal.step}{how}: {why}")
+    step = event.step if isinstance(event, ModelAnswered) else proposal.step
+    return ReviewStep(str(answer.seq) if answer is not None else "", f"step {step}{how}: {why}")
 
 
 def _file_hunks(file: CombinedFile, steps: Sequence[ReviewStep]) -> Iterator[ReviewHunk]:
@@ -124,5 +125,6 @@ def _file_hunks(file: CombinedFile, steps: Sequence[ReviewStep]) -> Iterator[Rev
 def _head(file: CombinedFile) -> str:
     patch = file.patch
     renamed = f"{inert_line(patch.old_path, 200)} → " if patch.old_path != patch.path else ""
-    mode = f", mode {patch.mode:o}" if patch.mode is not None else ""
-    return f"{renamed}{inert_line(patch.path, 200)}  {patch.operation}{mode}"
+    said = {FileOperation.CREATE: "new", FileOperation.DELETE: "removed"}.get(patch.operation, "")
+    mode = f"mode {patch.mode:o}" if patch.mode is not None and not said else ""
+    return "  ".join(filter(None, (f"{renamed}{inert_line(patch.path, 200)}", said, mode)))

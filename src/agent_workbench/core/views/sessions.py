@@ -17,8 +17,8 @@ _DEEPEST = 8
 class SessionRow:
     """A session in the tree: `branch` is what stands before its name; `state` a glyph and a word.
 
-    `about` says who has it open, from where it was forked, or what is wrong with it. `takes_up`: it can be gone on
-    with here and now, else it can only be seen again.
+    `origin` says after which event it was forked; `about` who has it open, or what is wrong with it. `takes_up`: it can
+    be gone on with here and now, else it can only be seen again.
     """
 
     summary: SessionSummary
@@ -28,6 +28,7 @@ class SessionRow:
     tone: Tone
     when: str
     task: str
+    origin: str
     about: str
     takes_up: bool
 
@@ -70,6 +71,7 @@ def _row(summary: SessionSummary, depth: int) -> SessionRow:
         tone=tone,
         when=summary.last[:16].replace("T", " "),
         task=", ".join(summary.tasks) or "no task",
+        origin=_origin(summary, below_parent=depth > 0),
         about=inert_line(_about(summary), 300),
         takes_up=took and summary.status in {TaskStatus.IN_PROGRESS, None},
     )
@@ -93,10 +95,15 @@ def _state(summary: SessionSummary) -> tuple[str, str, Tone]:
             return "·", "no task", Tone.DIM
 
 
+def _origin(summary: SessionSummary, *, below_parent: bool) -> str:
+    if summary.parent is None:
+        return ""
+    return f"from event {summary.parent_seq}{'' if below_parent else f' of {inert_line(summary.parent, 40)}'}"
+
+
 def _about(summary: SessionSummary) -> str:
     if summary.problem:
         return summary.problem
-    forked = f"from event {summary.parent_seq} of {summary.parent}" if summary.parent is not None else ""
     holder = f"open: {summary.holder}" if summary.holder else ""
     brought = "" if summary.ours else "not begun here: it can be seen again"
-    return ", ".join(filter(None, (holder, forked, brought)))
+    return ", ".join(filter(None, (holder, brought)))

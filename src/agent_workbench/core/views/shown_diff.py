@@ -140,7 +140,8 @@ def line_pairs(shown: ShownDiff, start: int = 0) -> Iterator[tuple[int, int]]:
     removed: list[int] = []
     added: list[int] = []
     for number in range(start, len(shown.lines)):
-        tone = shown.lines[number].tone
+        line = shown.lines[number]
+        tone = line.tone if line.at >= 0 or line.tone is Tone.DIM else Tone.HUNK
         if tone is Tone.REMOVED and not added:
             removed.append(number)
         elif tone is Tone.ADDED and removed:

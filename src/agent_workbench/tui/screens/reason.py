@@ -19,12 +19,14 @@ class ReasonScreen(Dialogue[str | None]):
         title: str,
         keys: str = "Enter rejects and tells the model   Esc back to the gate",
         asks: str = "why, in a line; the model reads it",
+        text: str = "",
     ) -> None:
         super().__init__(title, keys, id="reason")
         self._asks = asks
+        self._text = text
 
     def body(self) -> Iterable[Widget]:
-        return (Input(placeholder=self._asks, max_length=2000, compact=True),)
+        return (Input(self._text, placeholder=self._asks, max_length=2000, compact=True),)
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         self.dismiss(message.value)

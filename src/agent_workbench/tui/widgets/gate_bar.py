@@ -1,12 +1,17 @@
 """The gate: what waits and which keys answer, what is being done, what went wrong, what can be started."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from agent_workbench.core.ids import ProposalId, TaskId
-from agent_workbench.core.intents import ApproveProposal, Intent, RetryTrouble, SkipProposal, StartTask
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inert import inert_line
+from agent_workbench.core.intents import ApproveProposal, Intent, PauseTask, RetryTrouble, SkipProposal, StartTask
+from agent_workbench.core.patch.choice import Taking
+from agent_workbench.core.proposals import KEEP_CHANGES
+from agent_workbench.core.settings import GateKind
 from agent_workbench.core.views.gate import GateAct, GateMode, GateView, Waiting
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.keymap import Keymap, bindings
@@ -19,14 +24,16 @@ from agent_workbench.tui.widgets.rows import Span
 if TYPE_CHECKING:
     from agent_workbench.core.ports import Clock
 
-SCOPES = {GateAct.ABORT: Scope.EVERYWHERE, GateAct.LEAVE: Scope.EVERYWHERE}
+SCOPES = {GateAct.ABORT: Scope.EVERYWHERE, GateAct.LEAVE: Scope.EVERYWHERE, GateAct.UNDO: Scope.EVERYWHERE}
 BADGES = {
     GateMode.STARTING: "foreground",
     GateMode.WAITING: "warning",
     GateMode.BUSY: "accent",
+    GateMode.PAUSED: "warning",
     GateMode.TROUBLE: "error",
     GateMode.IDLE: "primary",
 }
+DIFF_ACTIONS = ("take_hunk", "select_lines", "next_change", "result", "why_left", "edit_hunk")
 MODE_CLASSES = {f"-{mode}": mode for mode in GateMode}
 
 
@@ -50,9 +57,10 @@ class GateBar(Bar):
 
     @dataclass
     class EditWanted(Message):
-        """The user wants to change what waits."""
+        """The user wants to change what waits; `outside` in an editor of his own."""
 
         waiting: Waiting
+        outside: bool = False
 
     @dataclass
     class AlwaysWanted(Message):
@@ -63,8 +71,10 @@ class GateBar(Bar):
     class MoreWanted(Message):
         """Not all of what waits was on screen: show what is missing."""
 
-    def __init__(self, clock: "Clock", keymap: Keymap) -> None:
+    def __init__(self, clock: "Clock", keymap: Keymap, taking: Callable[[], Taking | None] = lambda: None) -> None:
         super().__init__(id="gate")
+        self._taking = taking
+        self._asked_again = ""
         self._readiness = Readiness(clock)
         self._keymap = keymap
         self._view = GateView(GateMode.STARTING, "starting")
@@ -100,8 +110,14 @@ class GateBar(Bar):
     def headline(self) -> tuple[list[Span], list[Span]]:
         view = self._view
         said: list[Span] = [(view.text, Tone.STRONG)]
-        if view.more and view.mode is not GateMode.TROUBLE:
+        taking = self._taking() if view.waiting is not None else None
+        if taking is not None:
+            said.insert(0, (f"{taking.said}  ", Tone.WARN))
+        elif view.more and view.mode is not GateMode.TROUBLE:
             said.append((f"  {view.more}", Tone.DIM))
+        if self._asks_again:
+            key = self._keymap.first(Scope.GATE, GateAct.APPROVE)
+            return said, [(f"this changes {', '.join(self._special(taking))}: {key} again", Tone.WARN)]
         if self._unseen and GateAct.APPROVE in view.acts:
             return said, [(f"{self._unseen} line{'' if self._unseen == 1 else 's'} not shown yet", Tone.WARN)]
         return said, []
@@ -110,8 +126,13 @@ class GateBar(Bar):
         return self._view.more
 
     def hints(self) -> list[Hint]:
-        named = [self._hint(act) for act in self._view.acts]
-        far = [] if self._near or all(act in SCOPES for act in self._view.acts) else [self._go_there]
+        if self._in_diff:
+            keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in DIFF_ACTIONS]
+            named = [Hint(self._keymap.names(key)[0], key.label, "") for key in keys]
+            return [*named, Hint(self._gate_key, "gate", "screen.focus_bar"), *self._general_hints()]
+        acts = [act for act in self._view.acts if self._near or act is not GateAct.PAUSE]
+        named = [self._hint(act) for act in acts]
+        far = [] if self._near or all(act in SCOPES for act in acts) else [self._go_there]
         return [*far, *named, *self._pane_hints(), *self._general_hints()]
 
     @property
@@ -119,6 +140,30 @@ class GateBar(Bar):
         """True when the bar's keys count: it has the focus, or the plan has, where Enter starts a task too."""
         starts = self._view.mode is GateMode.IDLE and getattr(self.screen.focused, "scope", None) is Scope.PLAN
         return self.has_focus or starts
+
+    @property
+    def _in_diff(self) -> bool:
+        """True while the cursor is on a diff that waits, of which parts can be left."""
+        waiting = self._view.waiting
+        by_hunk = (
+            waiting is not None and waiting.proposal.kind is GateKind.DIFF and waiting.proposal.tool != KEEP_CHANGES
+        )
+        return by_hunk and bool(self._view.acts) and getattr(self.screen.focused, "scope", None) is Scope.DIFF
+
+    def _special(self, taking: Taking | None) -> tuple[str, ...]:
+        """Return the paths for which an approval is asked twice."""
+        waiting = self._view.waiting
+        if waiting is None or waiting.proposal.kind is not GateKind.DIFF:
+            return ()
+        return tuple(inert_line(path, 120) for path in (waiting.proposal.special if taking is None else taking.special))
+
+    @property
+    def _asks_again(self) -> bool:
+        return bool(self._asked_again) and self._asked_again == self._decision(self._view.waiting, self._taking())
+
+    def _decision(self, waiting: Waiting | None, taking: Taking | None) -> str:
+        """Return what tells this decision from every other."""
+        return "" if waiting is None else f"{waiting.key}:{taking.result_sha if taking is not None else ''}"
 
     @property
     def _go_there(self) -> Hint:
@@ -137,9 +182,14 @@ class GateBar(Bar):
         return [Hint(self._keymap.names(key)[0], key.label, "") for key in keys[:3]]
 
     def _hint(self, act: GateAct) -> Hint:
+        if act in {GateAct.PAUSE, GateAct.GO_ON}:
+            label = "pause after this step" if act is GateAct.PAUSE else "go on"
+            return Hint(self._keymap.first(Scope.GATE, "pause"), label, "pause")
         key = self._keymap.first(SCOPES.get(act, Scope.GATE), act)
         if act is GateAct.ABORT:
             return Hint(key, "abort", "screen.abort")
+        if act is GateAct.UNDO:
+            return Hint(key, "undo", "screen.undo")
         if act is GateAct.LEAVE:
             return Hint(key, "leave, then start again", "screen.leave")
         label = {GateAct.RETRY: "try again", GateAct.START: f"start {self._view.task}"}.get(act, str(act))
@@ -155,7 +205,7 @@ class GateBar(Bar):
         wanted = [("zoom", "zoom"), ("help", "help")]
         if GateAct.LEAVE not in self._view.acts:
             wanted.append(("leave", "leave"))
-        if self._view.mode in (GateMode.WAITING, GateMode.BUSY):
+        if self._view.mode in (GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED):
             wanted += [("tell", "tell"), ("context", "context")]
         return [Hint(self._keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
 
@@ -172,7 +222,21 @@ class GateBar(Bar):
             self._readiness.begin_again()
             self.post_message(self.MoreWanted())
         else:
-            self._answer(waiting, ApproveProposal(ProposalId(waiting.proposal.id), waiting.sha))
+            self._approve(waiting, self._taking())
+
+    def _approve(self, waiting: Waiting, taking: Taking | None) -> None:
+        """Let it through, or what is taken of it; where unusual paths are among that, only when asked again."""
+        if taking is not None and not taking.taken:
+            self.remark_on(f"nothing would be taken: {self._keymap.first(Scope.GATE, GateAct.REJECT)} rejects it")
+        elif self._special(taking) and not self._asks_again:
+            self._asked_again = self._decision(waiting, taking)
+            self._readiness.begin_again()
+            self.refresh()
+        elif taking is None:
+            self._answer(waiting, ApproveProposal(waiting.proposal.id, waiting.sha))
+        else:
+            approval = ApproveProposal(waiting.proposal.id, waiting.sha, taking.left, taking.result_sha)
+            self._answer(waiting, approval)
 
     def action_reject(self) -> None:
         if waiting := self._answerable(GateAct.REJECT):
@@ -181,6 +245,10 @@ class GateBar(Bar):
     def action_edit(self) -> None:
         if waiting := self._answerable(GateAct.EDIT):
             self.post_message(self.EditWanted(waiting))
+
+    def action_edit_outside(self) -> None:
+        if waiting := self._answerable(GateAct.EDIT):
+            self.post_message(self.EditWanted(waiting, outside=True))
 
     def action_always(self) -> None:
         if waiting := self._answerable(GateAct.ALWAYS):
@@ -194,6 +262,12 @@ class GateBar(Bar):
             self._answer(waiting, SkipProposal(waiting.proposal.id))
         else:
             self.remark_on("too quick: this has only just appeared")
+
+    def action_pause(self) -> None:
+        if self._view.paused is None:
+            self.remark_on("no task is being worked on")
+        else:
+            self.post_message(self.Decided(PauseTask(not self._view.paused)))
 
     def action_retry(self) -> None:
         if GateAct.RETRY in self._view.acts:

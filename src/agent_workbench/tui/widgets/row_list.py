@@ -42,6 +42,19 @@ class RowList(ScrollView, can_focus=True):
         """Make `self.rows` anew for `width` cells."""
         raise NotImplementedError
 
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return len(self.rows)
+
+    def row_at(self, number: int) -> Row:
+        """Return a row; what has very many makes them here, as they are drawn."""
+        return self.rows[number]
+
+    def widest(self) -> int:
+        """Return the cells of the widest row."""
+        return max((row.cells for row in self.rows), default=0)
+
     def lay_out_again(self) -> None:
         """Make the rows anew for the width there is; a pane that is not on screen keeps its last one."""
         self._laid_out_width = self.room.width or self._laid_out_width or WIDTH_UNSEEN
@@ -50,21 +63,21 @@ class RowList(ScrollView, can_focus=True):
 
     def rows_changed(self) -> None:
         """Fit the scrolling to the rows, and follow their end if they are followed."""
-        wide = max((row.cells for row in self.rows), default=0) if self.styles.overflow_x == "auto" else 0
-        self.virtual_size = Size(max(wide, self._laid_out_width), len(self.rows))
+        wide = self.widest() if self.styles.overflow_x == "auto" else 0
+        self.virtual_size = Size(max(wide, self._laid_out_width), self.row_count)
         self._follow()
         self.refresh()
 
     def _follow(self) -> None:
         """Go to the end if the user was there; once more when the sizes are settled."""
         if self.follows and self._at_end:
-            self.scroll_to(y=len(self.rows), animate=False)
+            self.scroll_to(y=self.row_count, animate=False)
             self._at_end = True
             self.call_after_refresh(self._settle)
 
     def _settle(self) -> None:
         if self.follows and self._at_end:
-            self.scroll_to(y=len(self.rows), animate=False)
+            self.scroll_to(y=self.row_count, animate=False)
 
     def on_resize(self) -> None:
         """Lay out for another width; stay at the end if that is where we were."""
@@ -79,7 +92,7 @@ class RowList(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        if new_value >= min(self.max_scroll_y, len(self.rows) - self.room.height):
+        if new_value >= min(self.max_scroll_y, self.row_count - self.room.height):
             self._at_end = True
         elif new_value < old_value:
             self._at_end = False
@@ -93,9 +106,9 @@ class RowList(ScrollView, can_focus=True):
         width = self.room.width
         number = top + y
         base = self.rich_style
-        if not 0 <= number < len(self.rows):
+        if not 0 <= number < self.row_count:
             return Strip.blank(width, base)
-        row = self.rows[number]
+        row = self.row_at(number)
         self.row_shown(row)
         if row.item >= 0 and row.item == self.cursor:
             base += self._tones[CURSOR if self.has_focus else CURSOR_BLURRED]
@@ -131,4 +144,4 @@ class RowList(ScrollView, can_focus=True):
         self.scroll_to(y=0, animate=False)
 
     def action_to_bottom(self) -> None:
-        self.scroll_to(y=max(0, len(self.rows) - self.room.height), animate=False)
+        self.scroll_to(y=max(0, self.row_count - self.room.height), animate=False)

@@ -12,19 +12,28 @@ Span = tuple[str, Tone | Style]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One row: its spans, the entry it belongs to, and the tone behind it to the edge.
+class Piece:
+    """A part of a line that has to be seen in full, as it stands in a row.
 
-    For what has to be seen in full: `source` is the number of the line it shows (-1: of no matter), from cell `start`.
-    `gutter` cells stand before the text.
+    `source` is the line's number; the part begins at the line's cell `start`, has `cells`, and stands at the row's
+    cell `at`. `size` is the width of the whole line.
     """
+
+    source: int
+    start: int
+    cells: int
+    at: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its spans, the entry it belongs to, the tone behind it to the edge, the lines that are seen by it."""
 
     spans: tuple[Span, ...]
     item: int = -1
     fill: Tone | None = None
-    source: int = -1
-    start: int = 0
-    gutter: int = 0
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def cells(self) -> int:
@@ -42,6 +51,19 @@ def wrap(line: str, width: int) -> Iterator[str]:
         yield rest[:cut].rstrip(" ") if cut > fits else rest[:cut]
         rest = rest[cut:]
     yield rest
+
+
+def cut_hard(line: str, width: int) -> list[str]:
+    """Return `line` in pieces of at most `width` cells, wherever that cuts it; nothing is left out."""
+    if line.isascii():
+        return [line[at : at + width] for at in range(0, len(line), width)] or [""]
+    pieces = []
+    rest = line
+    while rest:
+        fits = _fitting(rest, width) if cell_len(rest) > width else len(rest)
+        pieces.append(rest[:fits])
+        rest = rest[fits:]
+    return pieces or [""]
 
 
 def _fitting(text: str, width: int) -> int:

@@ -32,6 +32,8 @@ LOOKS = {
     Tone.WARN: Look("text-warning"),
     Tone.ADDED: Look(behind="success", behind_percent=18),
     Tone.REMOVED: Look(behind="error", behind_percent=20),
+    Tone.ADDED_WORD: Look(bold=True, behind="success", behind_percent=42),
+    Tone.REMOVED_WORD: Look(bold=True, behind="error", behind_percent=45),
     Tone.HUNK: Look("text-secondary"),
     Tone.FILE: Look(bold=True),
     Tone.NUMBER: Look(text_percent=38),

@@ -1,0 +1,66 @@
+"""A text in the user's own editor: a private file for as long as that takes."""
+
+import asyncio
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent_workbench.core.errors import WorkbenchError
+
+USUAL = ("nano", "vi")
+
+
+async def edit_in_editor(text: str, suffix: str, environ: Mapping[str, str]) -> str:
+    """Return what the user made of `text` in `$VISUAL`, `$EDITOR`, or an editor that there is.
+
+    The terminal has to be free. The file is the user's alone (0600), ends with `suffix`, and is removed. Raises
+    `WorkbenchError` when no editor could be run, or it said that it failed: then nothing of it counts.
+    """
+    command = editor_command(environ)
+    with tempfile.TemporaryDirectory(prefix="agent-edit-") as folder:
+        path = Path(folder) / f"text{suffix}"
+        path.touch(mode=0o600)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        with _interrupts_left_to_it():
+            code = await asyncio.to_thread(_run, (*command, str(path)))
+        if code:
+            raise WorkbenchError(f"{command[0]} ended with {code}", advice="nothing of it was taken")
+        return path.read_bytes().decode("utf-8", "replace")
+
+
+def editor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the user's editor with its flags; raise `WorkbenchError` when there is none."""
+    wanted = environ.get("VISUAL") or environ.get("EDITOR")
+    if wanted:
+        try:
+            if words := shlex.split(wanted):
+                return tuple(words)
+        except ValueError:
+            raise WorkbenchError(f"$VISUAL or $EDITOR cannot be read: {wanted}", advice="mend its quotes") from None
+    found = next((each for each in USUAL if shutil.which(each, path=environ.get("PATH"))), None)
+    if found is None:
+        raise WorkbenchError("there is no editor", advice="set $EDITOR to the one you use")
+    return (found,)
+
+
+def _run(command: tuple[str, ...]) -> int:
+    try:
+        return subprocess.run(command, check=False).returncode
+    except OSError as error:
+        raise WorkbenchError(f"{command[0]} cannot be run: {error.strerror}", advice="set $EDITOR") from error
+
+
+@contextmanager
+def _interrupts_left_to_it() -> Iterator[None]:
+    """Let Ctrl-C reach the editor without ending us."""
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

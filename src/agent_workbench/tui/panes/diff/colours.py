@@ -1,0 +1,83 @@
+"""The colours of the language in a diff: found in a thread, for the parts that are drawn."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from agent_workbench.core.views.diff_lines import DiffLine
+from agent_workbench.core.views.shown_diff import ShownDiff
+from agent_workbench.core.views.tones import Tone
+from agent_workbench.tui.widgets.code_colours import coloured_lines
+from agent_workbench.tui.widgets.rows import Span
+
+PART_LINES = 120
+"""So many lines are coloured at once: what a lexer takes for them is not felt."""
+LONGEST_CHARS = 1000
+
+
+class DiffColours:
+    """Knows the colours of the lines that were asked for; asks for parts of the diff as they are drawn."""
+
+    def __init__(self) -> None:
+        self._shown = ShownDiff()
+        self._dark = True
+        self._known: dict[int, list[Span]] = {}
+        self._asked: set[int] = set()
+        self._waiting: list[tuple[int, int]] = []
+
+    def begin(self, shown: ShownDiff, *, dark: bool) -> None:
+        """Go on with this diff; what was known of lines that are the same stays known."""
+        kept = shown.same if dark == self._dark else 0
+        self._shown, self._dark = shown, dark
+        self._known = {number: spans for number, spans in self._known.items() if number < kept} if kept else {}
+        self._asked = {first for first in self._asked if first + PART_LINES <= kept}
+        self._waiting.clear()
+
+    def of(self, number: int) -> list[Span] | None:
+        """Return a line of code in its colours, None while they are not known; then they are asked for."""
+        known = self._known.get(number)
+        if known is None:
+            self._ask(number)
+        return known
+
+    @property
+    def wanted(self) -> bool:
+        """True while something was asked for and is not known."""
+        return bool(self._waiting)
+
+    def _ask(self, number: int) -> None:
+        line = self._shown.lines[number]
+        if line.at < 0 or line.file < 0:
+            return
+        first = number - line.at % PART_LINES
+        if first in self._asked:
+            return
+        self._asked.add(first)
+        end = first
+        while end < min(first + PART_LINES, len(self._shown.lines)) and self._shown.lines[end].hunk == line.hunk:
+            end += 1
+        self._waiting.append((first, end))
+
+    async def find(self, tell: Callable[[], None]) -> None:
+        """Find the colours that were asked for, the last asked first, and tell after each part."""
+        while self._waiting:
+            shown, (first, end) = self._shown, self._waiting.pop()
+            path = shown.files[shown.lines[first].file].path
+            found = await asyncio.to_thread(_coloured, path, shown.lines[first:end], self._dark)
+            if self._shown is shown:
+                self._known.update((first + number, spans) for number, spans in found.items())
+                tell()
+
+
+def _coloured(path: str, lines: Sequence[DiffLine], dark: bool) -> dict[int, list[Span]]:
+    """Return the lines in their colours, by their numbers; each side is read by itself, as it stands in a file."""
+    found: dict[int, list[Span]] = {}
+    for gone in (Tone.REMOVED, Tone.ADDED):
+        if gone is Tone.ADDED and not any(line.tone is Tone.REMOVED for line in lines):
+            break
+        side = [number for number, line in enumerate(lines) if line.tone is not gone and line.at >= 0]
+        text = "\n".join(lines[number].text[:LONGEST_CHARS] for number in side)
+        for number, spans in zip(side, coloured_lines(path, text, dark), strict=False):
+            # Only the colours are taken from the lexer, never the text.
+            if number not in found and "".join(each for each, _ in spans) == lines[number].text:
+                found[number] = spans
+    return found

@@ -1,0 +1,160 @@
+"""Where each line of a diff stands: how many rows it takes, found without making the rows."""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from rich.cells import cell_len
+
+from agent_workbench.core.views.diff_lines import DiffLine
+from agent_workbench.core.views.shown_diff import ShownDiff, change_start, context_folds, line_pairs
+from agent_workbench.core.views.tones import Tone
+from agent_workbench.tui.widgets.rows import cut_hard
+
+LEAST_ROOM = 8
+SIGN_CELLS = 2
+MARK_CELLS = 3
+HALF_MARK_CELLS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a diff is laid out: the cells it has, side by side or not, wrapped or not, with marks of what is taken.
+
+    `files` are folded, `folds` (by their first lines) are not. `below`: something stands above the first line.
+    """
+
+    width: int
+    split: bool = False
+    wraps: bool = True
+    marks: bool = False
+    below: bool = False
+    folding: bool = False
+    files: frozenset[int] = frozenset()
+    folds: frozenset[int] = frozenset()
+
+
+class DiffLayout:
+    """The rows of each line, for one look. `text_of` says what stands in the lines that are no code."""
+
+    def __init__(self) -> None:
+        self.shown = ShownDiff()
+        self.look = Look(0)
+        self.partner: dict[int, int] = {}
+        self.folds: dict[int, int] = {}
+        self._heights: list[int] = []
+        self._starts: list[int] = [0]
+
+    def lay_out(self, shown: ShownDiff, look: Look, text_of: Callable[[int], str]) -> None:
+        """Find the rows anew; with the same look only for the lines that are not the same."""
+        start = change_start(shown, shown.same) if look == self.look and not look.folding else 0
+        self.shown, self.look = shown, look
+        if not start:
+            self.partner = {}
+        for old, new in line_pairs(shown, start):
+            self.partner[old], self.partner[new] = new, old
+        self.folds = dict(context_folds(shown)) if look.folding else {}
+        del self._heights[start:]
+        del self._starts[start + 1 :]
+        self._add_heights(start, text_of)
+        rows = accumulate(self._heights[start:], initial=self._starts[start])
+        next(rows)
+        self._starts += rows
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return self._starts[-1]
+
+    @property
+    def gutter(self) -> int:
+        """The cells before the text of a line of code."""
+        marks = MARK_CELLS if self.look.marks else 0
+        return marks + 2 * (self.shown.digits + 1) + SIGN_CELLS
+
+    @property
+    def half(self) -> int:
+        """The cells of one side, when there are two."""
+        return (self.look.width - 1 - bool(self.look.marks)) // 2
+
+    @property
+    def half_gutter(self) -> int:
+        """The cells before the text on one side."""
+        return (HALF_MARK_CELLS if self.look.marks else 0) + self.shown.digits + 1 + SIGN_CELLS
+
+    def room(self, line: DiffLine) -> int:
+        """Return the cells that the text of a line has."""
+        if line.at < 0:
+            return max(LEAST_ROOM, self.look.width - (MARK_CELLS if self.look.marks else 0))
+        if self.look.split:
+            return max(LEAST_ROOM, self.half - self.half_gutter)
+        return max(LEAST_ROOM, self.look.width - self.gutter)
+
+    def has_blank(self, number: int) -> bool:
+        """Return whether an empty row stands before this line."""
+        above = number > 0 or self.look.below
+        return above and (self.shown.lines[number].tone is Tone.FILE or number == 0)
+
+    def height(self, number: int) -> int:
+        """Return how many rows a line takes; 0 when it is folded, or stands beside another one."""
+        return self._heights[number]
+
+    def first_row(self, number: int) -> int:
+        """Return the row in which a line, or what it is folded into, begins."""
+        return self._starts[number]
+
+    def line_at(self, row: int) -> tuple[int, int]:
+        """Return the line that has this row, and which of its rows that is."""
+        number = bisect_right(self._starts, row) - 1
+        return number, row - self._starts[number]
+
+    def shown_line(self, number: int) -> int:
+        """Return the line in whose rows this one is to be found."""
+        if self.look.split and self.shown.lines[number].tone is Tone.ADDED:
+            number = self.partner.get(number, number)
+        while number > 0 and not self._heights[number]:
+            number -= 1
+        return number
+
+    def widest(self) -> int:
+        """Return the cells that the longest line takes when nothing is cut."""
+        if self.look.wraps or self.look.split:
+            return self.look.width
+        return self.gutter + max((cell_len(line.text) for line in self.shown.lines), default=0)
+
+    def _add_heights(self, start: int, text_of: Callable[[int], str]) -> None:
+        lines, look = self.shown.lines, self.look
+        code_room = self.room(DiffLine("", Tone.PLAIN, at=0))
+        hidden_to = 0
+        add = self._heights.append
+        for number in range(start, len(lines)):
+            line = lines[number]
+            if number < hidden_to or (line.file in look.files and line.tone is not Tone.FILE):
+                add(0)
+            elif number in self.folds and number not in look.folds:
+                hidden_to = self.folds[number]
+                add(1)
+            elif line.at < 0:
+                text = line.text if line.tone is Tone.DIM else text_of(number)
+                add(len(cut_hard(text, self.room(line))) + self.has_blank(number))
+            elif look.split:
+                add(self._paired_rows(number, code_room))
+            else:
+                add(self._rows(line.text, code_room))
+
+    def _paired_rows(self, number: int, room: int) -> int:
+        line = self.shown.lines[number]
+        other = self.partner.get(number, -1)
+        if other < 0:
+            return self._rows(line.text, room)
+        if line.tone is Tone.ADDED:
+            return 0
+        return max(self._rows(line.text, room), self._rows(self.shown.lines[other].text, room))
+
+    def _rows(self, text: str, room: int) -> int:
+        if len(text) <= room and text.isascii():
+            return 1
+        if not self.look.wraps and not self.look.split:
+            return 1
+        return len(cut_hard(text, room))

@@ -1,0 +1,238 @@
+"""The rows of a diff, made as they are drawn: gutter, numbers, signs, colours and the words that changed."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.style import Style
+
+from agent_workbench.core.views.diff_lines import DiffLine
+from agent_workbench.core.views.diff_words import Spans, changed_words
+from agent_workbench.core.views.tones import Tone
+from agent_workbench.tui.panes.diff.colours import DiffColours
+from agent_workbench.tui.panes.diff.layout import HALF_MARK_CELLS, MARK_CELLS, DiffLayout
+from agent_workbench.tui.widgets.rows import Piece, Row, Span, cut_hard
+from agent_workbench.tui.widgets.tones import Tones
+
+SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
+WORDS = {Tone.ADDED: Tone.ADDED_WORD, Tone.REMOVED: Tone.REMOVED_WORD}
+TAKEN, PARTLY, LEFT = "●", "◐", "○"
+CURSOR_SIGN = "▌"
+KEPT_ROWS = 2000
+
+
+class DiffRows:
+    """Makes rows for a layout. `mark_of` gives the sign of what is taken (empty: none), `pointed` says whether the
+    cursor, or the range, is on a line."""
+
+    def __init__(
+        self,
+        layout: DiffLayout,
+        colours: DiffColours,
+        tones: Tones,
+        *,
+        text_of: Callable[[int], str],
+        mark_of: Callable[[int], str],
+        pointed: Callable[[int], bool],
+    ) -> None:
+        self._layout = layout
+        self._colours = colours
+        self._tones = tones
+        self._text_of = text_of
+        self._mark_of = mark_of
+        self._pointed = pointed
+        self._made: dict[int, list[Row]] = {}
+        self._words: dict[int, Spans] = {}
+
+    def forget(self, *, words: bool = False) -> None:
+        """Make the rows anew when they are drawn next; `words`: the lines are others."""
+        self._made.clear()
+        if words:
+            self._words.clear()
+
+    def row(self, number: int) -> Row:
+        """Return a row of the diff."""
+        line, offset = self._layout.line_at(number)
+        rows = self._made.get(line)
+        if rows is None:
+            if len(self._made) > KEPT_ROWS:
+                self._made.clear()
+            rows = self._made[line] = list(self._rows(line))
+        return rows[offset]
+
+    def _rows(self, number: int) -> Iterator[Row]:
+        line = self._layout.shown.lines[number]
+        if number in self._layout.folds and number not in self._layout.look.folds:
+            yield self._fold_row(number)
+        elif line.at < 0:
+            if self._layout.has_blank(number):
+                yield Row((("", Tone.PLAIN),))
+            yield from self._head_rows(number, line)
+        elif self._layout.look.split:
+            yield from self._paired_rows(number, line)
+        else:
+            yield from self._code_rows(number, line)
+
+    def _fold_row(self, number: int) -> Row:
+        hidden = self._layout.folds[number] - number
+        lead = " " * (self._layout.gutter - len("⋯ "))
+        return Row(
+            ((f"{self._pointer(number)}{lead}", Tone.ACCENT), (f"⋯ {hidden} unchanged lines", Tone.HUNK)), number
+        )
+
+    def _head_rows(self, number: int, line: DiffLine) -> Iterator[Row]:
+        marked = self._layout.look.marks
+        text = line.text if line.tone is Tone.DIM else self._text_of(number)
+        size, start = cell_len(text), 0
+        lead = MARK_CELLS if marked else 0
+        pieces = cut_hard(text, self._layout.room(line))
+        for piece in pieces:
+            gutter = self._marks(number, first=start == 0) if marked else ()
+            cells = cell_len(piece)
+            spans: tuple[Span, ...] = (*gutter, (piece, line.tone))
+            if line.tone is Tone.FILE and start + cells == size:
+                spans += self._file_stat(line, lead + cells)
+            yield Row(spans, number, None, (Piece(number, start, cells, lead, size),))
+            start += cells
+
+    def _file_stat(self, line: DiffLine, used: int) -> tuple[Span, ...]:
+        if line.file < 0:
+            return ()
+        head = self._layout.shown.files[line.file]
+        counted = f"  +{head.added} −{head.removed}" if head.added or head.removed else ""
+        if line.file in self._layout.look.files:
+            counted += "  ⋯ folded"
+        return ((counted, Tone.DIM),) if used + cell_len(counted) <= self._layout.look.width else ()
+
+    def _code_rows(self, number: int, line: DiffLine) -> Iterator[Row]:
+        digits, look = self._layout.shown.digits, self._layout.look
+        mark = self._mark_of(number) if look.marks else ""
+        left = mark == LEFT
+        numbers = f"{line.old or '':>{digits}} {line.new or '':>{digits}} "
+        sign = f"{SIGNS.get(line.tone, ' ')} "
+        tone = Tone.DIM if left else line.tone
+        fill = tone if tone in SIGNS else None
+        gutter, start, size = self._layout.gutter, 0, cell_len(line.text)
+        room = self._layout.room(line) if look.wraps else max(size, 1)
+        for piece, styled in self._pieces(number, line, room, left=left):
+            marks = self._marks(number, first=start == 0) if look.marks else ()
+            first = start == 0
+            lead = numbers if first else " " * len(numbers)
+            spans = (*marks, (lead, Tone.NUMBER), (sign if first else "  ", tone), *styled)
+            cells = cell_len(piece)
+            yield Row(spans, number, fill, (Piece(number, start, cells, gutter, size),))
+            start += cells
+
+    def _paired_rows(self, number: int, line: DiffLine) -> Iterator[Row]:
+        """Yield the rows of a line on both sides, or of two lines side by side."""
+        other = self._layout.partner.get(number, -1)
+        old, new = (-1, number) if line.tone is Tone.ADDED else (number, other)
+        if line.tone is Tone.PLAIN:
+            new = number
+        left, right = self._side(old, 0), self._side(new, 1)
+        lead = 1 if self._layout.look.marks else 0
+        for at in range(max(len(left), len(right))):
+            left_spans, left_piece = left[at] if at < len(left) else self._blank_side()
+            right_spans, right_piece = right[at] if at < len(right) else self._blank_side()
+            pointer = self._pointer(number) if lead else ""
+            spans: tuple[Span, ...] = ((pointer, Tone.ACCENT), *left_spans, ("│", Tone.RULE), *right_spans)
+            yield Row(spans, number, None, (*left_piece, *right_piece))
+
+    def _blank_side(self) -> tuple[tuple[Span, ...], tuple[Piece, ...]]:
+        return ((" " * self._layout.half, Tone.PLAIN),), ()
+
+    def _side(self, number: int, side: int) -> list[tuple[tuple[Span, ...], tuple[Piece, ...]]]:
+        """Return the rows of a line on one side (0 or 1), padded to its cells, with what is seen by each."""
+        if number < 0:
+            return []
+        layout = self._layout
+        line, half, gutter = layout.shown.lines[number], layout.half, layout.half_gutter
+        mark = self._mark_of(number) if layout.look.marks else ""
+        left = mark == LEFT
+        tone = Tone.DIM if left else line.tone
+        behind = self._tones[tone] if tone in SIGNS else Style()
+        at = (1 if layout.look.marks else 0) + side * (half + 1) + gutter
+        rows: list[tuple[tuple[Span, ...], tuple[Piece, ...]]] = []
+        start, size = 0, cell_len(line.text)
+        for piece, styled in self._pieces(number, line, layout.room(line), left=left):
+            first = start == 0
+            numbered = f"{(line.new if side else line.old) or '':>{layout.shown.digits}} "
+            lead = f"{mark if first else '':<{HALF_MARK_CELLS}}" if layout.look.marks else ""
+            sign = f"{SIGNS.get(line.tone, ' ')} " if first else "  "
+            cells = cell_len(piece)
+            spans: list[Span] = [(lead, self._mark_tone(mark))]
+            spans += [(numbered if first else " " * len(numbered), behind + self._tones[Tone.NUMBER])]
+            spans += [(sign, behind)]
+            spans += [(text, behind + self._style(look)) for text, look in styled]
+            spans += [(" " * (half - gutter - cells), behind)]
+            rows.append((tuple(spans), (Piece(number, start, cells, at, size),)))
+            start += cells
+        return rows
+
+    def _pieces(self, number: int, line: DiffLine, room: int, *, left: bool) -> Iterator[tuple[str, Sequence[Span]]]:
+        """Yield the text of a line in pieces, each with its spans."""
+        if left:
+            yield from ((piece, ((piece, Tone.DIM),)) for piece in cut_hard(line.text, room))
+            return
+        spans = self._spans(number, line)
+        if len(line.text) <= room and line.text.isascii():
+            yield line.text, spans
+            return
+        at = 0
+        for piece in cut_hard(line.text, room):
+            yield piece, _part(spans, at, at + len(piece))
+            at += len(piece)
+
+    def _spans(self, number: int, line: DiffLine) -> list[Span]:
+        coloured = self._colours.of(number) or [(line.text, line.tone)]
+        words = self._changed(number) if line.tone in WORDS else ()
+        if not words:
+            return coloured
+        word = self._tones[WORDS[line.tone]]
+        spans: list[Span] = []
+        at = 0
+        for start, end in words:
+            spans += _part(coloured, at, start)
+            spans += [(text, word + self._style(look, text_only=True)) for text, look in _part(coloured, start, end)]
+            at = end
+        return [*spans, *_part(coloured, at, len(line.text))]
+
+    def _changed(self, number: int) -> Spans:
+        """Return what changed in a line, if another one stands in its place."""
+        if number not in self._words:
+            other = self._layout.partner.get(number, -1)
+            old, new = min(number, other), max(number, other)
+            if other < 0:
+                return ()
+            lines = self._layout.shown.lines
+            self._words[old], self._words[new] = changed_words(lines[old].text, lines[new].text)
+        return self._words[number]
+
+    def _style(self, look: Tone | Style, *, text_only: bool = False) -> Style:
+        if isinstance(look, Style):
+            return look
+        return Style() if text_only else self._tones[look]
+
+    def _pointer(self, number: int) -> str:
+        return CURSOR_SIGN if self._pointed(number) else " "
+
+    def _marks(self, number: int, *, first: bool) -> tuple[Span, ...]:
+        mark = self._mark_of(number)
+        return (self._pointer(number), Tone.ACCENT), (
+            f"{mark if first else '':<{MARK_CELLS - 1}}",
+            self._mark_tone(mark),
+        )
+
+    def _mark_tone(self, mark: str) -> Tone:
+        return Tone.NUMBER if mark == TAKEN else Tone.WARN
+
+
+def _part(spans: Sequence[Span], start: int, end: int) -> list[Span]:
+    """Return the spans of the characters from `start` to before `end`."""
+    found: list[Span] = []
+    at = 0
+    for text, look in spans:
+        first, last = max(start - at, 0), min(end - at, len(text))
+        if first < last:
+            found.append((text[first:last], look))
+        at += len(text)
+    return found
