@@ -65,7 +65,7 @@ def _said(event: Event) -> str:
         case SessionStarted():
             return f"session {event.session} at {event.base[:10]}"
         case SessionForked():
-            return "forked: from here on it goes its own way"
+            return "a fork: its own work begins here"
         case SessionResumed():
             return "session taken up again"
         case SessionLeft():

@@ -60,10 +60,17 @@ class Desk:
                     self.state.session, self.run.task, facts.branch, facts.base, self.settings.workspace.link
                 )
             )
-            if self._workspace.facts.rebuilt:
+            if self._workspace.facts.rebuilt and not self._begins_fork:
                 self.board.notify(f"the worktree of {self.run.task} was not there; it was made as it was recorded last")
             await self._begin_indexing(self._workspace)
         return self._workspace
+
+    @property
+    def _begins_fork(self) -> bool:
+        """True while a fork stands at the checkpoint it was made with: then no worktree is missing."""
+        state, checkpoint = self.state, self.run.checkpoint
+        made_with = f"refs/agent/{state.session}/{state.parent_seq}"
+        return bool(self.run.fork) and checkpoint is not None and checkpoint.ref == made_with
 
     async def release_workspace(self) -> None:
         """Give the open workspace back, if there is one."""

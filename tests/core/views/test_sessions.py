@@ -23,8 +23,8 @@ def test_forks_stand_below_what_they_come_from() -> None:
     newest_first = [session("e", "b"), session("d", "a"), session("c"), session("b", "a"), session("a")]
     rows = view_sessions([replace(each, ours=True) for each in newest_first])
     assert [f"{row.branch}{row.summary.id}" for row in rows] == ["c", "a", "└ d", "└ b", "  └ e"]
-    assert rows[2].about == "from event 7 of a"
-    assert rows[0].about == ""
+    assert [row.origin for row in rows] == ["", "", "from event 7", "from event 7", "from event 7"]
+    assert view_sessions([session("e", "gone")])[0].origin == "from event 7 of gone"
 
 
 NAMES = list("abcdefgh")

@@ -43,7 +43,7 @@ class PlanView:
 
 def view_plan(state: SessionState, no_plan: str = "") -> PlanView:
     """Return what the plan pane shows; `no_plan` says why there is none."""
-    done = sum(task.status is TaskStatus.DONE for task in state.plan.tasks)
+    done = sum(task.status is TaskStatus.DONE and not _is_running(state, task) for task in state.plan.tasks)
     count = f" · {done} of {len(state.plan.tasks)} done" if state.plan.tasks else ""
     return PlanView(
         title=f"Plan{count}",
@@ -62,22 +62,30 @@ def _empty(state: SessionState, no_plan: str) -> str:
 def _row(state: SessionState, task: Task) -> TaskRow:
     run = state.run_of(task.id)
     mergeable = run is not None and run.commit is not None and run.merged is None
-    glyph, word, tone = GLYPHS[task.status]
+    running = _is_running(state, task)
+    glyph, word, tone = GLYPHS[TaskStatus.IN_PROGRESS if running else task.status]
     if run is not None and run.merged is not None:
         word = f"merged into {inert_line(run.merged.into, 40)}"
     elif mergeable:
         word += ", not merged"
     head = Block(inert_line(f"{task.id}  {task.description}"), Tone.STRONG, glyph, tone)
+    if task.blocked_because:
+        word += f": {inert_line(task.blocked_because, 300)}"
     under = Block(", ".join((word, *_remarks(state.plan, task), *_changed(state, task))), tone)
     return TaskRow(
         id=task.id,
         short=Entry(task.id, (head, under)),
         long=Entry(task.id, (replace(head, space_before=True), under, *_details(task))),
-        running=state.run is not None and state.run.task == task.id and state.unfinished,
+        running=running,
         mergeable=mergeable,
         open=task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS),
         blocked=task.status is TaskStatus.BLOCKED,
     )
+
+
+def _is_running(state: SessionState, task: Task) -> bool:
+    """Return whether the task is worked on here, whatever a session that it was forked from made of it in the plan."""
+    return state.run is not None and state.run.task == task.id and state.unfinished
 
 
 def _changed(state: SessionState, task: Task) -> tuple[str, ...]:
@@ -90,7 +98,6 @@ def _changed(state: SessionState, task: Task) -> tuple[str, ...]:
 def _remarks(plan: Plan, task: Task) -> tuple[str, ...]:
     waits = plan.waits_for(task)
     return (
-        *((inert_line(task.blocked_because, 300),) if task.blocked_because else ()),
         *((f"waits for {', '.join(waits)}",) if waits else ()),
         *(("for a person",) if task.owner is Owner.HUMAN else ()),
         *((f"{task.subtask} of {inert_line(task.parent_issue, 40)}",) if task.subtask else ()),

@@ -27,7 +27,7 @@ def session_blocks(event: SessionEvent) -> list[Block]:
         case RetryAsked():
             return [Block("tried again", Tone.DIM)]
         case SessionForked():
-            return [Block("forked: from here on it goes its own way", Tone.ACCENT, rule=True, space_before=True)]
+            return [Block("a fork: its own work begins here", Tone.ACCENT, rule=True, space_before=True)]
         case SessionResumed():
             return [Block("the session was taken up again", Tone.DIM, rule=True, space_before=True)]
         case SessionLeft():

@@ -36,12 +36,14 @@ class SessionList(EntryList):
         self._sessions: dict[str, SessionRow] = {}
         self._found: Mapping[SessionId, tuple[bool, str]] = {}
         self._here = SessionId("")
+        self._name_cells = 0
 
     def show(
         self, rows: Sequence[SessionRow], found: Mapping[SessionId, tuple[bool, str]], here: SessionId, *, empty: str
     ) -> None:
         """Show these sessions, and what verifying some of them `found`; the one that is `here` is marked."""
         self._sessions, self._found, self._here = {row.summary.id: row for row in rows}, dict(found), here
+        self._name_cells = max((len(row.branch) + len(row.summary.id) for row in rows), default=0)
         # All that is visible stands in the entry, so that a session that changed is another entry.
         entries = tuple(Entry(row.summary.id, (Block(f"{row}{found.get(row.summary.id)}"),)) for row in rows)
         self.show_entries(entries, empty=empty)
@@ -73,7 +75,9 @@ class SessionList(EntryList):
             figures += [(f"{steps:>{STEPS_CELLS}}{tokens:>{TOKENS_CELLS}}  ", Tone.PLAIN)]
         spans = [*name, *state, *figures]
         room = max(8, width - sum(cell_len(text) for text, _ in spans))
-        yield Row((*spans, (_cut(inert_line(row.task), room), Tone.PLAIN)), number)
+        task = _cut(inert_line(row.task), room)
+        origin = _cut(row.origin, max(0, room - cell_len(task) - 2)) if row.origin else ""
+        yield Row((*spans, (task, Tone.PLAIN), (f"  {origin}" if origin else "", Tone.DIM)), number)
         indent = " " * (cell_len(row.branch) + 2)
         for text, tone in self._below(row):
             yield Row(((indent, Tone.DIM), (_cut(text, width - len(indent)), tone)), number)
@@ -87,4 +91,6 @@ class SessionList(EntryList):
 
 
 def _cut(text: str, cells: int) -> str:
+    if cells < 2:
+        return ""
     return text if cell_len(text) <= cells else f"{set_cell_size(text, cells - 1)}…"
