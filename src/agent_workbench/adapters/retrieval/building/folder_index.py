@@ -72,10 +72,10 @@ class FolderIndex:
             self._loaded = True
         changes = await in_thread(partial(self._changes, paths))
         self.status = replace(self.status, done=0, total=len(changes.paths), submodules=changes.submodules)
-        self._count(changes)
+        await in_thread(partial(self._count, changes))
         if changes.paths:
             await self._take_in(sources, changes)
-            self._count(changes)
+            await in_thread(partial(self._count, changes))
             self._unsaved += len(changes.paths)
         if self._unsaved >= _WORTH_SAVING:
             await in_thread(self._save)
@@ -142,7 +142,7 @@ class FolderIndex:
         return [each for each in alone if each is not None]
 
     def _count(self, changes: Changes) -> None:
-        """Say what the index holds, and what it leaves out."""
+        """Say what the index holds, and what it leaves out. Blocks: numpy may still be on its way in another thread."""
         view = self.index.view
         self.status = replace(
             self.status,
