@@ -36,9 +36,10 @@ class Fate(StrEnum):
     FAILED = "failed"
     REJECTED = "rejected"
     REFUSED = "refused"
+    UNDONE = "undone"
 
 
-LOST = frozenset({Fate.FAILED, Fate.REJECTED, Fate.REFUSED})
+LOST = frozenset({Fate.FAILED, Fate.REJECTED, Fate.REFUSED, Fate.UNDONE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +157,11 @@ def left_before(history: Sequence[Recorded], diff: str, tree: str) -> LeftHunk |
 
 def _ends_the_same(attempt: Attempt) -> bool:
     """Return whether it is the diff itself that was lost: a refusal may have come from what the machine was like."""
-    return attempt.fate is Fate.FAILED or (attempt.fate is Fate.REJECTED and attempt.settled)
+    return attempt.fate is Fate.FAILED or (attempt.fate in {Fate.REJECTED, Fate.UNDONE} and attempt.settled)
 
 
 def _taken_back(attempt: Attempt) -> Attempt:
-    return replace(attempt, fate=Fate.REJECTED, why="the user took it back after it was applied")
+    return replace(attempt, fate=Fate.UNDONE, why="the user took it back after it was applied")
 
 
 def _with(attempt: Attempt, event: Event) -> Attempt:

@@ -19,10 +19,11 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase
 from agent_workbench.core.taken import place_of
 from agent_workbench.engine.arguments import ArgumentFault, Arguments, read_arguments
-from agent_workbench.engine.attempts import left_before, lost_before
+from agent_workbench.engine.attempts import Fate, left_before, lost_before
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.grammar_kept import grammar_ignored
 from agent_workbench.engine.protocol import StepFault, read_step
+from agent_workbench.engine.rulings import ruling
 from agent_workbench.engine.tools import all_tools, open_tools
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Tool
 from agent_workbench.engine.tools.write_diff import WIDE
@@ -65,11 +66,11 @@ async def propose(desk: Desk, tool: Tool, arguments: Arguments, text: str, mende
     draft = await tool.draft(await desk.bench(), arguments, text)
     draft = replace(draft, repaired=(*mended, *draft.repaired))
     if tool.kind is GateKind.DIFF:
-        _check_new(desk, draft)
+        _check_new(desk, tool, draft)
     await propose_draft(desk, tool, draft)
 
 
-def _check_new(desk: Desk, draft: Draft) -> None:
+def _check_new(desk: Desk, tool: Tool, draft: Draft) -> None:
     left = left_before(desk.run.history, draft.diff, desk.run.tree)
     if left is not None:
         raise PatchError(
@@ -77,6 +78,8 @@ def _check_new(desk: Desk, draft: Draft) -> None:
             advice="change something else, or do it another way",
         )
     lost = lost_before(desk.run.history, draft.diff, desk.run.tree)
+    if lost is not None and lost.fate is Fate.UNDONE and ruling(desk.state, _proposal(desk, tool, draft)) is None:
+        return  # the user sees it first
     if lost is not None:
         raise PatchError(
             f"this is the diff of step {lost.proposal.step} again, on the same files: {lost.why}",

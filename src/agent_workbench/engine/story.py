@@ -18,6 +18,7 @@ from agent_workbench.core.events import (
     PromptBuilt,
     ProposalReplaced,
     Recorded,
+    StepUndone,
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
@@ -72,13 +73,26 @@ def answers_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
 
 
 def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
-    """Return how many answers there were: of summaries for that purpose, else of all others the user did not reject."""
-    answers = answers_of(history)
+    """Return how many answers there were: of summaries for that purpose, else of all others the user let stand.
+
+    One that the user rejected does not count, nor those from a diff on that was taken back.
+    """
     if purpose is Purpose.SUMMARY:
         return sum(isinstance(recorded.event, ModelAnswered) for recorded in history) - sum(
-            isinstance(recorded.event, ModelAnswered) for recorded in answers
+            isinstance(recorded.event, ModelAnswered) for recorded in answers_of(history)
         )
-    return len(answers) - sum(_is_users_rejection(recorded.event) for recorded in steps_of(history))
+    standing: list[int] = []
+    for recorded in steps_of(history):
+        match recorded.event:
+            case ModelAnswered(step=step) | ModelInterrupted(step=step) if is_answer(recorded.event):
+                standing.append(step)
+            case StepUndone(step=undone):
+                standing = [step for step in standing if step < undone]
+            case _ if _is_users_rejection(recorded.event):
+                standing = standing[:-1]
+            case _:
+                continue
+    return len(standing)
 
 
 def last_compaction(history: Sequence[Recorded]) -> ContextCompacted | None:
