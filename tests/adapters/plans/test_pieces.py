@@ -77,7 +77,9 @@ async def test_a_new_task_is_filled_in_and_read(tmp_path: Path, text: str) -> No
     file = plan_file(tmp_path, text)
     count = len((await file.read()).tasks)
     piece = await file.piece(T1, new=True)
-    written = piece.text.replace('description: ""', "description: new")
+    written = piece.text.replace("description: \n", "description: new\n").replace(
+        "description: \r", "description: new\r"
+    )
     await file.replace_text(piece.whole, piece.whole_with(written))
     plan = await file.read()
     assert [task.id for task in plan.tasks if task.description in ("new", "what is to be done")] == [f"T-{count + 1}"]
@@ -87,7 +89,7 @@ async def test_a_new_task_is_filled_in_and_read(tmp_path: Path, text: str) -> No
 async def test_what_cannot_be_read_is_refused_with_its_line_and_a_broken_plan_can_be_mended(tmp_path: Path) -> None:
     file = plan_file(tmp_path, PLAN)
     piece = await file.piece(T1, new=True)
-    with pytest.raises(PlanError, match=rf"{PATH}:{piece.at_line}:\d+: .*description: expected some words"):
+    with pytest.raises(PlanError, match=rf"{PATH}:{piece.at_line}:\d+: .*description: expected text, found nothing"):
         await file.replace_text(piece.whole, piece.whole_with(piece.text))
     with pytest.raises(PlanError, match="T-2 is being worked on"):
         await file.replace_text(PLAN, PLAN.replace("T-2", "T-5"), keep=(T2,))

@@ -93,7 +93,7 @@ def _line(text: str, index: int) -> int:
 def _stub(new: TaskId, last: TaskId, indent: str) -> str:
     lines = (
         f"- id: {new}",
-        '  description: ""',
+        "  description: ",
         '  goal: ""',
         "  accept_tests: []",
         f"  # depends_on: [{last}]",

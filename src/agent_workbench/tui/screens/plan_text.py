@@ -17,6 +17,7 @@ from agent_workbench.tui.screens.dialogue import Dialogue
 
 EDITS = "Ctrl-S saves   Esc discards   What runs goes on as it began; comments stay."
 LOOKS = "Esc closes"
+MOST_COLUMNS = 10_000
 _FAULT = re.compile(r":(\d+):(\d+): ")
 
 
@@ -73,12 +74,8 @@ class PlanTextScreen(Dialogue[None]):
         area.line_number_start = piece.first_line
         area.load_text(piece.text)
         area.read_only = not self._editable
-        area.move_cursor(area.document.end if piece.new else (0, 0))
-        self._go_to(piece.at_line, 0)
-        if piece.new:
-            area.move_cursor(
-                (area.cursor_location[0], max(0, len(area.document.get_line(area.cursor_location[0])) - 1))
-            )
+        # A new task begins with the words that it lacks.
+        self._go_to(piece.at_line, MOST_COLUMNS if piece.new else 0)
         self._say("")
         where = f"{inert_line(piece.path, 200)}:{piece.first_line}"
         self.query_one(".frame").border_title = Content(f"{self._title} · {where}")
@@ -88,8 +85,14 @@ class PlanTextScreen(Dialogue[None]):
         self._say(fault)
         if self._piece is not None and fault.startswith(f"{self._piece.path}:"):
             found = _FAULT.search(fault)
-            if found is not None:
+            if found is not None and int(found[1]) != self._line:
                 self._go_to(int(found[1]), int(found[2]) - 1)
+
+    @property
+    def _line(self) -> int:
+        """The line of the file on which the cursor is."""
+        area = self.query_one(TextArea)
+        return area.cursor_location[0] + area.line_number_start
 
     def _go_to(self, line: int, column: int) -> None:
         """Bring the cursor to a line of the file, as far as it stands here."""
