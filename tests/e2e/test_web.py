@@ -70,7 +70,7 @@ async def test_the_page_shows_the_workbench_which_ends_with_the_server(machine: 
         async with browser.ws_connect(found[1] + SIZE) as socket:
             await screen_until(socket, "any key goes on")
             await socket.send_str(json.dumps(["stdin", "\r"]))
-            await screen_until(socket, "T-1")
+            await screen_until(socket, "y write them")
             (workbench,) = psutil.Process(server.pid).children()
             server.send_signal(signal.SIGKILL)
             await asyncio.to_thread(workbench.wait, WAIT_SECONDS)
