@@ -29,12 +29,13 @@ def blockbuster() -> Iterator[BlockBuster]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Do not look for garbage among some million objects that live as long as the tests do."""
+    """Do not look for garbage among some million objects that live as long as the tests do; later, look less often."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
         gc.enable()
 
 

@@ -78,6 +78,8 @@ class WorkbenchApp(App["SessionUpdate"]):
         self.clock = clock
         self.first_screen = asyncio.Event()
         self.keymap = Keymap(keys or {})
+        # One for all: what a line became is kept by the filter that it went through.
+        self._guard = ControlGuard()
         self.update_shown: SessionUpdate | None = None
         self.session: Session | None = None
         self.past = past
@@ -101,7 +103,7 @@ class WorkbenchApp(App["SessionUpdate"]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return Textual's filters with the guard behind them."""
-        return [*super().get_line_filters(), ControlGuard()]
+        return [*super().get_line_filters(), self._guard]
 
     async def on_event(self, event: events.Event) -> None:
         """Keep keys, with the time of each, until there is somebody whom they are meant for."""
