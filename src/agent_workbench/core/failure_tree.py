@@ -32,12 +32,12 @@ _TELLING = re.compile(
 )
 _SUMMARY = re.compile(r"(?:FAILED|ERROR) (?P<id>.+?) - (?P<why>.+)$")
 _PROBLEM = re.compile(r"[^\s:]+\.\w{1,5}:\d+(?::\d+)?:? \S|error(?:\[\w+\])?:|\s*--> \S+:\d+|fatal:")
-_FOREIGN = ("site-packages/", "/usr/", "<", "node_modules/", "/rustc/")
+_FOREIGN = ("site-packages/", "<", "node_modules/")
 
 
 @dataclass(frozen=True, slots=True)
 class CodePlace:
-    """A line of a file, from 1; `path` as the run spelt it."""
+    """A line of a file, from 1; `path` as the run spelt it, so perhaps only the end of it."""
 
     path: str
     line: int
@@ -70,15 +70,21 @@ class FailedCommand:
 
 
 def failed_commands(
-    results: Sequence[CheckResult], baseline: Sequence[CheckResult] | None = None
+    results: Sequence[CheckResult], baseline: Sequence[CheckResult] | None = None, root: str = ""
 ) -> tuple[FailedCommand, ...]:
-    """Return the commands that failed; `baseline` is how they ended before any change (None: not known)."""
+    """Return the commands that failed; `baseline` is how they ended before any change (None: not known).
+
+    Places are told relative to `root`, the folder in which they ran; those outside of it are none of the repo's.
+    """
     earlier = {result.command: result for result in baseline or ()}
-    return tuple(_command(result, earlier.get(result.command)) for result in results if not result.passed)
+    return tuple(_command(result, earlier.get(result.command), root) for result in results if not result.passed)
 
 
-def _command(result: CheckResult, was: CheckResult | None) -> FailedCommand:
-    lines = [_COLOUR.sub("", line)[:LONGEST_LINE] for line in result.output[-_MOST_CHARS:].split("\n")]
+def _command(result: CheckResult, was: CheckResult | None, root: str) -> FailedCommand:
+    output = result.output[-_MOST_CHARS:]
+    if root:
+        output = output.replace(f"{root}/", "")
+    lines = [_COLOUR.sub("", line)[:LONGEST_LINE] for line in output.split("\n")]
     if not result.failed_tests:
         problems = [line for line in lines if _PROBLEM.match(line)]
         found = tuple(Failure(line.strip(), (), _place([line])) for line in problems[:MOST_PROBLEMS])
@@ -130,7 +136,7 @@ def _place(lines: Sequence[str]) -> CodePlace | None:
     for line in reversed(lines):
         for match in reversed(list(_PLACE.finditer(line[:LONGEST_LINE]))):
             path = match["quoted"] or match["path"]
-            if not any(each in path for each in _FOREIGN):
+            if not (path.startswith("/") or any(each in path for each in _FOREIGN)):
                 return CodePlace(path.removeprefix("./"), int((match["at"] or match["line"])[:9]))
     return None
 

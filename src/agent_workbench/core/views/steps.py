@@ -75,7 +75,7 @@ class StepsView:
 
 
 def transcripts() -> Trail[Transcript]:
-    """Return what transcripts are made with: after one place of a session, those near it cost little."""
+    """Return what transcripts are made with: after one place of a session, those near it and before it cost little."""
     return Trail(Transcript(), extend)
 
 
