@@ -62,12 +62,13 @@ async def index_facts(place: Place) -> IndexFacts:
 
     Raises `RepoError` where there is no repository.
     """
-    from agent_workbench.adapters.retrieval.files.indexed import Excluded, count_left_out
+    from agent_workbench.adapters.retrieval.files.indexed import Excluded, count_left_out, count_submodules
 
     site, settings = await trusted_site(place)
     sources = await site.repository.own_files()
     paths, excluded = await sources.list_files(), Excluded(settings.searched.exclude)
-    left_out, submodules = await asyncio.to_thread(count_left_out, sources.root, paths, excluded)
+    left_out = await asyncio.to_thread(count_left_out, sources.root, paths, excluded)
+    submodules = await asyncio.to_thread(count_submodules, sources.root)
     saved = await asyncio.to_thread(_saved, sources.root, settings.searched)
     status = replace(saved, left_out=left_out, submodules=submodules)
     return IndexFacts(sources.root, status, await _cache_facts())

@@ -10,6 +10,7 @@ from agent_workbench.adapters.retrieval.files.indexed import (
     Stamp,
     blob_id,
     count_left_out,
+    count_submodules,
     is_text,
     stamp_files,
     within_bounds,
@@ -36,10 +37,16 @@ def test_only_regular_files_that_are_not_excluded_are_stamped(tmp_path: Path) ->
     stamps = stamp_files(str(tmp_path), paths, Excluded(["**/*.min.js"]), now)
     assert list(stamps) == ["a.py", "large.py", "limit.py"]
     assert list(within_bounds(stamps)) == ["a.py", "limit.py"]
-    assert count_left_out(str(tmp_path), paths, Excluded(())) == (1, 1)
-    assert count_left_out(str(tmp_path), paths, Excluded(["large.*"])) == (0, 1)
+    assert count_left_out(str(tmp_path), paths, Excluded(())) == 1
+    assert count_left_out(str(tmp_path), paths, Excluded(["large.*"])) == 0
     assert stamps["a.py"].fresh
     assert not stamp_files(str(tmp_path), paths, Excluded(()), now + 10**9)["a.py"].fresh
+
+
+def test_submodules_are_counted_by_what_names_them(tmp_path: Path) -> None:
+    assert count_submodules(str(tmp_path)) == 0
+    (tmp_path / ".gitmodules").write_text('[submodule "a"]\n\tpath = a\n[submodule "b c"]\n\tpath = [submodule\n')
+    assert count_submodules(str(tmp_path)) == 2
 
 
 def test_of_too_many_files_source_is_kept_and_the_rest_left_out() -> None:

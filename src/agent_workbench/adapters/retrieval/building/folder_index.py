@@ -180,8 +180,7 @@ class FolderIndex:
         if gone:
             self.index.drop(*gone)
         changed = (path for path, stamp in stamps.items() if self._stamps.get(path) is not stamp)
-        submodules = count_submodules(self._root, paths, self._excluded, found)
-        return Changes(tuple(changed), stamps, len(found) - len(stamps), submodules)
+        return Changes(tuple(changed), stamps, len(found) - len(stamps), count_submodules(self._root))
 
     def _load(self) -> None:
         """Take over what was saved of this folder, or what another worktree of the repo knows of the same contents."""

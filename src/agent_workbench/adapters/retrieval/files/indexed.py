@@ -21,6 +21,7 @@ _CLOCK_TICK_NS = 50_000_000
 _MOST_REMEMBERED = 500_000
 # What holds secrets by its name, wherever it stands: nobody means it when asking for code, and a search is sent on.
 _SECRETS = re.compile(r"\.env|\.env\..*|.*\.(pem|key|p12)|id_rsa.*|\.netrc", re.DOTALL)
+_SUBMODULE = re.compile(rb"^[ \t]*\[submodule[ \t]", re.MULTILINE | re.IGNORECASE)
 _EXAMPLES = (".env.example", ".env.sample", ".env.template")
 
 
@@ -121,18 +122,14 @@ def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES)
     return kept
 
 
-def count_submodules(root: str, paths: Sequence[str], exclude: Excluded, stamps: Mapping[str, Stamp]) -> int:
-    """Return how many of the paths that have no stamp are folders: git lists those that are repositories. Blocks."""
-    return sum(
-        path not in stamps and path not in exclude and _is_folder(f"{root}/{path.rstrip('/')}") for path in paths
-    )
-
-
-def _is_folder(path: str) -> bool:
+def count_submodules(root: str) -> int:
+    """Return how many repositories of their own `.gitmodules` names: git lists none of their files. Blocks."""
     try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
+        # Whatever stands there in place of a file is not waited for.
+        with os.fdopen(os.open(f"{root}/.gitmodules", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return len(_SUBMODULE.findall(file.read(MAX_FILE_BYTES)))
     except (OSError, ValueError):
-        return False
+        return 0
 
 
 def secrets_among(root: str, paths: Iterable[str]) -> list[str]:
@@ -147,10 +144,10 @@ def secrets_among(root: str, paths: Iterable[str]) -> list[str]:
     return found
 
 
-def count_left_out(root: str, paths: Sequence[str], exclude: Excluded) -> tuple[int, int]:
-    """Return how many files that are not excluded are too large, or too many, and how many submodules. Blocks."""
+def count_left_out(root: str, paths: Sequence[str], exclude: Excluded) -> int:
+    """Return how many files that are not excluded are too large, or too many, to be indexed. Blocks."""
     found = stamp_files(root, paths, exclude, 0)
-    return len(found) - len(within_bounds(found)), count_submodules(root, paths, exclude, found)
+    return len(found) - len(within_bounds(found))
 
 
 def blob_id(data: bytes) -> str:
