@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.events import Recorded, SessionLeft, UserSaid
-from agent_workbench.core.marks import MarkKind, marks_of
+from agent_workbench.core.marks import MarkKind, Marks, marks_of
 from agent_workbench.core.pacing import LONGEST_SECONDS, SHORTEST_SECONDS, SPEEDS, faster, slower, wait_seconds
 from agent_workbench.core.trail import STRIDE, Trail
+from agent_workbench.core.views.timeline import AFTER, BEFORE, HERE, cell_of, place_in, seq_at, view_timeline
 from tests.fakes import runs
 
 STORY = (*runs.up_to_done(), UserSaid("thanks"))
@@ -59,6 +60,33 @@ def test_a_wait_is_what_was_recorded_within_bounds(after: str, seconds: float) -
 def test_speeds_end_at_both_ends() -> None:
     assert [faster(speed) for speed in SPEEDS] == [*SPEEDS[1:], SPEEDS[-1]]
     assert [slower(speed) for speed in SPEEDS] == [SPEEDS[0], *SPEEDS[:-1]]
+
+
+def test_the_timeline_shows_what_matters_most_and_where_we_are() -> None:
+    marks = marks_of(EVENTS)
+    line = view_timeline(marks, len(EVENTS))
+    assert [seq for seq, cell in enumerate(line) if cell and cell[0] == "✗"] == list(marks.of(MarkKind.FAILURE))
+    drawn = place_in(line, 7, len(EVENTS))
+    assert (drawn[7], drawn[6], drawn[8]) == (HERE, BEFORE, AFTER)
+    narrow = view_timeline(marks, 3)
+    assert len(narrow) == len(place_in(narrow, 0, len(EVENTS))) == 3
+    assert view_timeline(marks, 0) == view_timeline(Marks(), 0) == ()
+    assert place_in((), 0, 0) == []
+
+
+def test_a_kind_that_is_everywhere_is_marked_where_there_is_most_of_it() -> None:
+    marks = Marks(1_000, {MarkKind.DIFF: (*range(0, 1_000, 10), *range(500, 520))})
+    cells = [at for at, cell in enumerate(view_timeline(marks, 50)) if cell]
+    assert cells == [cell_of(510, 1_000, 50)]
+
+
+@given(st.integers(1, 500), st.integers(2, 200))
+def test_each_cell_leads_to_an_event_and_both_ends_are_reached(count: int, cells: int) -> None:
+    places = [seq_at(cell, count, cells) for cell in range(cells)]
+    assert places == sorted(places)
+    assert (places[0], places[-1]) == (0, count - 1)
+    if count >= cells:
+        assert [cell_of(seq, count, cells) for seq in places] == list(range(cells))
 
 
 def said(count: int, word: str) -> tuple[Recorded, ...]:

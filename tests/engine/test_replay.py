@@ -24,8 +24,8 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.marks import MarkKind
 from agent_workbench.core.plan import Task
 from agent_workbench.core.state import SessionState
-from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.core.trail import STRIDE
+from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.engine import replay
 from agent_workbench.engine.replay import ReplaySession
 from tests.engine.front import Front

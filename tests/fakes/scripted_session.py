@@ -7,7 +7,8 @@ from dataclasses import replace
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
 from agent_workbench.core.intents import Intent, Leave
-from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
+from agent_workbench.core.live import Live, Recording, ReplayPosition, SessionUpdate
+from agent_workbench.core.marks import Marks, marks_of
 from agent_workbench.core.state import SessionState
 
 
@@ -61,8 +62,12 @@ class ScriptedSession:
 
     def as_replay(self, *, seq: int | None = None, playing: bool = False) -> "ScriptedSession":
         """Show what was recorded as a replay that stands at its end, or at `seq` of a longer one."""
-        last = self.newest.state.seq
-        return self.live(Live(replay=ReplayPosition(last, last if seq is None else seq, playing), decidable=False))
+        state = self.newest.state
+        runs = (*state.past, state.run) if state.run is not None else state.past
+        events = (*state.opening, *(each for run in runs for each in run.history))
+        last = state.seq if seq is None else seq
+        recording = Recording(events, Marks(last + 1, marks_of(events).places))
+        return self.live(Live(replay=ReplayPosition(state.seq, last, playing, 1.0, recording), decidable=False))
 
     async def submit(self, intent: Intent) -> None:
         self.intents.append(intent)

@@ -252,6 +252,7 @@ DIALOGUES = {
     "find": Scene(_waiting, ("5", "plus", *"cart totals")),
     "receipt": Scene(lambda: ScriptedSession(*receipts(), *_marked_events()), ("c", "j", "j")),
     "edit_summary": Scene(_summary, ("e",)),
+    "search": Scene(lambda: ScriptedSession(*runs.up_to_done()).as_replay(), ("slash", *"quantity")),
     "sum_up": Scene(lambda: ScriptedSession(*receipts()), ("c", "S")),
     "notice": Scene(lambda: ScriptedSession(*runs.opening()).notify("the plan changed on disk and was read again")),
 }

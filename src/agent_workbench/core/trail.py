@@ -33,6 +33,12 @@ class Trail(Generic[Value]):
             self._newest = (wanted, events[wanted - 1], value)
         return value
 
+    def reach(self, events: Sequence[Recorded], most: int) -> bool:
+        """Pass at most `most` events that were not passed yet; return whether there are more of them."""
+        wanted = len(self._kept) * STRIDE + most
+        self.at(events, min(wanted, len(events)))
+        return wanted < len(events)
+
     def _nearest(self, events: Sequence[Recorded], wanted: int) -> tuple[int, Value]:
         kept = min(wanted // STRIDE, len(self._kept))
         if kept and self._kept[kept - 1][0] is not events[kept * STRIDE - 1]:

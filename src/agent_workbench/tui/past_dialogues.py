@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.intents import GoToEvent
 from agent_workbench.core.sessions import Onward
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.screens.search import Chosen
 
 NONE_HERE = "the sessions of this repo are not at hand here; `agent sessions` lists them"
 
@@ -27,6 +31,22 @@ def show_sessions(app: "WorkbenchApp") -> None:
             await app.go_on_with(onward)
 
     app.push_screen(SessionsScreen(app.keymap, app.past, here, partial(fork, app)), go)
+
+
+def search_recording(app: "WorkbenchApp", take_matches: "Callable[[str, tuple[int, ...]], None]") -> None:
+    """Let the user look for words in the recording that is looked at; a match that is chosen is gone to."""
+    from agent_workbench.tui.screens.search import SearchScreen
+
+    update = app.update_shown
+    if update is None or update.live.replay is None:
+        return
+
+    async def go(chosen: "Chosen | None") -> None:
+        if chosen is not None:
+            take_matches(chosen.asked, chosen.seqs)
+            await app.want(GoToEvent(chosen.seq))
+
+    app.push_screen(SearchScreen(app.keymap, update.live.replay), go)
 
 
 def fork_here(app: "WorkbenchApp") -> None:

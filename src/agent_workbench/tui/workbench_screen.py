@@ -37,6 +37,8 @@ from agent_workbench.tui.widgets.tab_strip import TabStrip
 if TYPE_CHECKING:
     from agent_workbench.core.ports import Clock
 
+READY_EVENTS, READY_SECONDS = 256, 0.01
+"""So many events of a recording are made ready at once, and so long keys have then before the next ones are."""
 PLACES = {
     Scope.GATE: "gate",
     Scope.REPLAY: "replay",
@@ -155,6 +157,13 @@ class WorkbenchScreen(PaneScreen):
         if not bar.display:
             gate.display, bar.display = False, True
             self.set_focus(bar)
+            self._get_ready()
+
+    def _get_ready(self) -> None:
+        """Make the transcript of a whole recording in slices, so that no jump has to make much of it at once."""
+        replay = self.update_shown.live.replay if self.update_shown is not None else None
+        if replay is not None and self._transcripts.reach(replay.recording.events, READY_EVENTS):
+            self.set_timer(READY_SECONDS, self._get_ready)
 
     def _go_to_gate(self) -> None:
         self.bring_forward("diff")

@@ -149,7 +149,7 @@ def test_a_replay_says_where_it_is() -> None:
     assert view_replay(update) is None
     view = view_replay(replace(update, live=Live(replay=ReplayPosition(update.state.seq, update.state.seq))))
     assert view is not None
-    assert (view.position, view.count, view.event, view.share) == (view.count, view.count, "action proposed", 1.0)
+    assert (view.seq + 1, view.count, view.event) == (view.count, view.count, "waits: diff of shop/cart.py")
 
 
 def test_what_was_repaired_stands_above_the_diff_and_in_the_bar() -> None:

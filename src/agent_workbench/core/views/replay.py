@@ -12,7 +12,7 @@ from agent_workbench.core.state import SessionState
 
 @dataclass(frozen=True, slots=True)
 class ReplayView:
-    """Event `seq` of `count` (from 0), what it is, what there is to say of it, when it was; whether and how it plays.
+    """Event `seq` of `count` (from 0), what it is in a line, when it was; whether and how fast it plays.
 
     `marks` are those of the whole recording, the same value as long as it is shown.
     """
@@ -20,7 +20,6 @@ class ReplayView:
     seq: int
     count: int
     event: str
-    said: str
     time: str
     playing: bool
     speed: float
@@ -32,12 +31,10 @@ def view_replay(update: SessionUpdate) -> ReplayView | None:
     place = update.live.replay
     if place is None:
         return None
-    event, said = _event(update.state)
     return ReplayView(
         seq=place.seq,
         count=place.last_seq + 1,
-        event=event,
-        said=said,
+        event=_event(update.state),
         time=update.state.time[11:19],
         playing=place.playing,
         speed=place.speed,
@@ -45,11 +42,11 @@ def view_replay(update: SessionUpdate) -> ReplayView | None:
     )
 
 
-def _event(state: SessionState) -> tuple[str, str]:
-    """Return the name of the newest event in words, and a line about it."""
+def _event(state: SessionState) -> str:
+    """Return a line about the newest event: what there is to say of it, or its name in words."""
     history = state.run.history if state.run is not None else state.opening
     if not history:
-        return "nothing yet", ""
+        return "nothing yet"
     event = history[-1].event
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(event).__name__).lower()
-    return name, inert_line(narrate(event))
+    return inert_line(narrate(event)) or name

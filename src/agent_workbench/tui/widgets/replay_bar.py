@@ -21,9 +21,9 @@ from agent_workbench.tui.widgets.rows import Span
 
 TIMELINE_ROW = 1
 HINTS = {
-    **{"back": "back", "forward": "next", "next_diff": "diff", "next_failure": "failure", "next_decision": "decision"},
-    **{"play": "play", "search_record": "search", "faster": "faster", "slower": "slower"},
-    **{"next_match": "next match", "previous_match": "match before"},
+    "back": "back", "forward": "next", "next_diff": "diff", "next_failure": "failure", "next_decision": "decision",
+    "play": "play", "search_record": "search", "faster": "faster", "slower": "slower",
+    "next_match": "next match", "previous_match": "match before",
 }
 
 
@@ -48,7 +48,7 @@ class ReplayBar(Bar):
     def __init__(self, keymap: Keymap) -> None:
         super().__init__(id="replay")
         self._keymap = keymap
-        self._view = ReplayView(0, 0, "", "", "", playing=False, speed=1.0, marks=Marks())
+        self._view = ReplayView(0, 0, "", "", playing=False, speed=1.0, marks=Marks())
         self._line: tuple[Marks, tuple[Cell | None, ...]] = (self._view.marks, ())
         self._asked, self._matches = "", tuple[int, ...]()
         self._drags = False
@@ -71,8 +71,7 @@ class ReplayBar(Bar):
     def headline(self) -> tuple[list[Span], list[Span]]:
         view = self._view
         place = f"{view.seq:,} of {max(0, view.count - 1):,}  "
-        said = f"  {view.said}" if view.said else ""
-        return [(place, Tone.STRONG), (view.event, Tone.PLAIN), (said, Tone.DIM)], [(self._found(), Tone.DIM)]
+        return [(place, Tone.STRONG), (view.event, Tone.PLAIN)], [(self._found(), Tone.DIM)]
 
     def _found(self) -> str:
         """Return the time, before it which of the matches this is."""
@@ -157,9 +156,44 @@ class ReplayBar(Bar):
     def action_slower(self) -> None:
         self.post_message(self.Moved(PaceReplay(faster=False)))
 
-    def action_jump(self, kind: str, forward: bool) -> None:
-        """Go to the next event of a kind, or to the one before."""
-        self.post_message(self.Moved(JumpReplay(MarkKind[kind], forward)))
+    def action_next_diff(self) -> None:
+        self._jump(MarkKind.DIFF, forward=True)
+
+    def action_previous_diff(self) -> None:
+        self._jump(MarkKind.DIFF, forward=False)
+
+    def action_next_failure(self) -> None:
+        self._jump(MarkKind.FAILURE, forward=True)
+
+    def action_previous_failure(self) -> None:
+        self._jump(MarkKind.FAILURE, forward=False)
+
+    def action_next_decision(self) -> None:
+        self._jump(MarkKind.DECISION, forward=True)
+
+    def action_previous_decision(self) -> None:
+        self._jump(MarkKind.DECISION, forward=False)
+
+    def action_next_word(self) -> None:
+        self._jump(MarkKind.WORD, forward=True)
+
+    def action_previous_word(self) -> None:
+        self._jump(MarkKind.WORD, forward=False)
+
+    def action_next_prompt(self) -> None:
+        self._jump(MarkKind.PROMPT, forward=True)
+
+    def action_previous_prompt(self) -> None:
+        self._jump(MarkKind.PROMPT, forward=False)
+
+    def action_next_task(self) -> None:
+        self._jump(MarkKind.TASK, forward=True)
+
+    def action_previous_task(self) -> None:
+        self._jump(MarkKind.TASK, forward=False)
+
+    def _jump(self, kind: MarkKind, *, forward: bool) -> None:
+        self.post_message(self.Moved(JumpReplay(kind, forward)))
 
     def action_search_record(self) -> None:
         self.post_message(self.SearchWanted())
