@@ -21,6 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters.plans": {"ruamel", "yaml"},
     "adapters.retrieval": {"numpy", "tree_sitter"},
     "adapters.retrieval.vectors": {"chromadb", "httpx", "numpy", "onnxruntime", "tokenizers"},
+    "adapters.rules": {"ruamel"},
     "adapters.skills": {"yaml"},
     "adapters.web": {"aiohttp", "aiohttp_jinja2", "jinja2", "textual_serve"},
     "host": {"platformdirs"},

@@ -62,6 +62,10 @@ RISKY = {
     "approvals.commit": ("approvals: {commit: auto}", "approvals: {commit: ask}"),
     "approvals.merge": ("approvals: {merge: auto}", "approvals: {merge: ask}"),
     "approvals.summary": ("approvals: {summary: auto}", "approvals: {summary: ask}"),
+    "approvals.rules": (
+        "approvals: {rules: [{kind: command, commands: ['a; b']}]}",
+        "approvals: {rules: [{kind: command, commands: [a, b]}]}",
+    ),
     "limits.max_tool_calls_per_task": (
         "limits: {max_tool_calls_per_task: 31}",
         "limits: {max_tool_calls_per_task: 32}",

@@ -1,6 +1,7 @@
 from enum import StrEnum
 
 from agent_workbench.config.schema import leaves
+from agent_workbench.core.settings import Rule
 from tests.docs.tables import table_rows
 
 NAMES = {
@@ -12,6 +13,7 @@ NAMES = {
     int | None: "whole number",
     tuple[str, ...]: "list of text",
     tuple[tuple[str, str], ...]: "text to text",
+    tuple[Rule, ...]: "list of rules",
 }
 
 

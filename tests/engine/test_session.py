@@ -1,12 +1,13 @@
 import asyncio
 import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.workspace import GitWorkspace
-from agent_workbench.core.errors import ModelUnavailable, PlanError, RepoError, StorageError
+from agent_workbench.core.errors import ModelUnavailable, PlanError, RepoError, StorageError, TrustError
 from agent_workbench.core.events import (
     AbortAsked,
     ActionDecided,
@@ -31,23 +32,25 @@ from agent_workbench.core.intents import (
     EditProposal,
     EditScratchpad,
     Leave,
+    LookBack,
     MergeTask,
     RetryTrouble,
     StartTask,
     StepReplay,
 )
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.past_actions import PastAction
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
-from agent_workbench.core.rules import Keeping
+from agent_workbench.core.rules import Keeping, KeptRule
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Rule, Settings
 from agent_workbench.core.state import Phase
 from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.session import LiveSession
 from tests.adapters.git.fingerprint import fingerprint
 from tests.engine.front import Front, in_front_of
-from tests.engine.stage import FINISH, T1, Stage, a_stage, call, change, diff, reopened, task
-from tests.fakes.ports import Break, Hang
+from tests.engine.stage import FINISH, SESSION, T1, Stage, a_stage, call, change, diff, reopened, task
+from tests.fakes.ports import Break, Hang, HeldRules
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 ALL_BUT_DIFF = Approvals(check=Approval.AUTO, commit=Approval.AUTO, command=Approval.AUTO)
@@ -235,6 +238,26 @@ async def test_always_opens_a_kind_for_the_session(tmp_path: Path) -> None:
             "policy:diff=auto",
             "policy:read=auto",
         }
+
+
+async def test_a_rule_that_cannot_be_written_does_not_count(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [RIGHT]) as stage, in_front_of(stage) as front:
+        rules = cast("HeldRules", stage.ports.rules)
+        rules.broken = TrustError("the repo is not trusted")
+        await front.start()
+        await front.gate(GateKind.CHECK)
+        assert "not trusted" in await front.notice(AllowAlways(CHECKS, Keeping.REPO))
+        assert "cannot be kept" in await front.notice(AllowAlways(Rule(GateKind.COMMAND, any=True), Keeping.REPO))
+        assert (stage.state.rules, rules.rules) == ((), ())
+        rules.broken = None
+        await front.submit(AllowAlways(CHECKS, Keeping.REPO))
+        await front.gate(GateKind.DIFF)
+        assert rules.rules == (KeptRule(CHECKS, Keeping.REPO),)
+        rules.actions = (PastAction(SESSION, await front.gate(GateKind.DIFF), Verdict.REJECT, "user"),)
+        await front.submit(LookBack(GateKind.DIFF))
+        shown = await front.until(lambda update: update.live.past is not None)
+        assert shown.live.past is not None
+        assert shown.live.past.past.actions == rules.actions
 
 
 async def test_always_never_merges(tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ async def test_a_rule_is_kept_for_whom_it_is_meant_and_not_too_quickly() -> None
         assert bench.session.intents == [LookBack(GateKind.DIFF)]
         past = PastAction(runs.SESSION, replace(runs.diff_step(30, runs.WRONG)[1], diff=""), Verdict.REJECT, "user")
         await bench.live(Live(past=PastShown(GateKind.DIFF, PastActions((past,), 1), 1)))
-        assert "1 of 1 past diffs of 1 session; you refused 1 of these" in bench.text()
+        assert "1 of 1 past diffs in 1 session; you refused 1 of these" in bench.text()
         await bench.press("enter")
         assert "too quick" in bench.text()
         await bench.look()
@@ -269,7 +269,7 @@ async def test_rules_are_listed_and_revoked() -> None:
     checks = Rule(GateKind.CHECK, any=True)
     session = waiting().record(ApprovalChanged(GateKind.CHECK, True, checks, Keeping.USER))
     async with driving(session) as bench:
-        await bench.press("P")
+        await bench.press("L")
         assert "any check" in bench.text()
         assert "you, in this repo" in bench.text()
         await bench.press("x")

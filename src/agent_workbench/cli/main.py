@@ -8,11 +8,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_workbench import __version__
-from agent_workbench.cli import demo, doctor, index, init, merge, model, plan, replay, run, search, sessions, trust, tui
+from agent_workbench.cli import (
+    demo,
+    doctor,
+    index,
+    init,
+    merge,
+    model,
+    plan,
+    replay,
+    rules,
+    run,
+    search,
+    sessions,
+    trust,
+    tui,
+)
 from agent_workbench.cli.saying import drop_output, say_last
 from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
 
-VERBS = (tui, run, replay, init, plan, sessions, merge, search, index, model, trust, doctor, demo)
+VERBS = (tui, run, replay, init, plan, sessions, merge, search, index, model, rules, trust, doctor, demo)
 EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in docs/exit-codes.md."
 
 

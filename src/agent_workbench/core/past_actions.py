@@ -30,7 +30,7 @@ class PastActions:
 
 
 def session_actions(session: SessionId, events: Iterable[Event], kind: GateKind) -> tuple[PastAction, ...]:
-    """Return the actions of a kind in a session, the newest first; what was replaced counts as it was in the end."""
+    """Return what of a kind was decided in a session, the newest first; what was replaced counts as it was in the end."""
     found: dict[ProposalId, PastAction] = {}
     for event in events:
         match event:
@@ -38,7 +38,7 @@ def session_actions(session: SessionId, events: Iterable[Event], kind: GateKind)
                 found[proposal.id] = PastAction(session, replace(proposal, diff=""))
             case ActionDecided(proposal_id=name) if name in found:
                 found[name] = replace(found[name], verdict=event.verdict, by=event.by)
-    return tuple(reversed(found.values()))
+    return tuple(each for each in reversed(found.values()) if each.verdict is not None)
 
 
 def would_pass(rule: Rule, past: PastActions) -> tuple[PastAction, ...]:

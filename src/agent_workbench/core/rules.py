@@ -24,7 +24,7 @@ MATTERS: dict[GateKind, tuple[str, ...]] = {
     GateKind.SUMMARY: ("any",),
 }
 FIELDS = ("any", "commands", "program", "paths", "tool")
-_PROGRAM = re.compile(r"[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*|(?:/[A-Za-z0-9_.+-]+)+", re.ASCII)
+_PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
 # Whatever makes a shell do more than run one program; in quotes too, as not every shell reads those alike.
 _MORE_THAN_WORDS = re.compile(r"[;&|<>()$`\\!{}]")
 # What runs whatever its arguments say: with any arguments it would be any command.

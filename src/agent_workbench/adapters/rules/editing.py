@@ -111,7 +111,9 @@ def _rewritten(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
     if _INDENTED_LIST.search(text):
         yaml.indent(mapping=2, sequence=4, offset=2)
     try:
-        document: CommentedMap = yaml.load(text)
+        document: CommentedMap | None = yaml.load(text)
+        if document is None:
+            raise ValueError
         place = document
         for key in keys[:-1]:
             if place.get(key) is None:
@@ -138,10 +140,7 @@ def _rendered(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_rendered, value))}]"
     text = str(value)
-    bare = isinstance(value, GateKind) or re.fullmatch(
-        r"(?!(?:true|false|yes|no|on|off|null)\b)[a-z]+(?:_[a-z]+)*", text
-    )
-    return text if bare else json.dumps(text, ensure_ascii=False)
+    return text if isinstance(value, GateKind) or text in BARE else json.dumps(text, ensure_ascii=False)
 
 
 def _walk(node: Node | None, keys: Keys) -> Node | None:

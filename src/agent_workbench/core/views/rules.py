@@ -29,10 +29,10 @@ VERDICTS = {
 NO_RULES = "There is no rule. A at the gate makes one of what waits there."
 
 
-def offer_entries(rules: Iterable[Rule]) -> tuple[Entry, ...]:
-    """Return the rules to choose from, an entry each."""
+def offer_entries(rules: Iterable[Rule], chosen: int) -> tuple[Entry, ...]:
+    """Return the rules to choose from, an entry each, the chosen one marked."""
     return tuple(
-        Entry(str(number), (Block(_shown(rule), Tone.STRONG, "wide" if is_wide(rule) else "", Tone.WARN),))
+        Entry(str(number), (Block(_shown(rule), Tone.STRONG, "rule ●" if number == chosen else "     ○", Tone.DIM),))
         for number, rule in enumerate(rules)
     )
 
@@ -49,15 +49,21 @@ def past_entry(rule: Rule, past: PastActions | None) -> Entry:
         return Entry("past", (Block("looking through past sessions…", Tone.DIM, space_before=True),))
     passed = would_pass(rule, past)
     refused = sum(each.verdict is Verdict.REJECT for each in passed)
-    much = f"{len(passed):,} of {len(past.actions):,}" if passed else "none"
-    where = f"{past.sessions:,} session{'' if past.sessions == 1 else 's'}"
-    scope = f"of {where}" if past.complete else f"of the newest {where}"
-    said = f"It would have let through {much} past {_plural(rule.kind)} {scope}"
+    said = f"It would have let through {_much(rule, past, len(passed))}"
     said += f"; you refused {refused:,} of these." if refused else "."
     head = Block(said, Tone.WARN if refused else Tone.PLAIN, space_before=True)
     # What was refused tells most about a rule.
     told = sorted(passed, key=lambda each: each.verdict is not Verdict.REJECT)[:NEWEST_SHOWN]
     return Entry("past", (head, *map(_past_block, told)))
+
+
+def _much(rule: Rule, past: PastActions, passed: int) -> str:
+    sessions = f"{past.sessions:,} session{'' if past.sessions == 1 else 's'}"
+    among = f"in {sessions}" if past.complete else f"in the newest {sessions}"
+    if not past.actions:
+        return f"nothing so far: there was no {rule.kind} {among}"
+    count = f"{passed:,}" if passed else "none"
+    return f"{count} of {len(past.actions):,} past {_plural(rule.kind)} {among}"
 
 
 def rule_entries(state: SessionState) -> tuple[Entry, ...]:
@@ -67,7 +73,7 @@ def rule_entries(state: SessionState) -> tuple[Entry, ...]:
         Entry(
             f"{each.kept}:{number}",
             (
-                Block(_shown(each.rule), Tone.STRONG, "wide" if is_wide(each.rule) else "", Tone.WARN),
+                Block(_shown(each.rule), Tone.STRONG, space_before=True),
                 Block(f"{KEPT_WORDS[each.kept]} · {_times(used[decided_by(each.rule)])}", Tone.DIM),
                 *_hindrance(state, each),
             ),
@@ -131,4 +137,4 @@ def _plural(kind: GateKind) -> str:
 
 
 def _shown(rule: Rule) -> str:
-    return inert_line(rule_words(rule), 600)
+    return inert_line(rule_words(rule), 600) + (" (wide)" if is_wide(rule) else "")

@@ -26,7 +26,7 @@ class OfferList(EntryList):
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.ALLOW
-    label_cells = 5
+    label_cells = 7
 
     class Selected(Message):
         """Another rule is selected."""
@@ -59,7 +59,7 @@ class AllowScreen(Dialogue[KeptRule | None]):
 
     def on_mount(self) -> None:
         offers = self.query_one(OfferList)
-        offers.show_entries(offer_entries(self._rules))
+        offers.show_entries(offer_entries(self._rules, 0))
         offers.select(0)
         offers.focus()
         self._show()
@@ -83,7 +83,7 @@ class AllowScreen(Dialogue[KeptRule | None]):
         chosen = self._chosen()
         below = (keeping_entry(chosen.kept), past_entry(chosen.rule, self._past))
         offers = self.query_one(OfferList)
-        offers.show_entries(offers.entries, below)
+        offers.show_entries(offer_entries(self._rules, max(0, offers.cursor)), below)
         self.show_keys(self._hints())
         self.call_after_refresh(self._readiness.painted, repr(chosen))
 

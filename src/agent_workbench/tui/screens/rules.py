@@ -20,7 +20,6 @@ class RuleList(EntryList):
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.RULES
-    label_cells = 5
 
     def action_expand(self) -> None:
         """A click on what is selected unfolds nothing here."""

@@ -1,0 +1,210 @@
+"""Rules in files: nothing else of a file changes, and a rule counts only where its file is trusted."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.journal.past import past_actions
+from agent_workbench.adapters.journal.redaction import Redactor
+from agent_workbench.adapters.journal.writer import JournalWriter
+from agent_workbench.adapters.rules.editing import rules_at, with_rule, without_rule
+from agent_workbench.adapters.rules.rule_book import REPO_KEYS, RuleBook
+from agent_workbench.config.load import load_settings
+from agent_workbench.config.rule_trust import RuleTrust
+from agent_workbench.config.trust import trust_question, untrusted_settings
+from agent_workbench.config.trust_store import TrustStore
+from agent_workbench.config.yaml_file import compose_text
+from agent_workbench.core.documents import DocumentFault
+from agent_workbench.core.errors import ConfigError, TrustError
+from agent_workbench.core.events import ActionDecided, ActionProposed, SessionStarted
+from agent_workbench.core.ids import CommitId, ProposalId, SessionId
+from agent_workbench.core.past_actions import PastActions
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.rules import Keeping, KeptRule
+from agent_workbench.core.settings import GateKind, Rule
+
+GREP = Rule(GateKind.READ, tool="grep")
+CHECKS = Rule(GateKind.CHECK, any=True)
+ODD = Rule(GateKind.COMMAND, commands=("yes: # 'no' \"x\" \\ \t é",))
+COMMENTS = """\
+# mine
+test_command: pytest -q  # fast
+{}
+# Where a task ends.
+limits: {{command_seconds: 3}}
+"""
+
+
+def added(text: str, rule: Rule) -> str:
+    return with_rule(text, REPO_KEYS, rule, compose_text)
+
+
+LINE = '- {kind: read, tool: "grep"}'
+FIRST = f"approvals:\n  rules:\n    {LINE}\n"
+BLOCK = "approvals:\n  rules:\n  - kind: check # each\n    any: true # of them\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", FIRST),
+        ("# only words", f"# only words\n{FIRST}"),
+        (
+            COMMENTS.format("approvals:\n    diff: ask # really\n"),
+            COMMENTS.format(f"approvals:\n    rules:\n      {LINE}\n    diff: ask # really\n"),
+        ),
+        (COMMENTS.format(f"{BLOCK}  # the end\n"), COMMENTS.format(f"{BLOCK}  {LINE}\n  # the end\n")),
+        ("python: a\r\n", f"python: a\n{FIRST}".replace("\n", "\r\n")),
+    ],
+)
+def test_a_rule_is_added_in_place_and_taken_out_again(before: str, after: str) -> None:
+    assert added(before, GREP) == after
+    assert added(after, GREP) == after
+    end = "\r\n" if "\r" in after else "\n"
+    assert without_rule(after, REPO_KEYS, GREP, compose_text).split(end) == [
+        line for line in after.split(end) if LINE not in line
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "approvals: {diff: ask}  # short\n",
+        "approvals: {rules: [{kind: check, any: true}]} # short\n",
+        "# first\napprovals:\n  rules: [] # none\n# last\n",
+        "approvals: # nothing\n# last\n",
+        "{test_command: a} # short\n",
+    ],
+)
+def test_an_odd_spelling_is_written_anew_with_its_comments(text: str) -> None:
+    after = added(text, ODD)
+    assert rules_at(after, REPO_KEYS, compose_text)[-1] == ODD
+    assert all(f"# {words}" in after for words in ("short", "first", "none", "last", "nothing") if words in text)
+    assert ODD not in rules_at(without_rule(after, REPO_KEYS, ODD, compose_text), REPO_KEYS, compose_text)
+
+
+@pytest.mark.parametrize("rule", [ODD, Rule(GateKind.DIFF, paths=("src/[[]a]/**", "*.py")), CHECKS])
+def test_what_is_written_reads_back(rule: Rule) -> None:
+    assert rules_at(added("", rule), REPO_KEYS, compose_text) == (rule,)
+
+
+def test_what_cannot_be_written_is_refused_and_nothing_is_lost() -> None:
+    with pytest.raises(ConfigError, match="could not be written"):
+        added("", Rule(GateKind.COMMAND, commands=("a\x07b",)))
+    with pytest.raises(DocumentFault):
+        added("approvals: {rules: [{kind: all}]}", GREP)
+
+
+class Place:
+    """A repo, the user's folders, and the rules of both."""
+
+    def __init__(self, folder: Path, settings: str) -> None:
+        self.root, self.own = folder / "repo", folder / "config"
+        self.root.mkdir(parents=True)
+        self.file = self.root / ".agent.yml"
+        self.file.write_text(settings)
+        self.store = TrustStore(folder / "state")
+        trust = RuleTrust(self.root, {}, {}, self.store)
+        self.book = RuleBook(self.root, self.own, compose_text, trust.change, lambda _: PastActions())
+
+    @property
+    def trusted(self) -> bool:
+        return self.store.is_trusted(self.root, trust_question(self.root, load_settings(self.root, {}, {})))
+
+    def trust(self) -> "Place":
+        self.store.trust(self.root, trust_question(self.root, load_settings(self.root, {}, {})))
+        return self
+
+
+def test_a_rule_of_the_repo_is_trusted_with_what_was_trusted(tmp_path: Path) -> None:
+    place = Place(tmp_path, "test_command: pytest # fast\n").trust()
+    asyncio.run(place.book.keep(KeptRule(GREP, Keeping.REPO)))
+    assert place.trusted
+    loaded = load_settings(place.root, {}, {})
+    assert loaded.settings.approvals.rules == (GREP,)
+    assert untrusted_settings(loaded).approvals.rules == ()
+    assert "# fast" in place.file.read_text()
+    asyncio.run(place.book.revoke(KeptRule(GREP, Keeping.REPO)))
+    assert place.trusted
+    assert load_settings(place.root, {}, {}).settings.approvals.rules == ()
+
+
+def test_a_repo_that_is_not_trusted_as_it_stands_gets_no_rule(tmp_path: Path) -> None:
+    place = Place(tmp_path, "test_command: pytest\n").trust()
+    place.file.write_text("test_command: rm -rf /\n")
+    with pytest.raises(TrustError, match="not trusted as it stands"):
+        asyncio.run(place.book.keep(KeptRule(GREP, Keeping.REPO)))
+    assert place.file.read_text() == "test_command: rm -rf /\n"
+
+
+@pytest.mark.parametrize(
+    "written", ["test_command: rm\n", "test_command: pytest\napprovals: {rules: [{kind: check, any: true}]}\n"]
+)
+def test_what_else_changes_meanwhile_is_not_trusted(tmp_path: Path, written: str) -> None:
+    place = Place(tmp_path, "test_command: pytest\n").trust()
+
+    def write() -> None:
+        place.file.write_text(written)
+
+    with pytest.raises(TrustError, match="somebody else"):
+        RuleTrust(place.root, {}, {}, place.store).change(GREP, True, write)
+    assert not place.trusted
+
+
+def test_rules_that_the_repo_brings_have_to_be_trusted(tmp_path: Path) -> None:
+    place = Place(tmp_path, "approvals: {rules: [{kind: command, program: make}]}\n")
+    (line,) = trust_question(place.root, load_settings(place.root, {}, {})).lines
+    assert "command make with any arguments" in line
+    assert not place.trusted
+
+
+@pytest.mark.parametrize("rule", ["{kind: command, program: bash}", "{kind: merge, any: true}", "{kind: check}"])
+def test_a_rule_that_is_none_is_refused_where_it_stands(tmp_path: Path, rule: str) -> None:
+    place = Place(tmp_path, f"approvals:\n  rules:\n    - {rule}\n")
+    with pytest.raises(ConfigError, match=r"\.agent\.yml:3"):
+        load_settings(place.root, {}, {})
+
+
+def test_own_rules_count_here_or_everywhere(tmp_path: Path) -> None:
+    here, there = Place(tmp_path / "a", ""), Place(tmp_path / "b", "")
+    there.book._own_folder = here.own
+    assert asyncio.run(here.book.kept()) == ()
+    asyncio.run(here.book.keep(KeptRule(GREP, Keeping.USER)))
+    asyncio.run(there.book.keep(KeptRule(CHECKS, Keeping.EVERYWHERE)))
+    assert asyncio.run(here.book.kept()) == (KeptRule(GREP, Keeping.USER), KeptRule(CHECKS, Keeping.EVERYWHERE))
+    assert asyncio.run(there.book.kept()) == (KeptRule(CHECKS, Keeping.EVERYWHERE),)
+    asyncio.run(there.book.revoke(KeptRule(CHECKS, Keeping.EVERYWHERE)))
+    assert asyncio.run(here.book.kept()) == (KeptRule(GREP, Keeping.USER),)
+    file = here.own / "rules.yaml"
+    assert file.stat().st_mode & 0o777 == 0o600
+    os.chmod(file, 0o666)  # noqa: PTH101 - as somebody may
+    with pytest.raises(TrustError, match="written by others"):
+        asyncio.run(here.book.kept())
+    file.chmod(0o600)
+    file.write_text("everywhere:\n  - {kind: command, program: sh}\n")
+    with pytest.raises(ConfigError, match="no program"):
+        asyncio.run(here.book.kept())
+    file.write_text("everywere: []\n")
+    with pytest.raises(ConfigError, match="everywere"):
+        asyncio.run(here.book.kept())
+
+
+async def written(session: Path) -> None:
+    proposal = Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "x" * 9000, 1, diff="y" * 9000, paths=("a",))
+    writer = await asyncio.to_thread(JournalWriter.open_new, session, Redactor({}))
+    await writer.append(0, "t", SessionStarted(SessionId(session.name), "r", CommitId("c"), "0"))
+    await writer.append(1, "t", ActionProposed(proposal))
+    await writer.append(2, "t", ActionDecided(proposal.id, Verdict.APPROVE, "user"))
+    await writer.close()
+
+
+def test_past_actions_are_read_from_all_journals_that_can_be(tmp_path: Path) -> None:
+    for day in ("01", "02"):
+        asyncio.run(written(tmp_path / f"202601{day}T030405-abc234"))
+    (tmp_path / "20260103T030405-abc234").mkdir()
+    past = past_actions(tmp_path, GateKind.DIFF)
+    assert [each.session[:8] for each in past.actions] == ["20260102", "20260101"]
+    assert {(each.proposal.paths, each.verdict) for each in past.actions} == {(("a",), Verdict.APPROVE)}
+    assert past_actions(tmp_path, GateKind.COMMAND).actions == ()
