@@ -59,6 +59,8 @@ def execute(options: argparse.Namespace) -> int:
         _print(searched.chunks, explain=options.explain)
     if not searched.chunks:
         say_aside(" · ".join(("nothing fits", *index_words(searched.status))))
+    elif searched.status.unsaved:
+        say_aside(f"the index is built anew each time, for it cannot be saved: {searched.status.unsaved}")
     return ExitCode.DONE if searched.chunks else ExitCode.FAILED
 
 

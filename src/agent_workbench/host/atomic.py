@@ -103,6 +103,14 @@ def storage_error(what: str, error: OSError | RuntimeError) -> StorageError:
     return StorageError(f"{what}: {why}", advice=_ADVICE.get(number or 0, ""))
 
 
+def said_by_disk(error: Exception) -> str:
+    """Return why the system refused, without the path, for where there is little room; empty if it was not the system."""
+    for each in (error, error.__cause__):
+        if isinstance(each, OSError) and each.strerror:
+            return each.strerror
+    return ""
+
+
 def _content(path: Path) -> bytes | None:
     try:
         return path.read_bytes()

@@ -29,6 +29,7 @@ from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
+from agent_workbench.host.atomic import said_by_disk
 
 # So little is cut in a thread sooner than a process starts, and hardly felt on the screen.
 _FEW_FILES, _FEW_BYTES = 64, 128 * 1024
@@ -215,5 +216,5 @@ class FolderIndex:
             self._unsaved = 0
             self.status = replace(self.status, unsaved="" if size else "the index is too large")
         except StorageError as error:
-            self.status = replace(self.status, unsaved=str(error))
+            self.status = replace(self.status, unsaved=said_by_disk(error) or str(error))
         self._tools.parser.shrink_cache()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.adapters.retrieval.children.child import Child, ChildLost
 from agent_workbench.adapters.retrieval.children.frames import MOST_BYTES, NoFrame
 from agent_workbench.adapters.retrieval.children.serving import serve
+from agent_workbench.host.atomic import said_by_disk
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +92,8 @@ def serve_messages(answers: "Mapping[str, Callable[[Message], Message]]", second
         try:
             answer = answers[message.word](message)
         except Exception as error:  # whatever it is, the one who asked decides
-            answer = Message("failed", {"why": f"{type(error).__name__}: {error}"[:500]})
+            why = said_by_disk(error) or f"{type(error).__name__}: {error}"
+            answer = Message("failed", {"why": why[:500]})
         return encode(answer)
 
     with suppress(OSError):
