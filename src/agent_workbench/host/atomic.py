@@ -104,7 +104,7 @@ def storage_error(what: str, error: OSError | RuntimeError) -> StorageError:
 
 
 def said_by_disk(error: Exception) -> str:
-    """Return why the system refused, without the path, for where there is little room; empty if it was not the system."""
+    """Return why the system refused, without the path, for where there is little room; empty where it did not."""
     for each in (error, error.__cause__):
         if isinstance(each, OSError) and each.strerror:
             return each.strerror
