@@ -46,6 +46,33 @@ CI = """\
 +  - run: pytest || true
  jobs:
 """
+HUNKS = """\
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -14,6 +14,6 @@ class Line:
+\x20
+ def total(lines: list[Line]) -> int:
+     \"\"\"Return the price of all lines in cents.\"\"\"
+-    return sum(line.cents for line in lines)
++    return sum(line.cents * line.quantity for line in lines)
+\x20
+\x20
+@@ -31,5 +31,7 @@ def total(lines: list[Line]) -> int:
+ def discounted(cents: int, percent: int) -> int:
+     \"\"\"Return the price after a discount.\"\"\"
+-    return cents - percent
++    if percent > 100:
++        raise ValueError(percent)
++    return cents - cents * percent // 100
+\x20
+\x20
+--- /dev/null
++++ b/shop/prices.py
+@@ -0,0 +1,3 @@
++FIRST = 10
++SECOND = 20
++THIRD = 30
+"""
 OUTPUT = "collecting ...\ntests/test_cart.py::test_an_empty_cart_costs_nothing PASSED\n" + runs.FAILURE
 TRUST = Question(
     "trust",
@@ -212,6 +239,12 @@ SCENES = {
     "writes_diff": Scene(lambda: _thinking(Streaming(STREAM[:-40], 60, 4.0))),
     "diff_waits": Scene(_waiting),
     "long_diff_waits": Scene(lambda: _diff(LONG)),
+    "hunk_left": Scene(lambda: _diff(HUNKS), ("3", "n", "space", *"off by one", "enter")),
+    "lines_left": Scene(
+        lambda: _diff(HUNKS), ("3", "n", "j", "j", "j", "v", "j", "space", "enter", "n", "v", "j", "j")
+    ),
+    "result": Scene(lambda: _diff(HUNKS), ("3", "n", "space", "enter", "=")),
+    "side_by_side": Scene(lambda: _diff(HUNKS), ("3", "z", "s", "j", "j", "j", "j")),
     "special_diff_waits": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",))),
     "command_waits": Scene(lambda: _run(_command())),
     "commit_waits": Scene(lambda: ScriptedSession(*runs.up_to_commit())),

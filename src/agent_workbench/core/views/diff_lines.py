@@ -70,6 +70,8 @@ class LineReader:
         self._old = self._new = 0
         self._old_left = self._new_left = 0
         self._hunk = self._at = -1
+        self.file = -1
+        """The number of the file that the lines belong to, for those who count files."""
 
     def read(self, line: str) -> DiffLine:
         """Return the next line of the diff as it is shown."""
@@ -81,10 +83,10 @@ class LineReader:
         if line.startswith(("--- ", "+++ ")):
             return DiffLine(_shown(line), Tone.FILE)
         if line.startswith("\\ "):
-            return DiffLine(_shown(line), Tone.DIM, hunk=self._hunk)
+            return DiffLine(_shown(line), Tone.DIM, hunk=self._hunk, file=self.file)
         if line.startswith(HEADS):
             return DiffLine(_shown(line), Tone.DIM)
-        return DiffLine(_shown(line), _loose_tone(line))
+        return DiffLine(_shown(line), _loose_tone(line), file=self.file)
 
     def _begin_hunk(self, found: re.Match[str]) -> DiffLine:
         old, old_count, new, new_count, _ = found.groups()
@@ -92,23 +94,23 @@ class LineReader:
         self._old_left = int((old_count or "1")[:9])
         self._new_left = int((new_count or "1")[:9])
         self._hunk, self._at = self._hunk + 1, -1
-        return DiffLine(_shown(found.string), Tone.HUNK, hunk=self._hunk)
+        return DiffLine(_shown(found.string), Tone.HUNK, hunk=self._hunk, file=self.file)
 
     def _in_hunk(self, line: str) -> DiffLine:
         first, rest = line[:1], _shown(line[1:])
         old, new = self._old, self._new
         if first == "+":
             self._new, self._new_left, self._at = new + 1, self._new_left - 1, self._at + 1
-            return DiffLine(rest, Tone.ADDED, 0, new, self._hunk, self._at)
+            return DiffLine(rest, Tone.ADDED, 0, new, self._hunk, self._at, self.file)
         if first == "-":
             self._old, self._old_left, self._at = old + 1, self._old_left - 1, self._at + 1
-            return DiffLine(rest, Tone.REMOVED, old, 0, self._hunk, self._at)
+            return DiffLine(rest, Tone.REMOVED, old, 0, self._hunk, self._at, self.file)
         if first == "\\":
-            return DiffLine(_shown(line), Tone.DIM, hunk=self._hunk)
+            return DiffLine(_shown(line), Tone.DIM, hunk=self._hunk, file=self.file)
         if first in {" ", ""}:
             self._old, self._old_left = old + 1, self._old_left - 1
             self._new, self._new_left, self._at = new + 1, self._new_left - 1, self._at + 1
-            return DiffLine(rest, Tone.PLAIN, old, new, self._hunk, self._at)
+            return DiffLine(rest, Tone.PLAIN, old, new, self._hunk, self._at, self.file)
         self._old_left = self._new_left = 0
         return self.read(line)
 

@@ -88,15 +88,15 @@ class _Lines:
             self._add_header(raw)
             return
         self._in_head = self._old_named = False
-        if self._heads:
+        if line.tone is not Tone.PLAIN and self._heads:
             added, removed, hunks = self._counts[-1]
             self._counts[-1] = (
                 added + (line.tone is Tone.ADDED),
                 removed + (line.tone is Tone.REMOVED),
                 hunks + (line.tone is Tone.HUNK),
             )
-            line = line._replace(file=len(self._heads) - 1)
-        self._highest = max(self._highest, line.old, line.new)
+        if line.old > self._highest or line.new > self._highest:
+            self._highest = max(line.old, line.new)
         self.lines.append(line)
 
     def _add_header(self, raw: str) -> None:
@@ -105,6 +105,7 @@ class _Lines:
             self._heads.append(FileHead(first_hunk=sum(hunks for _, _, hunks in self._counts)))
             self._counts.append((0, 0, 0))
             self.lines.append(DiffLine("", Tone.FILE))
+            self._reader.file = len(self._heads) - 1
         self._in_head = True
         self._old_named = raw.startswith(("--- ", "+++ "))
         head = self._heads[-1] = with_header(self._heads[-1], raw)

@@ -24,6 +24,7 @@ class RowList(ScrollView, can_focus=True):
         self.rows: list[Row] = []
         self.cursor = -1
         self._tones = Tones(self)
+        self._base: Style | None = None
         self._laid_out_width = 0
         self._at_end = True
 
@@ -97,19 +98,21 @@ class RowList(ScrollView, can_focus=True):
         elif new_value < old_value:
             self._at_end = False
 
-    def row_shown(self, row: Row) -> None:
-        """Hear that a row is being drawn."""
+    def row_shown(self, row: Row, left: int, width: int) -> None:
+        """Hear that `width` cells of a row are being drawn, from cell `left` on."""
 
     def render_line(self, y: int) -> Strip:
         """Return one line of the pane."""
         x, top = self.scroll_offset
         width = self.room.width
         number = top + y
-        base = self.rich_style
+        if self._base is None:
+            self._base = self.rich_style
+        base = self._base
         if not 0 <= number < self.row_count:
             return Strip.blank(width, base)
         row = self.row_at(number)
-        self.row_shown(row)
+        self.row_shown(row, x, width)
         if row.item >= 0 and row.item == self.cursor:
             base += self._tones[CURSOR if self.has_focus else CURSOR_BLURRED]
         fill = base if row.fill is None else base + self._style(row.fill)
@@ -127,6 +130,7 @@ class RowList(ScrollView, can_focus=True):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._tones.clear()
+        self._base = None
 
     def action_line_down(self) -> None:
         self.scroll_relative(y=1, animate=False)

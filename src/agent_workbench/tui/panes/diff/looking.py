@@ -1,30 +1,20 @@
-"""A diff to look at: laid out for the room there is, drawn as it scrolls, and known as far as it was seen."""
+"""A diff that is looked at: how much of it was on screen, and the keys that bring other parts of it there."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from textual.message import Message
 
-from agent_workbench.core.failure_tree import CodePlace
 from agent_workbench.core.views.diff import DiffView
-from agent_workbench.core.views.diff_places import line_in_diff
-from agent_workbench.core.views.shown_diff import DiffReader, ShownDiff, context_folds
-from agent_workbench.core.views.tones import Block, Entry, Tone
-from agent_workbench.tui.panes.diff.colours import DiffColours
-from agent_workbench.tui.panes.diff.layout import DiffLayout, Look
-from agent_workbench.tui.panes.diff.rows import DiffRows
+from agent_workbench.core.views.shown_diff import context_folds
 from agent_workbench.tui.panes.diff.seen import Seen
-from agent_workbench.tui.widgets.row_list import RowList
-from agent_workbench.tui.widgets.rows import Piece, Row, entry_rows
+from agent_workbench.tui.panes.diff.showing import DiffShowing
+from agent_workbench.tui.widgets.rows import Row
 
 STEP_CELLS = 8
-NOTE_LABEL_CELLS = 2
-SPLIT_CELLS = 140
-"""From this width on both sides stand beside each other, unless the user wants it otherwise."""
 
 
-class DiffLooking(RowList):
-    """Shows a `DiffView`. A line counts as seen when it was drawn from its beginning to its end."""
+class DiffLooking(DiffShowing):
+    """A line counts as seen when it was drawn from its beginning to its end."""
 
     @dataclass
     class Looked(Message, namespace="diff_pane"):
@@ -33,163 +23,37 @@ class DiffLooking(RowList):
         unseen: int
 
     def __init__(self) -> None:
-        super().__init__(id="diff")
-        self._view = DiffView("Diff", "")
-        self._reader = DiffReader()
-        self._shown = ShownDiff()
-        self._wraps = True
-        self._split: bool | None = None
-        self._files: frozenset[int] = frozenset()
-        self._folds: frozenset[int] = frozenset()
-        self._layout = DiffLayout()
-        self._colours = DiffColours()
-        self._drawn = DiffRows(
-            self._layout,
-            self._colours,
-            self._tones,
-            text_of=self.head_text,
-            mark_of=self.mark_of,
-            pointed=self.pointed,
-        )
+        super().__init__()
         self._seen, self._notes_seen = Seen(), Seen()
         self._told = 0
-        self._colouring = False
-
-    # What the pane that chooses says of each line.
-
-    @property
-    def marks(self) -> bool:
-        """True while lines are marked as taken or left."""
-        return False
-
-    def mark_of(self, number: int) -> str:
-        """Return the sign of what is taken of a line."""
-        del number
-        return ""
-
-    def pointed(self, number: int) -> bool:
-        """Return whether the cursor or the range is on a line."""
-        del number
-        return False
-
-    def head_text(self, number: int) -> str:
-        """Return what stands in the header of a file or hunk."""
-        return self._shown.lines[number].text
 
     @property
     def counts(self) -> bool:
         """True while what is drawn is what has to be seen."""
         return bool(self._view.proposal)
 
-    @property
-    def follows(self) -> bool:  # type: ignore[override] # a fact of what is shown, not of the class
-        """True while text is added at the end."""
-        return self._view.grows
-
     def show(self, view: DiffView) -> None:
-        """Show it; what is new starts at its top, what grows is followed."""
-        self.show_title(f"3 {view.title}")
-        if view == self._view:
-            return
         new = view.key != self._view.key
-        self._view = view
+        super().show(view)
         if new:
-            self._at_end = view.grows
-            self._files = self._folds = frozenset()
-        self.show_lines(self._reader.read(view.diff))
-        if new:
-            self._seen = Seen(len(self._shown.lines), (n for run in context_folds(self._shown) for n in range(*run)))
-            self._notes_seen = Seen(len(self.rows))
+            # Unchanged lines that fold stand in the file already; all others have to be seen.
+            folded = (number for run in context_folds(self._shown) for number in range(*run))
+            self._seen, self._notes_seen = Seen(len(self._shown.lines), folded), Seen(len(self.rows))
             self._told = -1
             self._tell()
-            if not view.grows:
-                self.scroll_to(x=0, y=0, animate=False)
-
-    def show_lines(self, shown: ShownDiff) -> None:
-        """Show these lines below the notes."""
-        self._shown = shown
-        self._drawn.forget(words=not shown.same)
-        self._colours.begin(shown, dark=self.app.current_theme.dark)
-        self.lay_out_again()
 
     def lay_out(self, width: int) -> None:
-        had = len(self.rows)
-        self.rows = list(self._note_rows(width))
-        if not self.rows and not self._shown.lines and self._view.empty:
-            empty = Entry("", (Block(self._view.empty, Tone.DIM),))
-            self.rows += entry_rows(empty, -1, width, 0, expanded=True)
-        elif len(self.rows) != had and self._notes_seen.missing:
+        before = len(self.rows)
+        super().lay_out(width)
+        if len(self.rows) != before and self._notes_seen.missing and self.counts:
             # Rows of notes have no other name than their numbers, which mean others now.
             self._notes_seen = Seen(len(self.rows))
-        look = Look(
-            width,
-            split=self.split_for(width),
-            wraps=self._wraps,
-            marks=self.marks,
-            below=bool(self.rows),
-            folding=not self._view.grows,
-            files=self._files,
-            folds=self._folds,
-        )
-        self._layout.lay_out(self._shown, look, self.head_text)
-        self._drawn.forget()
 
-    def split_for(self, width: int) -> bool:
-        """Return whether the sides stand beside each other in so many cells."""
-        return width >= SPLIT_CELLS if self._split is None else self._split
-
-    def notes(self) -> tuple[Block, ...]:
-        """Return what is said above the diff."""
-        return self._view.notes
-
-    def _note_rows(self, width: int) -> Iterator[Row]:
-        if self.notes():
-            rows = entry_rows(Entry("", self.notes()), -1, width, NOTE_LABEL_CELLS, expanded=True)
-            for number, row in enumerate(rows):
-                yield replace(row, pieces=(Piece(-1 - number, 0, row.cells, 0, row.cells),))
-
-    @property
-    def row_count(self) -> int:
-        return len(self.rows) + self._layout.row_count
-
-    def row_at(self, number: int) -> Row:
-        if number < len(self.rows):
-            return self.rows[number]
-        row = self._drawn.row(number - len(self.rows))
-        if self._colours.wanted and not self._colouring:
-            self._colouring = True
-            self.run_worker(self._colour(), group="colours")
-        return row
-
-    def widest(self) -> int:
-        return max(self._layout.widest(), *(row.cells for row in self.rows), 0)
-
-    async def _colour(self) -> None:
-        """Draw what has its colours now; begun when rows are drawn, never more than one at a time."""
-
-        def draw_again() -> None:
-            self._drawn.forget()
-            self.refresh()
-
-        try:
-            await self._colours.find(draw_again)
-        finally:
-            self._colouring = False
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        if self.is_mounted:
-            self._colours.begin(replace(self._shown, same=len(self._shown.lines)), dark=self.app.current_theme.dark)
-            self._drawn.forget()
-
-    # What was seen.
-
-    def row_shown(self, row: Row) -> None:
+    def row_shown(self, row: Row, left: int, width: int) -> None:
         """Note how far the lines of a row were drawn, if nothing stands before them."""
-        if not row.pieces or not self.counts or self.app.screen is not self.screen:
+        if not row.pieces or not self.unseen or not self.counts or self.app.screen is not self.screen:
             return
-        left = self.scroll_offset.x
-        right = left + self.room.width - (row.cells > left + self.room.width)
+        right = left + width - (row.cells > left + width)
         done = False
         for piece in row.pieces:
             first = piece.start + min(max(0, left - piece.at), piece.cells)
@@ -234,27 +98,6 @@ class DiffLooking(RowList):
             self.lay_out_again()
         self.scroll_to(x=0, y=self.row_of(line), animate=False)
 
-    def row_of(self, line: int) -> int:
-        """Return the row in which a line of the diff begins."""
-        return len(self.rows) + self._layout.first_row(self._layout.shown_line(line))
-
-    def go_to_place(self, place: CodePlace) -> bool:
-        """Bring this line of a changed file on screen, unfolded; return whether the diff shows it."""
-        line = line_in_diff(self._shown, place)
-        if line < 0:
-            return False
-        if self._shown.lines[line].file in self._files:
-            self._files -= {self._shown.lines[line].file}
-            self.lay_out_again()
-        self.scroll_to(x=0, y=max(0, self.row_of(line) - self.room.height // 3), animate=False)
-        return True
-
-    def line_of(self, row: int) -> int:
-        """Return the line of the diff that stands in a row, the first one for rows above."""
-        return self._layout.line_at(max(0, row - len(self.rows)))[0] if self._shown.lines else -1
-
-    # Keys.
-
     def action_wrap(self) -> None:
         self._wraps = not self._wraps
         self.scroll_to(x=0, animate=False)
@@ -280,15 +123,6 @@ class DiffLooking(RowList):
     def action_previous_change(self) -> None:
         top = self.scroll_offset.y
         self._go_to(next((row for row in map(self.row_of, reversed(self.changes())) if row < top), None))
-
-    def changes(self) -> list[int]:
-        """Return the lines at which a hunk, or a file without any, begins."""
-        files = self._shown.files
-        return [
-            number
-            for number, line in enumerate(self._shown.lines)
-            if line.tone is Tone.HUNK or (line.tone is Tone.FILE and line.file >= 0 and not files[line.file].hunks)
-        ]
 
     def _go_to(self, row: int | None) -> None:
         if row is not None:
