@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bench import code_search, diff_faults, edits, first_paint, index_scale, journal, patches, prompt, start_up
+from bench import code_search, diff_faults, edits, first_paint, index_scale, journal, patches, prompt, replay, start_up
 from bench.figures import Figure
 
 Measure = Callable[[], list[Figure]]
@@ -18,6 +18,7 @@ BENCHES: dict[str, Measure] = {
     "first-paint": first_paint.measure,
     "journal": journal.measure,
     "prompt": prompt.measure,
+    "replay": replay.measure,
     "patches": patches.measure,
     "patch-faults": diff_faults.measure,
     "edits": edits.measure,
@@ -30,6 +31,7 @@ QUICK: dict[str, Measure] = {
     "first-paint": lambda: first_paint.measure(rounds=1),
     "journal": lambda: journal.measure(appended=20, read=100, rounds=1),
     "prompt": lambda: prompt.measure(steps=4),
+    "replay": lambda: replay.measure(events=300, seeks=4, rounds=1),
     "patches": lambda: patches.measure(lines=100, hunks=5, files=3, rounds=1),
     "patch-faults": lambda: diff_faults.measure(commits=4, packages=False),
     "edits": lambda: edits.measure(seeds=10, lines=40, vocabulary=0, tokens=60),

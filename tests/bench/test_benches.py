@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_workbench.core.model import AnswerFigures, Purpose
-from bench import code_search, edits, first_paint, index_scale, journal, patches, prompt, start_up
+from bench import code_search, edits, first_paint, index_scale, journal, patches, prompt, replay, start_up
 from bench.__main__ import BENCHES, QUICK, main
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from bench.terminal import NotPaintedError, paint
@@ -27,6 +27,11 @@ def test_the_journal_is_written_and_read() -> None:
     found = by_name(journal.measure(appended=5, read=20, rounds=1))
     assert found["append an event of 1 kB with fsync"] > 0
     assert found["20 events on disk"] > 0.02
+
+
+def test_a_recording_is_opened_and_gone_through() -> None:
+    found = by_name(replay.measure(events=80, seeks=3, rounds=1))
+    assert found["a seek with all panes, to be drawn"] > 0
 
 
 def test_patches_apply() -> None:

@@ -62,6 +62,9 @@ CASES = (
     Case("terminal for tui", "tui", 2, ("needs a terminal", "agent run")),
     Case("terminal for demo", "demo", 2, ("needs a terminal", "agent demo --headless")),
     Case("terminal for replay", "replay", 2, ("needs a terminal", "agent sessions show")),
+    Case("event of a replay", "replay --at end", 2, ("'end' is no event", "agent sessions show")),
+    Case("event of a re-run", "replay --at 3 --rerun", 2, ("--at opens a session to be seen",)),
+    Case("search for nothing", "sessions search", 2, ("required: words",)),
     Case("terminal for merge", "merge T-1", 2, ("needs a terminal", "git merge agent/T-1")),
     Case("settings that are no YAML", "run --all", 2, (".agent.yml:2:1", "not YAML"), {".agent.yml": "model: [\n"}),
     Case(

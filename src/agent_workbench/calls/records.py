@@ -60,11 +60,14 @@ async def prompt_receipt(place: Place, number: int) -> "tuple[ReceiptView, tuple
     return receipt, messages_of(asked)
 
 
-async def replay_session(place: Place) -> "ReplaySession":
-    """Return a past session to be seen again."""
+async def replay_session(place: Place, at: int = 0) -> "ReplaySession":
+    """Return a past session to be seen again from event `at` on; raise `UsageError` where there is no such event."""
     from agent_workbench.engine.replay import ReplaySession
 
-    return ReplaySession(await recorded_events(place))
+    events = await recorded_events(place)
+    if at >= max(1, len(events)):
+        raise UsageError(f"the session has no event {at}", advice=f"its events are 0 to {len(events) - 1}")
+    return await asyncio.to_thread(ReplaySession, events, at=at)
 
 
 async def rerun_session(place: Place) -> "Iterator[PromptAgain]":

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from agent_workbench.core.errors import UsageError
+
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -17,6 +19,15 @@ def add_verb(verbs: "Verbs", name: str, summary: str, execute: Execute) -> argpa
     verb = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
     verb.set_defaults(execute=execute)
     return verb
+
+
+def event_number(said: str | None) -> int | None:
+    """Return the number of an event as it was said, None where none was; raise `UsageError`."""
+    if said is None:
+        return None
+    if said.isascii() and said.isdigit():
+        return int(said)
+    raise UsageError(f"{said!r} is no event", advice="say its number; `agent sessions show` prints them")
 
 
 def add_model_flags(verb: argparse.ArgumentParser) -> None:

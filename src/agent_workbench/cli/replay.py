@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.options import add_verb, event_number
 from agent_workbench.cli.saying import say, say_aside, say_json
 from agent_workbench.cli.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, UsageError
@@ -24,6 +24,7 @@ def add(verbs: "Verbs") -> None:
     """Add the verb."""
     verb = add_verb(verbs, "replay", "see a past session again, step by step, or make it again", execute)
     verb.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
+    verb.add_argument("--at", metavar="SEQ", help="open it at this event (`agent sessions show` numbers them)")
     how = verb.add_mutually_exclusive_group()
     how.add_argument("--rerun", action="store_true", help="build every prompt again from the journal and compare")
     how.add_argument("--against", metavar="MODEL", help="ask this GGUF file, address or endpoint every prompt again")
@@ -33,6 +34,9 @@ def add(verbs: "Verbs") -> None:
 def execute(options: argparse.Namespace) -> int:
     """Open the replay, or make the session again."""
     place = Place(Path.cwd(), os.environ, {}, options.session)
+    at = event_number(options.at)
+    if at is not None and (options.rerun or options.against is not None):
+        raise UsageError("--at opens a session to be seen", advice="leave --rerun and --against out")
     if options.rerun:
         return asyncio.run(rerun(place, Teller(as_json=options.json)))
     if options.against is not None:
@@ -42,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
     check_terminal("agent replay", "`agent sessions show` prints a session, `agent replay --rerun` makes it again")
     from agent_workbench.cli.sitting import sit
 
-    asyncio.run(sit(place, replayed=True))
+    asyncio.run(sit(place, replayed=True, at=at or 0))
     return ExitCode.DONE
 
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.options import add_verb, event_number
 from agent_workbench.cli.saying import say, say_json
-from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def fork(options: argparse.Namespace) -> int:
     from agent_workbench.calls.forking import fork_session
 
     place = Place(Path.cwd(), os.environ, {}, options.session)
-    child, lines = asyncio.run(fork_session(place, _event_number(options.at)))
+    child, lines = asyncio.run(fork_session(place, event_number(options.at)))
     if options.json:
         say_json({"session": child})
         return ExitCode.DONE
@@ -43,14 +43,6 @@ def fork(options: argparse.Namespace) -> int:
         say(line)
     say(f"\nforked: {child}\n`agent tui --session {child}` goes on with it")
     return ExitCode.DONE
-
-
-def _event_number(said: str | None) -> int | None:
-    if said is None:
-        return None
-    if said.isascii() and said.isdigit():
-        return int(said)
-    raise UsageError(f"{said!r} is no event", advice="say its number; `agent sessions show` prints them")
 
 
 def export(options: argparse.Namespace) -> int:

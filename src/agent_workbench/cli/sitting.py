@@ -7,12 +7,15 @@ from agent_workbench.core.place import Place
 from agent_workbench.core.sessions import Onward
 
 
-async def sit(place: Place, *, welcome: bool = False, served: bool = False, replayed: bool = False) -> None:
+async def sit(
+    place: Place, *, welcome: bool = False, served: bool = False, replayed: bool = False, at: int = 0
+) -> None:
     """Show the session of `place` live, or (`replayed`) as it was recorded, and then each that is asked for next.
 
+    A recording is opened at its event `at`.
     Raises `WorkbenchError` for what kept one from being opened, or ended it.
     """
-    onward = await (_replay(place, served=served) if replayed else _live(place, welcome=welcome, served=served))
+    onward = await (_replay(place, served=served, at=at) if replayed else _live(place, welcome=welcome, served=served))
     while onward is not None:
         # What was asked for once, a new session or the welcome, is not asked for again.
         place = replace(place, session=onward.session, fresh=False)
@@ -37,11 +40,11 @@ async def _live(place: Place, *, served: bool, welcome: bool = False) -> Onward 
     return onward
 
 
-async def _replay(place: Place, *, served: bool) -> Onward | None:
+async def _replay(place: Place, *, served: bool, at: int = 0) -> Onward | None:
     from agent_workbench.calls.past_sessions import RepoSessions
     from agent_workbench.calls.records import replay_session
     from agent_workbench.cli.front_end import show
 
-    session = await replay_session(place)
+    session = await replay_session(place, at)
     _, onward = await show(lambda: session, None, served=served, past=RepoSessions(place))
     return onward

@@ -33,7 +33,7 @@ class ReplaySession:
     def __init__(self, events: Sequence[Recorded], *, at: int = 0, pace: Pace = wait_seconds) -> None:
         """Open at the event `at`; a negative one counts from the end, one that there is not is the nearest end."""
         self._events = tuple(events)
-        self._recording = Recording(self._events, marks_of(self._events))
+        self.recording = Recording(self._events, marks_of(self._events))
         self._pace = pace
         self._trail = Trail(SessionState(), fold)
         self._trail.at(self._events)  # once from beginning to end, so that any place is near a state that is kept
@@ -91,7 +91,7 @@ class ReplaySession:
         self._move_to(position)
 
     def _jump(self, kind: MarkKind, *, forward: bool) -> None:
-        seq = self._recording.marks.beside(kind, self._position - 1, forward=forward)
+        seq = self.recording.marks.beside(kind, self._position - 1, forward=forward)
         if seq is None:
             self._board.notify(f"there is no {kind} {'after' if forward else 'before'} this")
         else:
@@ -107,5 +107,5 @@ class ReplaySession:
 
     def _show(self) -> None:
         last, playing = len(self._events) - 1, self._playing is not None
-        place = ReplayPosition(self._position - 1, last, playing, self._speed, self._recording)
+        place = ReplayPosition(self._position - 1, last, playing, self._speed, self.recording)
         self._board.show_live(replace(self._board.live, replay=place))

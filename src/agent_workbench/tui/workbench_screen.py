@@ -94,6 +94,7 @@ class WorkbenchScreen(PaneScreen):
         self._clock = clock
         self._keymap = keymap
         self._transcripts = transcripts()
+        self.makes_ready = False
         self._waiting = ""
         self._selected_task = ""
         self.update_shown: SessionUpdate | None = None
@@ -162,7 +163,8 @@ class WorkbenchScreen(PaneScreen):
     def _get_ready(self) -> None:
         """Make the transcript of a whole recording in slices, so that no jump has to make much of it at once."""
         replay = self.update_shown.live.replay if self.update_shown is not None else None
-        if replay is not None and self._transcripts.reach(replay.recording.events, READY_EVENTS):
+        self.makes_ready = replay is not None and self._transcripts.reach(replay.recording.events, READY_EVENTS)
+        if self.makes_ready:
             self.set_timer(READY_SECONDS, self._get_ready)
 
     def _go_to_gate(self) -> None:

@@ -1,0 +1,149 @@
+"""How fast a long recording opens and is moved in: sessions, views and widgets, and what it keeps in memory."""
+
+import asyncio
+import random
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from agent_workbench.adapters.journal.files import JOURNAL
+from agent_workbench.adapters.journal.line import compose
+from agent_workbench.adapters.journal.reader import read_journal
+from agent_workbench.core.codec import encode_event
+from agent_workbench.core.events import Recorded
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.intents import GoToEvent
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.views.code import view_code
+from agent_workbench.core.views.diff import view_diff
+from agent_workbench.core.views.gate import view_gate
+from agent_workbench.core.views.plan import view_plan
+from agent_workbench.core.views.receipt import view_receipt
+from agent_workbench.core.views.record_search import search
+from agent_workbench.core.views.replay import view_replay
+from agent_workbench.core.views.scratchpad import view_scratchpad
+from agent_workbench.core.views.status import view_status
+from agent_workbench.core.views.steps import transcript_of, transcripts, view_steps
+from agent_workbench.core.views.timeline import view_timeline
+from agent_workbench.engine.replay import ReplaySession
+from bench.figures import Figure, milliseconds, ratio, seconds_of
+from bench.long_session import long_session
+
+OPENED = "target 1,000"
+SOUGHT = "target 50"
+SIZE = (160, 45)
+View = Callable[[SessionUpdate], object]
+
+
+def measure(events: int = 10_000, seeks: int = 40, rounds: int = 3) -> list[Figure]:
+    """Open a session of so many events in one task, and go to so many of them, back and forth."""
+    story = long_session(events)
+    with tempfile.TemporaryDirectory(prefix="bench-replay-") as name:
+        folder = Path(name)
+        _write(folder, story)
+        opened = seconds_of(lambda: ReplaySession(read_journal(folder).events), rounds)
+    places = random.Random(7).sample(range(events), min(seeks, events))
+    return [
+        milliseconds(f"open {events:,} events: read, prove, fold", opened, OPENED),
+        *asyncio.run(_screen(story, places)),
+        *_moves(story, places),
+        milliseconds("search for words that are everywhere", seconds_of(lambda: search(story, "quantity"), rounds)),
+        Figure("memory kept for going back", _kept(story), "MB"),
+    ]
+
+
+def _write(folder: Path, story: Sequence[Recorded]) -> None:
+    lines, previous = [], ""
+    for recorded in story:
+        kind, body = encode_event(recorded.event)
+        line, previous = compose(recorded.seq, recorded.time, kind, body, previous)
+        lines.append(line)
+    (folder / JOURNAL).write_bytes(b"".join(lines))
+
+
+def _moves(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
+    """Return what a move costs without the screen: the state, and each view."""
+    session, trail = ReplaySession(story), transcripts()
+    transcript_of(fold_all(story), trail)
+    views: dict[str, View] = {
+        "steps": lambda update: view_steps(update, trail),
+        "plan": lambda update: view_plan(update.state),
+        "diff": view_diff,
+        "code": lambda update: view_code(update.state),
+        "scratchpad": lambda update: view_scratchpad(update.state),
+        "status": view_status,
+        "gate": view_gate,
+        "replay bar": view_replay,
+        "receipt, when it is open": lambda update: view_receipt(update.state),
+    }
+    moved, folded = list[float](), list[float]()
+    took: dict[str, list[float]] = {name: [] for name in views}
+    with asyncio.Runner() as loop:
+        for place in places:
+            moved.append(_seconds(partial(loop.run, _go(session, place))))
+            folded.append(_seconds(partial(fold_all, story[: place + 1])))
+            update = loop.run(_now(session))
+            for name, view in views.items():
+                took[name].append(_seconds(partial(view, update)))
+    marks = session.recording.marks
+    return [
+        milliseconds("a seek's state", moved),
+        ratio("the same, of folding from the beginning", moved, folded),
+        *(milliseconds(f"view of {name}", seconds) for name, seconds in took.items()),
+        milliseconds("timeline of 160 cells, once for a width", seconds_of(lambda: view_timeline(marks, 160), 3)),
+    ]
+
+
+async def _screen(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
+    """Return what a seek costs with all that the screen makes of it, from the first picture on."""
+    from agent_workbench.calls.working import system_clock
+    from agent_workbench.tui.app import WorkbenchApp
+
+    session = ReplaySession(story)
+    app = WorkbenchApp(lambda: session, clock=system_clock())
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        first = await _shown(app.workbench.show, session, len(story))
+        while app.workbench.makes_ready:
+            await pilot.pause(0.01)
+        took = [await _shown(app.workbench.show, session, place) for place in places]
+        return [
+            milliseconds("a seek with all panes, to be drawn", took, SOUGHT),
+            Figure("the slowest of them", max(took) * 1000, "ms", SOUGHT),
+            Figure("to the end, right after it was opened", first * 1000, "ms"),
+        ]
+
+
+async def _shown(show: Callable[[SessionUpdate], None], session: ReplaySession, place: int) -> float:
+    """Return how long it takes to go to an event and give all panes what they show; drawing the lines is not in it."""
+    started = time.perf_counter()
+    await _go(session, place)
+    show(await _now(session))
+    return time.perf_counter() - started
+
+
+async def _go(session: ReplaySession, place: int) -> None:
+    await session.submit(GoToEvent(place))
+
+
+async def _now(session: ReplaySession) -> SessionUpdate:
+    return await anext(session.updates())
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _kept(story: Sequence[Recorded]) -> float:
+    tracemalloc.start()
+    try:
+        session, trail = ReplaySession(story, at=-1), transcripts()
+        transcript_of(asyncio.run(_now(session)).state, trail)
+        return tracemalloc.get_traced_memory()[0] / 1e6
+    finally:
+        tracemalloc.stop()

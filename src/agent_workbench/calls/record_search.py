@@ -1,0 +1,39 @@
+"""Words looked up in the records of all sessions of a repository."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_workbench.calls.records import session_summaries
+from agent_workbench.core.errors import JournalError, StorageError
+from agent_workbench.core.place import Place
+from agent_workbench.core.sessions import SessionSummary
+from agent_workbench.core.views.record_search import Found, search
+
+
+@dataclass(frozen=True, slots=True)
+class FoundInSession:
+    """What one session holds; `problem` says why it could not be read, empty when it could."""
+
+    session: SessionSummary
+    found: Found
+    problem: str = ""
+
+
+async def search_sessions(place: Place, asked: str) -> AsyncIterator[FoundInSession]:
+    """Yield what the sessions hold of the words, newest session first; only those with a match or a problem."""
+    for session in await session_summaries(place):
+        try:
+            found = await asyncio.to_thread(_search, session.directory, asked)
+        except (JournalError, StorageError) as error:
+            yield FoundInSession(session, Found(asked), str(error))
+            continue
+        if found.count:
+            yield FoundInSession(session, found)
+
+
+def _search(directory: Path, asked: str) -> Found:
+    from agent_workbench.adapters.journal.reader import read_journal
+
+    return search(read_journal(directory).events, asked)
