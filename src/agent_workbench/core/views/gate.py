@@ -101,8 +101,8 @@ def _view(update: SessionUpdate) -> GateView:
         text = f"{run.task}, after step {run.step}" if run.step else f"{run.task}, before its first step"
         return GateView(GateMode.PAUSED, "paused", text, "the model is not asked", acts if live.decidable else ())
     if live.activity or state.unfinished:
-        pause = () if run is None or run.paused else (GateAct.PAUSE,)
-        acts = (*pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
+        pause = GateAct.GO_ON if run is not None and run.paused else GateAct.PAUSE
+        acts = (pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
         # Before there is a session no key of a pane does anything.
         mode = GateMode.BUSY if state.session else GateMode.STARTING
         return GateView(mode, inert_line(live.activity) or "working", _progress(live), "", acts)

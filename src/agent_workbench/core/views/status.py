@@ -157,8 +157,6 @@ def _budget(run: TaskRun) -> str:
 
 def _session(state: SessionState) -> tuple[Figure, ...]:
     found = []
-    if state.run is not None and state.unfinished and state.run.paused:
-        found.append(Figure("paused" if state.run.held else "pauses", 1, Tone.WARN))
     if state.config is not None and not state.config.sandbox.holds:
         found.append(Figure("no sandbox", 0, Tone.BAD))
     if state.rules:

@@ -130,7 +130,9 @@ class GateBar(Bar):
             keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in DIFF_ACTIONS]
             named = [Hint(self._keymap.names(key)[0], key.label, "") for key in keys]
             return [*named, Hint(self._gate_key, "gate", "screen.focus_bar"), *self._general_hints()]
-        acts = [act for act in self._view.acts if self._near or act is not GateAct.PAUSE]
+        # Nobody is called to the bar for what need not be.
+        steering = set() if self._near or self._view.mode is GateMode.PAUSED else {GateAct.PAUSE, GateAct.GO_ON}
+        acts = [act for act in self._view.acts if act not in steering]
         named = [self._hint(act) for act in acts]
         far = [] if self._near or all(act in SCOPES for act in acts) else [self._go_there]
         return [*far, *named, *self._pane_hints(), *self._general_hints()]
@@ -183,7 +185,8 @@ class GateBar(Bar):
 
     def _hint(self, act: GateAct) -> Hint:
         if act in {GateAct.PAUSE, GateAct.GO_ON}:
-            label = "pause after this step" if act is GateAct.PAUSE else "go on"
+            wanted = "go on" if self._view.mode is GateMode.PAUSED else "do not pause"
+            label = "pause after this step" if act is GateAct.PAUSE else wanted
             return Hint(self._keymap.first(Scope.GATE, "pause"), label, "pause")
         key = self._keymap.first(SCOPES.get(act, Scope.GATE), act)
         if act is GateAct.ABORT:
