@@ -13,6 +13,7 @@ OTHERS = {
     "text": replace(PROPOSAL, text="other"),
     "diff": replace(PROPOSAL, diff="other"),
     "commands": replace(PROPOSAL, commands=("other",)),
+    "brings": replace(PROPOSAL, brings=("other",)),
 }
 
 
@@ -45,4 +46,5 @@ def test_every_field_is_known() -> None:
         "repaired",
         "fallback",
         "outlook",
+        "hunks",
     }

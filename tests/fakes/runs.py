@@ -271,7 +271,10 @@ def commit() -> Proposal:
 def merge(*, obstacles: tuple[str, ...] = ()) -> Proposal:
     """Return the proposal to merge."""
     text = f"Merge agent/T-1 ({COMMIT_ID[:10]}) into main"
-    return proposed(GateKind.MERGE, MERGE, "P-80", text, paths=("shop/cart.py",), special=obstacles)
+    brings = (f"{COMMIT_ID[:7]} [Agent] Complete T-1: Make the cart's total count quantities",)
+    return proposed(
+        GateKind.MERGE, MERGE, "P-80", text, diff=RIGHT, paths=("shop/cart.py",), special=obstacles, brings=brings
+    )
 
 
 def up_to_done() -> tuple[Event, ...]:

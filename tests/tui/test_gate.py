@@ -289,7 +289,7 @@ async def test_no_rule_is_offered_for_what_has_to_be_looked_at() -> None:
 
 async def test_merges_are_never_let_through_always() -> None:
     session = ScriptedSession(*runs.up_to_done(), ActionProposed(runs.merge()))
-    async with driving(session) as bench:
+    async with driving(session, (200, 50)) as bench:
         await bench.look()
         await bench.press("A")
         assert bench.screen.id == "workbench"

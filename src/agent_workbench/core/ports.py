@@ -8,6 +8,7 @@ from agent_workbench.core.events import Event, Recorded, SkillText
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.merges import MergeBrings
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.past_actions import PastActions
 from agent_workbench.core.patch.values import FileChange, FileContent
@@ -155,6 +156,9 @@ class Workspaces(Protocol):
 
     async def merge(self, commit: CommitId, message: str) -> MergeOutcome:
         """Bring the commit into the user's checked-out branch; raise with nothing changed on conflict or dirt."""
+
+    async def merge_brings(self, commit: CommitId) -> MergeBrings:
+        """Return what a merge would bring into the user's checked-out branch; no changes where it cannot be done."""
 
     async def merge_obstacles(self, commit: CommitId) -> tuple[str, ...]:
         """Return why a merge would be refused, one sentence each: conflicts, changed files in the way."""

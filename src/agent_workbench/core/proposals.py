@@ -61,8 +61,8 @@ class Proposal:
     would be applied or committed, computed by us and shown; only it is carried out. `commands` are what a check runs.
     `special` lists paths that deserve a second look (CI, settings, deletions, renames), `repaired` says in a sentence
     each what was mended in the diff that came. `fallback`: the workbench wrote the text, as the model could not.
-    `outlook`: what a summary comes to. `hunks`: the diff is what the user took of another one, and what became of each
-    of that one's hunks.
+    `outlook`: what a summary comes to. `brings`: the commits of a merge, each a line. `hunks`: the diff is what the user
+    took of another one, and what became of each of that one's hunks.
     """
 
     id: ProposalId
@@ -80,9 +80,12 @@ class Proposal:
     repaired: tuple[str, ...] = ()
     fallback: bool = False
     outlook: Outlook | None = None
+    brings: tuple[str, ...] = ()
     hunks: tuple[HunkVerdict, ...] = ()
 
 
+TRAILER = "Agent-Journal"
+"""What stands in a commit's message before `session:event:hash` of the decision that let it through."""
 CHECKS = "checks"
 COMMIT = "commit"
 MERGE = "merge"
@@ -94,7 +97,7 @@ OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT})
 
 def shown_sha(proposal: Proposal) -> str:
     """Return SHA-256 over what a gate shows of the proposal; an approval names it and counts for nothing else."""
-    parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands)
+    parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands, *proposal.brings)
     told_apart = "".join(f"{len(part)}:{part}" for part in parts)
     return sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -11,14 +11,13 @@ MOST_CHARS = 2_000_000
 async def open_file(desk: Desk, path: str, line: int) -> None:
     """Publish the file's text with the line to begin at, cut where it is very long; raise `WorkspaceError`.
 
-    `path` may be as a run of tests spells it: absolute, or the end of the only path that ends so.
+    `path` may be the end of the only path that ends so.
     """
     if not desk.state.unfinished:
         raise WorkspaceError(f"{path} cannot be shown", advice="its workspace is open while its task is worked on")
     workspace = await desk.workspace()
-    named = path.removeprefix(f"{workspace.facts.path}/")
-    place = read_place(f"{named}:{line}", await workspace.list_files())
-    path = place.path if place is not None else named
+    place = read_place(f"{path}:{line}", await workspace.list_files())
+    path = place.path if place is not None else path
     content = await workspace.read(path)
     if content is None:
         raise WorkspaceError(f"there is no file {path!r} in the workspace")

@@ -139,6 +139,7 @@ def _proposal(
         repaired=draft.repaired,
         fallback=draft.fallback,
         outlook=draft.outlook,
+        brings=draft.brings,
     )
 
 

@@ -32,6 +32,9 @@ async def test_fast_forward_keeps_what_the_user_has_under_way(
     user.git("add", "staged")
     user.write("untracked", "x")
     assert await repository.merge_obstacles(commit) == ()
+    brings = await repository.merge_brings(commit)
+    assert [line.partition(" ")[0] for line in brings.commits] == [user.git("rev-parse", "--short", commit)]
+    assert sorted(change.path for change in brings.changes) == ["lines.txt", "src/app.py", "src/more.py"]
     outcome = await repository.merge(commit, "Merge T-1")
     assert (outcome.commit, outcome.into, outcome.how) == (commit, "main", "fast-forward")
     assert user.head() == commit

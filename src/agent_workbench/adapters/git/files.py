@@ -87,9 +87,7 @@ class WorktreeFiles:
 
     def changes(self, base: str, tree: str) -> tuple[FileChange, ...]:
         """Return how `tree` differs from the tree `base`."""
-        found = self._trees.differences(base, tree)
-        contents = self._trees.files(entry for each in found for entry in (each.before, each.after))
-        return tuple(_change(each, contents, contents.get(each.after) if each.after else None) for each in found)
+        return changes_between(self._trees, base, tree)
 
     def put_back(self, tree: str, paths: Collection[str]) -> None:
         """Make these paths what they are in `tree`."""
@@ -100,6 +98,13 @@ class WorktreeFiles:
         approved = self._trees.entries(tree)
         self._deposit.remove(path for path in paths if path not in approved)
         self._deposit.put({path: approved[path] for path in paths if path in approved})
+
+
+def changes_between(trees: Trees, before: str, after: str) -> tuple[FileChange, ...]:
+    """Return how one tree differs from the one before it."""
+    found = trees.differences(before, after)
+    contents = trees.files(entry for each in found for entry in (each.before, each.after))
+    return tuple(_change(each, contents, contents.get(each.after) if each.after else None) for each in found)
 
 
 def _change(each: Difference, before: Mapping[Entry, FileContent], after: FileContent | None) -> FileChange:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_workbench.adapters.git.checkout import Checkout
+from agent_workbench.adapters.git.files import changes_between
 from agent_workbench.adapters.git.folders import look, parents_of, prune_folders
 from agent_workbench.adapters.git.identity import user_identity
 from agent_workbench.adapters.git.plumbing import Plumbing, failure
@@ -17,6 +18,7 @@ from agent_workbench.adapters.git.refs import Refs
 from agent_workbench.adapters.git.trees import Difference, Trees, paths_in
 from agent_workbench.core.errors import StorageError, WorkbenchError, WorkspaceError
 from agent_workbench.core.ids import CommitId
+from agent_workbench.core.merges import MergeBrings
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.workspace import MergeOutcome
 
@@ -55,6 +57,15 @@ class Merging:
     def obstacles(self, commit: str) -> tuple[str, ...]:
         """Return why a merge would be refused, one sentence each."""
         return self._plan(self._refs.known_commit(commit)).obstacles
+
+    def brings(self, commit: str) -> MergeBrings:
+        """Return what a merge would bring into the checked-out branch; no changes where the two cannot be merged."""
+        plan = self._plan(self._refs.known_commit(commit))
+        out = self._plumbing.run("rev-list", "--format=%h %s", f"--max-count={_MOST_NAMED}", f"{plan.head}..{commit}")
+        lines = out.decode("utf-8", "replace").splitlines()
+        commits = tuple(line for line in lines if not line.startswith("commit "))
+        changes = changes_between(self._trees, self._trees.tree_of(plan.head), plan.tree) if plan.tree else ()
+        return MergeBrings(commits, changes)
 
     def merge(self, commit: str, message: str) -> MergeOutcome:
         """Merge into the checked-out branch; raise `WorkspaceError` with nothing changed if there are obstacles."""

@@ -19,6 +19,7 @@ from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.errors import LockedError
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
+from agent_workbench.core.merges import MergeBrings
 from agent_workbench.core.workspace import (
     Checkpoint,
     FileStat,
@@ -94,6 +95,9 @@ class Repository:
 
     async def merge(self, commit: CommitId, message: str) -> MergeOutcome:
         return await asyncio.to_thread(lambda: self._now().merging.merge(commit, message))
+
+    async def merge_brings(self, commit: CommitId) -> MergeBrings:
+        return await asyncio.to_thread(lambda: self._now().merging.brings(commit))
 
     async def merge_obstacles(self, commit: CommitId) -> tuple[str, ...]:
         return await asyncio.to_thread(lambda: self._now().merging.obstacles(commit))

@@ -20,12 +20,15 @@ WHY_LINES = 3
 NOT_OURS = "failed before, not ours"
 
 
-def check_entries(seq: int, event: TestsFinished, baseline: tuple[CheckResult, ...] | None = None) -> tuple[Entry, ...]:
+def check_entries(
+    seq: int, event: TestsFinished, baseline: tuple[CheckResult, ...] | None = None, root: str = ""
+) -> tuple[Entry, ...]:
     """Return a run of checks as a tree: what ran, below each command that failed its failures, each an entry.
 
-    `baseline` is how the checks ended before any change (None: not known, or this is that run).
+    `baseline` is how the checks ended before any change (None: not known, or this is that run), `root`
+    the folder in which they ran.
     """
-    failed = {each.result.command: each for each in failed_commands(event.results, baseline)}
+    failed = {each.result.command: each for each in failed_commands(event.results, baseline, root)}
     entries: list[Entry] = []
     blocks = [_head(event)]
     for result in event.results:

@@ -5,12 +5,14 @@ from typing import assert_never
 
 from agent_workbench.core.applied import standing_diffs
 from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
+from agent_workbench.core.views.gate_notes import commit_notes, merge_notes
 from agent_workbench.core.views.summing_up import steps_kept, steps_summed_up
 from agent_workbench.core.views.tones import Block, Tone
 
@@ -44,7 +46,7 @@ def view_diff(update: SessionUpdate) -> DiffView:
     run = update.state.run
     waiting = run.waiting if run is not None else None
     if run is not None and waiting is not None:
-        return _waiting(run, waiting)
+        return _waiting(update.state.session, run, waiting)
     if update.live.running is not None:
         return _running(update)
     streaming = update.live.streaming
@@ -60,7 +62,7 @@ def proposal_key(proposal: Proposal) -> str:
     return f"{proposal.id}:{shown_sha(proposal)}"
 
 
-def _waiting(run: TaskRun, proposal: Proposal) -> DiffView:
+def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
     key = proposal_key(proposal)
     match proposal.kind:
         case GateKind.DIFF:
@@ -69,10 +71,10 @@ def _waiting(run: TaskRun, proposal: Proposal) -> DiffView:
             title = f"{about}{edited} · waits"
             return DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=proposal.tool != KEEP_CHANGES)
         case GateKind.COMMIT:
-            message = Block(inert(proposal.text.strip()), Tone.STRONG)
-            return DiffView("Commit · waits", key, (message, *_remarks(proposal)), proposal.diff, key)
+            notes = (*commit_notes(session, proposal), *_remarks(proposal))
+            return DiffView("Commit · waits", key, notes, proposal.diff, key)
         case GateKind.MERGE:
-            return DiffView("Merge · waits", key, _merge_notes(proposal), proposal.diff, key)
+            return DiffView("Merge · waits", key, merge_notes(proposal), proposal.diff, key)
         case GateKind.CHECK:
             return DiffView("Checks · wait", key, _check_notes(proposal), proposal.diff, key)
         case GateKind.SUMMARY:
@@ -116,19 +118,6 @@ def repairs(proposal: Proposal) -> str:
     """Return how much was mended in a diff, empty when it came as it is."""
     many = len(proposal.repaired)
     return f"{many} repair{'' if many == 1 else 's'}" if many else ""
-
-
-def _merge_notes(proposal: Proposal) -> tuple[Block, ...]:
-    said = Block(inert(proposal.text.strip()), Tone.STRONG)
-    files = Block("\n".join(inert_line(path) for path in proposal.paths))
-    if not proposal.special:
-        clear = Block(
-            "Nothing stands in the way. This changes your branch and your files.", Tone.GOOD, space_before=True
-        )
-        return (said, Block("It brings", Tone.DIM, space_before=True), files, clear)
-    obstacles = Block("\n".join(inert_line(each) for each in proposal.special), Tone.WARN, "!", Tone.WARN)
-    brings = Block("It would bring", Tone.DIM, space_before=True)
-    return (said, Block("It cannot be merged now:", Tone.BAD, space_before=True), obstacles, brings, files)
 
 
 def _check_notes(proposal: Proposal) -> tuple[Block, ...]:

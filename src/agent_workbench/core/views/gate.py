@@ -148,7 +148,7 @@ def _described(proposal: Proposal) -> tuple[str, str, str]:
         case GateKind.COMMIT:
             return "commit", inert_line(proposal.text.strip().split("\n")[0]), str(diff_stat(proposal.diff))
         case GateKind.MERGE:
-            more = "something is in the way" if proposal.special else ""
+            more = "something is in the way" if proposal.special else str(diff_stat(proposal.diff))
             return "merge", inert_line(proposal.text.strip().split("\n")[0]), more
         case GateKind.SUMMARY:
             return "summary", "of the older steps", ""

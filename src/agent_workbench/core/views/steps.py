@@ -46,7 +46,7 @@ class Transcript:
     `told`: what the running action came to was shown already; `purpose` is the last prompt's. `unread` are the user's
     words that stand in no prompt yet. `usual` is the endpoint that answers the executor unless something is wrong (and
     `usual_model` its model), `by` who gave the last answer when it was another. `baseline`
-    is how the running task's checks ended before any change.
+    is how the running task's checks ended before any change, `root` the folder in which they run.
     """
 
     entries: Log[Entry] = field(default_factory=Log)
@@ -58,6 +58,7 @@ class Transcript:
     usual_model: str = ""
     by: str = ""
     baseline: tuple[CheckResult, ...] | None = None
+    root: str = ""
 
     def name_of(self, event: ModelAnswered) -> str:
         """Return who gave an answer, empty when it was the usual one."""
@@ -102,7 +103,7 @@ def transcript_of(state: SessionState, trail: Trail[Transcript] | None = None) -
 def extend(before: Transcript, recorded: Recorded) -> Transcript:
     """Return the transcript with one more event."""
     if isinstance(recorded.event, TestsFinished):
-        checked = check_entries(recorded.seq, recorded.event, before.baseline)
+        checked = check_entries(recorded.seq, recorded.event, before.baseline, before.root)
         return _note(replace(before, entries=_plus(before.entries, checked)), recorded)
     entry, after = entry_of(recorded, before), before
     if after.unread and isinstance(recorded.event, PromptBuilt | TaskFinished | TaskStarted):
@@ -138,7 +139,7 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
         case TestsFinished(purpose=CheckPurpose.BASELINE):
             return replace(transcript, told=True, baseline=event.results)
         case TaskStarted():
-            return replace(transcript, baseline=None)
+            return replace(transcript, baseline=None, root=event.workspace.path)
         case TestsFinished() | TaskCommitted() | TaskMerged() | ContextCompacted():
             return replace(transcript, told=True)
         case ModelAnswered():

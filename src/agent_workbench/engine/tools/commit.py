@@ -5,14 +5,13 @@ from asyncio import to_thread
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import ActionDecided, ActionProposed, TaskCommitted
 from agent_workbench.core.patch import render_changes
-from agent_workbench.core.proposals import COMMIT, Proposal
+from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments, read_arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.tools.finish import TOOL as FINISH
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
-TRAILER = "Agent-Journal"
 TITLE_CHARS = 72
 
 

@@ -1,8 +1,11 @@
 """Bringing a task's commit into the user's branch; the only thing that touches the user's checkout."""
 
+from asyncio import to_thread
+
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import TaskMerged
 from agent_workbench.core.ids import CommitId
+from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import MERGE, Preimage, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
@@ -18,9 +21,13 @@ class Merge(ToolFace):
         commit = _commit(bench)
         facts = await bench.ports.workspaces.inspect()
         into = facts.branch or "a detached HEAD"
+        brings = await bench.ports.workspaces.merge_brings(commit)
+        changes = brings.changes or await bench.workspace.changes(bench.run.tree)
         return Draft(
             text=text or f"Merge {bench.workspace.facts.branch} ({commit[:10]}) into {into}",
-            paths=tuple(change.path for change in await bench.workspace.changes(bench.run.tree)),
+            diff=await to_thread(render_changes, changes),
+            paths=tuple(change.path for change in changes),
+            brings=brings.commits,
             special=await bench.ports.workspaces.merge_obstacles(commit),
             preimages=await merged_into(bench),
         )

@@ -31,6 +31,7 @@ class Draft:
     repaired: tuple[str, ...] = ()
     fallback: bool = False
     outlook: Outlook | None = None
+    brings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,48 @@
+"""What is said above the diff of a commit and of a merge: what it is made of, and what stands in the way."""
+
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.proposals import TRAILER, Proposal
+from agent_workbench.core.views.shown_diff import DiffReader
+from agent_workbench.core.views.tones import Block, Tone
+
+MOST_FILES = 200
+OF_APPROVAL = "<hash of your approval>"
+
+
+def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
+    """Return the message as it will stand, with its trailer, and the files."""
+    # Which event the approval is, and so its hash, is known when it is given.
+    trailer = f"{TRAILER}: {session}:<event>:{OF_APPROVAL}"
+    return (
+        Block(inert(proposal.text.strip()), Tone.STRONG),
+        Block(trailer, Tone.DIM, space_before=True),
+        *_files(proposal),
+    )
+
+
+def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
+    """Return what a merge brings, or why it cannot be done now."""
+    said = Block(inert(proposal.text.strip()), Tone.STRONG)
+    lead: tuple[Block, ...]
+    if proposal.special:
+        obstacles = Block("\n".join(inert_line(each) for each in proposal.special), Tone.WARN, "!", Tone.WARN)
+        lead = (Block("It cannot be merged now:", Tone.BAD, space_before=True), obstacles)
+    else:
+        clear = "Nothing stands in the way. This changes your branch and your files; what you have under way stays."
+        lead = (Block(clear, Tone.GOOD, space_before=True),)
+    commits = "\n".join(inert_line(each, 200) for each in proposal.brings)
+    brings = (Block("Commits", Tone.DIM, space_before=True), Block(commits)) if commits else ()
+    return (said, *lead, *brings, *_files(proposal))
+
+
+def _files(proposal: Proposal) -> tuple[Block, ...]:
+    """Return the files with how many lines come and go."""
+    heads = DiffReader().read(proposal.diff).files
+    told = [f"{head.text}  +{head.added} −{head.removed}" for head in heads]
+    if not told:
+        told = [inert_line(path, 300) for path in proposal.paths]
+    more = len(told) - MOST_FILES
+    shown = told[:MOST_FILES] + ([f"… and {more} more"] if more > 0 else [])
+    many = f"{len(told)} file{'' if len(told) == 1 else 's'}"
+    return (Block(many, Tone.DIM, space_before=True), Block("\n".join(shown))) if told else ()
