@@ -100,6 +100,10 @@ Thought: The new tests and the old ones pass.
 Action: finish
 {"summary": "discounted() takes a percentage off a price in whole cents, rounded half up; with tests for both."}"""
 
+T2_REFLEXION = """\
+Reflexion: The task is checked by tests/test_discount.py as well. Without that file, or with only a part of it, \
+those checks cannot pass; what was left out has to come back."""
+
 T2_SUMMARY = """\
 Summary: The cart is to get a discount in percent, beside total() in shop/cart.py; prices are whole cents.
 Left to do: write discounted(cents, percent), rounded half up, with its tests in tests/test_discount.py, and finish."""
@@ -107,6 +111,7 @@ Left to do: write discounted(cents, percent), rounded half up, with its tests in
 SCRIPTS = {
     "T-1": (T1_READ, T1_WRONG, T1_REFLEXION, T1_RIGHT, T1_FINISH),
     "T-1:reflexion": (T1_REFLEXION,),
+    "T-2:reflexion": (T2_REFLEXION,),
     "T-1:summary": (T1_SUMMARY,),
     "T-2:summary": (T2_SUMMARY,),
     "T-2": (T2_SEARCH, T2_NOTE, T2_DIFF, T2_FINISH),
