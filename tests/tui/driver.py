@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from agent_workbench.core.events import Event
 from agent_workbench.core.live import Live, SessionUpdate
+from agent_workbench.core.sessions import PastSessions
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.widgets.gate_bar import GateBar
@@ -115,9 +116,10 @@ async def driving(
     *,
     first_run: bool = False,
     keys: dict[str, str] | None = None,
+    past: PastSessions | None = None,
 ) -> AsyncIterator[Driver]:
     """Yield a driver of a workbench that shows `session`."""
     clock = FakeClock()
-    app = WorkbenchApp(lambda: session, clock=clock, first_run=first_run, keys=keys)
+    app = WorkbenchApp(lambda: session, clock=clock, first_run=first_run, keys=keys, past=past)
     async with app.run_test(size=size, notifications=True) as pilot:
         yield await Driver(app, session, clock, pilot).idle()

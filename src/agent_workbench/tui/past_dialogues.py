@@ -75,7 +75,7 @@ async def _ask(app: "WorkbenchApp", session: SessionId, at: int | None) -> None:
 
     def answer(yes: bool | None) -> None:
         if yes:
-            app.run_worker(_fork(app, session, at), group="fork", exclusive=True)
+            app.run_worker(_fork(app, session, at), group="forking")
 
     app.push_screen(ConfirmScreen("Fork this session?", lines, app.clock, yes="fork it and go on there"), answer)
 

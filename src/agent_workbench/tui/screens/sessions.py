@@ -1,5 +1,6 @@
 """The sessions of the repo: one of them is opened, seen again, forked, written down or proved."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 
 from textual.widget import Widget
@@ -38,6 +39,7 @@ class SessionsScreen(Dialogue[Onward]):
         self._rows: tuple[SessionRow, ...] = ()
         self._found: dict[SessionId, tuple[bool, str]] = {}
         self._said = LOADING
+        self._turn = asyncio.Lock()
 
     def body(self) -> Iterable[Widget]:
         return SessionList(id="session-list"), Static("", id="sessions-said", markup=False)
@@ -51,12 +53,13 @@ class SessionsScreen(Dialogue[Onward]):
         """Do one thing after the other, behind the screen; what goes wrong is said in it."""
 
         async def guarded() -> None:
-            try:
-                await doing
-            except WorkbenchError as error:
-                self._say(": ".join(filter(None, (str(error), error.advice))))
+            async with self._turn:
+                try:
+                    await doing
+                except WorkbenchError as error:
+                    self._say(": ".join(filter(None, (str(error), error.advice))))
 
-        self.run_worker(guarded(), group="sessions", exclusive=True)
+        self.run_worker(guarded(), group="sessions")
 
     async def _load(self) -> None:
         self._rows = view_sessions(await self._sessions.summaries())

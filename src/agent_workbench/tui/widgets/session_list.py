@@ -63,11 +63,9 @@ class SessionList(EntryList):
         row = self._sessions[entry.key]
         summary = row.summary
         here = summary.id == self._here
-        name: list[Span] = [
-            (row.branch, Tone.DIM),
-            (summary.id, Tone.ACCENT if here else Tone.STRONG),
-            ("  ", Tone.DIM),
-        ]
+        gap = " " * (self._name_cells - len(row.branch) - len(summary.id) + 2)
+        tone = Tone.ACCENT if here else Tone.STRONG
+        name: list[Span] = [(row.branch, Tone.DIM), (summary.id, tone), (gap, Tone.DIM)]
         state: list[Span] = [(f"{row.glyph} {'here' if here else row.state}".ljust(STATE_CELLS), row.tone)]
         figures: list[Span] = [(f"{row.when:<{WHEN_CELLS}}", Tone.DIM)]
         if width >= WIDE_CELLS:
@@ -83,7 +81,7 @@ class SessionList(EntryList):
             yield Row(((indent, Tone.DIM), (_cut(text, width - len(indent)), tone)), number)
 
     def _below(self, row: SessionRow) -> Iterable[Span]:
-        if row.about:
+        if row.about and row.summary.id != self._here:
             yield row.about, Tone.BAD if row.summary.problem else Tone.DIM
         if row.summary.id in self._found:
             whole, said = self._found[row.summary.id]

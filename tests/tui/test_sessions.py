@@ -1,0 +1,113 @@
+"""The sessions of the repo on screen: what is asked of them, and which one is shown next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from agent_workbench.core.errors import TrustError
+from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.intents import Leave
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.sessions import Onward, SessionSummary
+from agent_workbench.tui.app import WorkbenchApp
+from tests.fakes import runs
+from tests.fakes.scripted_session import FakeClock, ScriptedSession
+from tests.tui.driver import SMALL, Driver, driving
+from tests.tui.test_pictures import Compare
+
+T1 = TaskId("T-1")
+PARENT, FORKED, BROUGHT = (
+    SessionId(name) for name in ("20261120T101500-abc234", "20261120T111500-bcd345", "20261119T101500-cde456")
+)
+
+
+def summary(session: SessionId, status: TaskStatus, **more: object) -> SessionSummary:
+    known = {"last": "2026-11-20T11:20:00", "tasks": (T1,), "events": 90, "steps": 7, "tokens": 41_234, "ours": True}
+    return SessionSummary(session, Path(session), status=status, **{**known, **more})  # type: ignore[arg-type]
+
+
+SUMMARIES = (
+    summary(FORKED, TaskStatus.IN_PROGRESS, waits=True, parent=PARENT, parent_seq=36),
+    summary(PARENT, TaskStatus.DONE),
+    summary(BROUGHT, TaskStatus.FAILED, ours=False, tasks=(T1, TaskId("T-2"))),
+)
+
+
+@dataclass
+class GivenSessions:
+    """Implements `core.sessions.PastSessions` over what it was given; keeps what was asked."""
+
+    asked: list[tuple[str, SessionId, int | None]] = field(default_factory=list)
+
+    async def summaries(self) -> Sequence[SessionSummary]:
+        return SUMMARIES
+
+    async def verify(self, session: SessionId) -> tuple[bool, str]:
+        return session != BROUGHT, "whole: 90 events" if session != BROUGHT else "1 of 90 lines do not fit"
+
+    async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
+        if session == BROUGHT:
+            raise TrustError("session was not begun here", advice="replay it")
+        self.asked.append(("foresee", session, at))
+        return ("It goes on from event 36.", "[b]Files as they were[/b]")
+
+    async def fork(self, session: SessionId, at: int | None) -> SessionId:
+        self.asked.append(("fork", session, at))
+        return FORKED
+
+    async def export(self, session: SessionId) -> str:
+        self.asked.append(("export", session, None))
+        return f"session-{session}.md"
+
+
+async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> None:
+    past = GivenSessions()
+    async with driving(ScriptedSession(*runs.up_to_reflexion()), past=past) as bench:
+        await bench.press("S")
+        await bench.until(lambda: "waits" in bench.text())
+        shown = [line for line in bench.text().splitlines() if "2026112" in line or "20261119T" in line]
+        assert [line.count("└") for line in shown] == [0, 1, 0]
+        await bench.press("v", "x")
+        await bench.until(lambda: f"written to session-{PARENT}.md" in bench.text())
+        await bench.press("G", "v")
+        await bench.until(lambda: "1 of 90 lines do not fit" in bench.text())
+        await bench.press("F")
+        await bench.until(lambda: any("not begun here" in each.message for each in bench.app._notifications))
+        assert past.asked == [("export", PARENT, None)]
+        await bench.press("g", "j", "enter")
+        await bench.until(lambda: bench.app.return_value is not None)
+        assert bench.app.onward == Onward(FORKED)
+        assert isinstance(bench.session.intents[-1], Leave)
+
+
+async def test_a_fork_is_asked_about_and_then_shown() -> None:
+    past = GivenSessions()
+    async with driving(ScriptedSession(*runs.up_to_reflexion()).as_replay(seq=90), past=past) as bench:
+        here = bench.session.newest.state
+        await bench.press("F")
+        await bench.until(lambda: bench.screen.id == "confirm")
+        assert "[b]Files as they were[/b]" in bench.text()
+        await bench.look()
+        await bench.press("y")
+        await bench.until(lambda: bench.app.return_value is not None)
+        assert past.asked == [("foresee", here.session, here.seq), ("fork", here.session, here.seq)]
+        assert bench.app.onward == Onward(FORKED)
+
+
+def test_how_the_sessions_look(snap_compare: Compare) -> None:
+    session = ScriptedSession(*runs.up_to_reflexion())
+    app = WorkbenchApp(lambda: session, clock=FakeClock(), past=GivenSessions())
+
+    async def settle(pilot: Pilot[SessionUpdate]) -> None:
+        while app.update_shown is not session.newest:
+            await pilot.pause()
+        bench = Driver(app, session, FakeClock(), pilot)
+        await bench.press("S")
+        await bench.until(lambda: "waits" in bench.text())
+        await bench.press("v")
+        await bench.until(lambda: "whole" in bench.text())
+
+    assert snap_compare(app, terminal_size=SMALL, run_before=settle)
