@@ -18,6 +18,7 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import GoToEvent
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.views.code import view_code
+from agent_workbench.core.views.code_so_far import code_trail
 from agent_workbench.core.views.diff import view_diff
 from agent_workbench.core.views.gate import view_gate
 from agent_workbench.core.views.plan import view_plan
@@ -66,13 +67,15 @@ def _write(folder: Path, story: Sequence[Recorded]) -> None:
 
 def _moves(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
     """Return what a move costs without the screen: the state, and each view."""
-    session, trail = ReplaySession(story), transcripts()
-    transcript_of(fold_all(story), trail)
+    session, trail, code = ReplaySession(story), transcripts(), code_trail()
+    end = SessionUpdate(fold_all(story))
+    view_steps(end, trail)
+    view_code(end.state, None, code)
     views: dict[str, View] = {
         "steps": lambda update: view_steps(update, trail),
         "plan": lambda update: view_plan(update.state),
         "diff": view_diff,
-        "code": lambda update: view_code(update.state),
+        "code": lambda update: view_code(update.state, None, code),
         "scratchpad": lambda update: view_scratchpad(update.state),
         "status": view_status,
         "gate": view_gate,

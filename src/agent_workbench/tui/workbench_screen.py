@@ -12,6 +12,7 @@ from textual.widgets import Static
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
 from agent_workbench.core.views.code import view_code
+from agent_workbench.core.views.code_so_far import code_trail
 from agent_workbench.core.views.diff import view_diff
 from agent_workbench.core.views.gate import view_gate
 from agent_workbench.core.views.plan import view_plan
@@ -94,6 +95,7 @@ class WorkbenchScreen(PaneScreen):
         self._clock = clock
         self._keymap = keymap
         self._transcripts = transcripts()
+        self._code = code_trail()
         self.makes_ready = False
         self._waiting = ""
         self._selected_task = ""
@@ -144,7 +146,7 @@ class WorkbenchScreen(PaneScreen):
     def _show_code(self, update: SessionUpdate) -> None:
         pane = self.query_one(CodePane)
         useless = pane.useless
-        pane.show(view_code(update.state, update.live.index))
+        pane.show(view_code(update.state, update.live.index, self._code))
         if pane.useless != useless:
             self.bar.refresh()
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (
@@ -31,6 +33,7 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.answers import AnswerParts, take_apart
 from agent_workbench.core.views.code import Standing, view_code
+from agent_workbench.core.views.code_so_far import code_trail
 from agent_workbench.core.views.diff import view_diff
 from agent_workbench.core.views.gate import GateAct, GateMode, acts_for, view_gate
 from agent_workbench.core.views.plan import view_plan
@@ -232,3 +235,15 @@ def test_the_code_pane_says_how_far_the_index_is() -> None:
     full = IndexStatus(9, 9, 1, 1, unsaved="no space left")
     assert index_words(full) == ("1 file, 1 piece indexed", "not saved: no space left")
     assert index_words(IndexStatus()) == ()
+
+
+@given(st.lists(st.integers(0, len(runs.up_to_done())), max_size=6))
+def test_the_code_of_any_place_is_what_it_is_from_the_beginning(places: list[int]) -> None:
+    pinned = runs.retrieved()[0].chunks[0]
+    more = (ChunkPinned(pinned), ContextCompacted(3, "so", Author.MODEL, 30), *runs.answered(3, "x"))
+    events = (*runs.up_to_reflexion(), *more)
+    story = [Recorded(seq, "", event) for seq, event in enumerate(events)]
+    trail = code_trail()
+    for place in places:
+        state = fold_all(story[:place])
+        assert view_code(state, None, trail) == view_code(state)

@@ -1,16 +1,16 @@
 """The code pane: the pieces of code that were put before the model, why, what they cost, and whether they still are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from agent_workbench.core.events import ActionFinished, ChunkPinned, CodeRetrieved, ContextCompacted, PromptBuilt
+from agent_workbench.core.events import CodeRetrieved
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.retrieval import Chunk, IndexStatus
-from agent_workbench.core.shown import shown_by
 from agent_workbench.core.state import Phase, SessionState, TaskRun
+from agent_workbench.core.trail import Trail
+from agent_workbench.core.views.code_so_far import CodeSoFar, Cost, code_trail
 from agent_workbench.core.views.reasons import Reason, index_words, reasons_of, words_of
-from agent_workbench.core.views.receipt_pieces import counted_parts
 from agent_workbench.core.views.tones import Tone
 
 PREVIEW_CHARS = 20_000
@@ -72,30 +72,21 @@ class CodeView:
     going_on: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    """What a piece takes in the prompt; `counted` by the server, or estimated."""
+def view_code(state: SessionState, index: IndexStatus | None = None, trail: Trail[CodeSoFar] | None = None) -> CodeView:
+    """Return what the code pane shows of the current run, and how far the `index` is.
 
-    tokens: int
-    counted: bool
-
-    @property
-    def text(self) -> str:
-        return f"{'' if self.counted else '~'}{self.tokens:,}" if self.tokens else ""
-
-
-def view_code(state: SessionState, index: IndexStatus | None = None) -> CodeView:
-    """Return what the code pane shows of the current run, and how far the `index` is."""
+    `trail` is what was made for it before, which is gone on from.
+    """
     run = state.run
     progress = " · ".join(index_words(index)) if index is not None else ""
-    pieces = tuple(_pieces(run)) if run is not None else ()
+    so_far = (code_trail() if trail is None else trail).at(run.history) if run is not None else CodeSoFar()
+    pieces = tuple(_pieces(so_far))
     if run is None or not pieces:
         return CodeView("Retrieved code", (), _nothing(state), progress, state.unfinished)
-    there, costs = places_there(run), _costs(run)
     rows = []
     for number, chunk, came in pieces:
-        row = replace(view_piece(chunk, number), standing=_standing(run, chunk.place, there))
-        cost = costs.get(chunk.place, _Cost(chunk.tokens, counted=False))
+        row = replace(view_piece(chunk, number), standing=_standing(run, chunk.place, so_far.there))
+        cost = so_far.costs.get(chunk.place, Cost(chunk.tokens, counted=False))
         said = " · ".join(filter(None, (row.standing.value[2], came)))
         rows.append((replace(row, tokens=cost.text, said=said), cost))
     return CodeView(_title(rows), tuple(row for row, _ in rows), "", progress, state.unfinished)
@@ -111,7 +102,7 @@ def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
         symbol=inert_line(chunk.symbol, 120),
         first_line=chunk.first_line,
         preview=inert(chunk.text.rstrip("\n"), limit_chars=PREVIEW_CHARS),
-        tokens=_Cost(chunk.tokens, counted=False).text,
+        tokens=Cost(chunk.tokens, counted=False).text,
         score=f"{chunk.score:.2f}" if chunk.score else "",
         reasons=reasons_of(chunk),
         words=words_of(chunk),
@@ -119,60 +110,18 @@ def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
     )
 
 
-def _pieces(run: TaskRun) -> Iterator[tuple[str, Chunk, str]]:
+def _pieces(so_far: CodeSoFar) -> Iterator[tuple[str, Chunk, str]]:
     """Yield the pieces with their number among what was found and how they came, each place once."""
-    found = next((each.event for each in reversed(run.history) if isinstance(each.event, CodeRetrieved)), None)
-    chunks = found.chunks if found is not None else ()
+    chunks = so_far.found.chunks if so_far.found is not None else ()
     numbered = {chunk.place for chunk in chunks}
-    searched: dict[str, Chunk] = {}
-    brought: dict[str, Chunk] = {}
-    for recorded in run.history:
-        match recorded.event:
-            case ActionFinished(shown=shown):
-                searched |= {chunk.place: chunk for chunk in shown if chunk.score > 0}
-            case ChunkPinned(chunk=chunk, pinned=True) if chunk.place not in searched:
-                brought[chunk.place] = chunk
-            case _:
-                pass
-    for chunk in brought.values():
+    for chunk in so_far.brought.values():
         if chunk.place not in numbered:
             yield "", chunk, ""
     for number, chunk in enumerate(chunks, 1):
         yield str(number), chunk, ""
-    for chunk in list(searched.values())[-MOST_SEARCHED:]:
-        if chunk.place not in numbered | brought.keys():
+    for chunk in list(so_far.searched.values())[-MOST_SEARCHED:]:
+        if chunk.place not in numbered | so_far.brought.keys():
             yield "", chunk, "found on the way"
-
-
-def places_there(run: TaskRun) -> frozenset[str]:
-    """Return the places of code that the next prompt shows."""
-    there: set[str] = set()
-    for recorded in run.history:
-        event = recorded.event
-        if isinstance(event, ContextCompacted):
-            newer = (each.event for each in run.history if event.through_seq < each.seq < recorded.seq)
-            there = {chunk.place for each in newer for chunk in shown_by(each)}
-        there |= {chunk.place for chunk in shown_by(event)}
-    return frozenset(there)
-
-
-def _costs(run: TaskRun) -> Mapping[str, _Cost]:
-    """Return what each piece takes in the newest prompt that holds it: the server's count where it has a part alone."""
-    costs: dict[str, _Cost] = {}
-    settled: set[str] = set()
-    start = 0
-    for at, recorded in enumerate(run.history):
-        if isinstance(recorded.event, ContextCompacted):
-            settled = set()
-        elif isinstance(recorded.event, PromptBuilt):
-            for part in counted_parts(recorded.event, run.history[start : at + 1]):
-                alone = {part.place: _Cost(part.tokens, not part.estimated)} if part.place else {}
-                inside = {piece.place: _Cost(piece.tokens, counted=False) for piece in part.pieces}
-                # What is named again, as by a pin, does not stand there a second time.
-                costs |= {place: cost for place, cost in (alone | inside).items() if place not in settled}
-                settled |= alone.keys() | inside.keys()
-            start = at + 1
-    return costs
 
 
 def _standing(run: TaskRun, place: str, there: frozenset[str]) -> Standing:
@@ -183,7 +132,7 @@ def _standing(run: TaskRun, place: str, there: frozenset[str]) -> Standing:
     return Standing.IN_PROMPT if place in there else Standing.SUMMED_UP
 
 
-def _title(rows: list[tuple[CodeRow, _Cost]]) -> str:
+def _title(rows: list[tuple[CodeRow, Cost]]) -> str:
     there = [cost for row, cost in rows if row.standing.in_prompt]
     tokens = sum(cost.tokens for cost in there)
     about = "" if all(cost.counted for cost in there) else "~"

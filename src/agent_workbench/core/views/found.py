@@ -4,14 +4,15 @@ from dataclasses import replace
 
 from agent_workbench.core.live import FoundCode
 from agent_workbench.core.state import SessionState
-from agent_workbench.core.views.code import CodeRow, Standing, places_there, view_piece
+from agent_workbench.core.views.code import CodeRow, Standing, view_piece
+from agent_workbench.core.views.code_so_far import code_trail
 
 
 def view_found(state: SessionState, found: FoundCode) -> tuple[CodeRow, ...]:
     """Return a row for each piece that was found, best first."""
     run = state.run
     pinned = {chunk.place for chunk in run.pinned} if run is not None else set()
-    there = places_there(run) if run is not None else frozenset()
+    there = code_trail().at(run.history).there if run is not None else frozenset()
     rows = []
     for number, chunk in enumerate(found.chunks, 1):
         standing, said = Standing.OFFERED, ""
