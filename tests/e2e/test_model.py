@@ -195,6 +195,12 @@ def test_a_plan_made_from_words(served: Machine) -> None:
     )
     assert "T-3    pending      Add them up" in shown
     assert "# My plan; it is mine." in (repo / "memory/plans/PLAN.yaml").read_text()
+    again = served.scripted(scripts, "plan", "new", "sum a file", "--yes", "--replace", cwd=repo)
+    assert again.code == 0, again.said
+    (archived,) = (repo / "memory/plans/archive").iterdir()
+    assert "# My plan; it is mine." in archived.read_text()
+    assert f"the former plan is at memory/plans/archive/{archived.name}" in again.out
+    assert "T-5    pending      Add them up" in served.agent("plan", "show", cwd=repo).out
     garbled = served.scripted({"plan:planner": ("I would rather not.",)}, "plan", "new", "x", "--yes", cwd=repo)
     assert garbled.code == 5, garbled.said
     assert "not in the form" in garbled.err

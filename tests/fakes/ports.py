@@ -229,6 +229,10 @@ class HeldPlan:
         text = self.plan.goal
         return PlanPiece(self.path, text, 0, len(text), text, task=task, new=new)
 
+    async def new_plan(self, plan: Plan) -> str:
+        self.plan = plan
+        return "memory/plans/archive/PLAN.yaml"
+
     async def replace_text(self, before: str, text: str, keep: Sequence[TaskId] = ()) -> None:
         """Take the text for the plan's goal, which stands for all of it here."""
         if before != self.plan.goal or ":" in text:

@@ -12,7 +12,7 @@ from agent_workbench.cli.saying import say, say_aside
 from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.place import Place
-from agent_workbench.core.plan import Plan, Task, check_plan, next_id
+from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan, next_id
 from agent_workbench.core.views.amounts import counted_text
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def add(verbs: "Verbs") -> None:
     new = add_verb(below, "new", "ask the model for tasks that reach a goal", new_tasks)
     new.add_argument("goal")
     new.add_argument("--yes", action="store_true", help="write them without asking")
+    new.add_argument("--replace", action="store_true", help="begin a new plan though tasks are open; archive this one")
     add_model_flags(new)
 
 
@@ -74,19 +75,40 @@ def add_task(options: argparse.Namespace) -> int:
 
 
 def new_tasks(options: argparse.Namespace) -> int:
-    """Ask the model, show its tasks, and append them when the user says so."""
+    """Ask the model, show its tasks, and write them when the user says so.
+
+    They are appended to a plan that has open tasks. A plan that is over, or is to be replaced, is archived.
+    """
     from agent_workbench.calls.planning import planned_tasks
 
     plan = _read()
+    begins = bool(plan.tasks) and (plan.over or options.replace)
+    if begins and (running := [task.id for task in plan.tasks if task.status is TaskStatus.IN_PROGRESS]):
+        raise PlanError(f"{running[0]} is in progress", advice="finish it or give it up before the plan is replaced")
     place = Place(Path.cwd(), os.environ, overrides(options))
     tasks = asyncio.run(planned_tasks(place, options.goal, plan, say_aside))
     for task in tasks:
         _print(task, plan)
-    if not options.yes and not _agreed("append these to the plan? [y/N] "):
+    question = "begin a new plan with these, and archive the one there is?" if begins else "append these to the plan?"
+    if not options.yes and not _agreed(f"{question} [y/N] "):
         say("nothing was written")
         return ExitCode.PARKED
-    _append(tasks, plan)
+    if begins:
+        _begin(Plan(tasks, options.goal))
+    else:
+        _append(tasks, plan)
     return ExitCode.DONE
+
+
+def _begin(plan: Plan) -> None:
+    from agent_workbench.calls.planning import repo_plans
+
+    async def begin() -> str:
+        plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
+        return await plans.new_plan(plan)
+
+    if archived := asyncio.run(begin()):
+        say(f"the former plan is at {archived}")
 
 
 def _agreed(question: str) -> bool:

@@ -112,6 +112,11 @@ class Plan:
             tasks[at], tasks[to] = tasks[to], tasks[at]
         return replace(self, tasks=tuple(tasks))
 
+    @property
+    def over(self) -> bool:
+        """True when there are tasks, and each is done or failed."""
+        return bool(self.tasks) and all(each.status in (TaskStatus.DONE, TaskStatus.FAILED) for each in self.tasks)
+
     def waits_for(self, task: Task) -> tuple[TaskId, ...]:
         """Return the dependencies of `task` that are not done."""
         done = {each.id for each in self.tasks if each.status is TaskStatus.DONE}

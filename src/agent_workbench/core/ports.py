@@ -245,6 +245,9 @@ class Plans(Protocol):
     async def add(self, tasks: Sequence[Task]) -> None:
         """Append tasks, keeping comments and order."""
 
+    async def new_plan(self, plan: Plan) -> str:
+        """Begin a new plan; return where the former one was archived, empty where there was none."""
+
 
 class Memory(Protocol):
     """Scratchpads."""

@@ -46,7 +46,7 @@ class StepsPane(EntryList):
         if number < 0:
             self.notify("no check has failed yet", severity="warning")
         else:
-            self.select(number)
+            self.go_to(self.entries[number].key)
 
     def go_to(self, key: str) -> None:
         """Select an entry and bring it to the top."""
