@@ -1,11 +1,12 @@
 """Every state of the panes and of the gate, by name, for pictures."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (
     ActionProposed,
+    ApprovalChanged,
     Author,
     ChunkDropped,
     ChunkPinned,
@@ -25,12 +26,15 @@ from agent_workbench.core.events import (
     TroubleMet,
     UserSaid,
 )
-from agent_workbench.core.live import Live, Question, Running, Streaming
+from agent_workbench.core.intents import Intent, LookBack
+from agent_workbench.core.live import Live, PastShown, Question, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.core.past_actions import PastAction, PastActions
 from agent_workbench.core.plan import Plan, TaskStatus
-from agent_workbench.core.proposals import COMPACT, Outlook
+from agent_workbench.core.proposals import COMPACT, Outlook, Verdict
 from agent_workbench.core.retrieval import IndexStatus
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.rules import Keeping
+from agent_workbench.core.settings import GateKind, Rule
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 
@@ -244,7 +248,7 @@ SCENES = {
         lambda: _diff(HUNKS), ("3", "n", "j", "j", "j", "v", "j", "space", "enter", "n", "v", "j", "j")
     ),
     "result": Scene(lambda: _diff(HUNKS), ("3", "n", "space", "enter", "=")),
-    "side_by_side": Scene(lambda: _diff(HUNKS), ("3", "z", "s", "j", "j", "j", "j")),
+    "side_by_side": Scene(lambda: _diff(HUNKS), ("3", "z", "j", "j", "j", "j")),
     "special_diff_waits": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",))),
     "command_waits": Scene(lambda: _run(_command())),
     "commit_waits": Scene(lambda: ScriptedSession(*runs.up_to_commit())),
@@ -271,13 +275,44 @@ SCENES = {
     "roles": Scene(_roles, ("2", "G")),
     "repaired_diff_waits": Scene(_repaired),
 }
+
+
+class Remembering(ScriptedSession):
+    """Has past actions to show."""
+
+    async def submit(self, intent: Intent) -> None:
+        await super().submit(intent)
+        if isinstance(intent, LookBack):
+            self.live(Live(past=PastShown(intent.kind, PastActions(tuple(_past()), 3), 1)))
+
+
+def _past() -> Iterator[PastAction]:
+    proposal = replace(runs.diff_step(30, runs.WRONG)[1], diff="")
+    for number, verdict in enumerate((Verdict.APPROVE, Verdict.APPROVE, Verdict.REJECT, Verdict.APPROVE)):
+        paths = ("shop/cart.py",) if number % 2 else ("shop/prices.py", "shop/cart.py")
+        yield PastAction(runs.SESSION, replace(proposal, step=9 - number, paths=paths), verdict, "user")
+    yield PastAction(runs.SESSION, replace(proposal, step=1, paths=("README.md",)), Verdict.APPROVE, "user")
+
+
+def _remembering() -> ScriptedSession:
+    return Remembering(*runs.up_to_first_diff())
+
+
+def _ruled() -> ScriptedSession:
+    checks, make = Rule(GateKind.CHECK, any=True), Rule(GateKind.COMMAND, program="make")
+    diffs = Rule(GateKind.DIFF, paths=("shop/**", "tests/**"))
+    kept = ((checks, Keeping.REPO), (diffs, Keeping.SESSION), (make, Keeping.EVERYWHERE))
+    return _waiting().record(*(ApprovalChanged(rule.kind, True, rule, where) for rule, where in kept))
+
+
 DIALOGUES = {
     "welcome": Scene(lambda: ScriptedSession(*runs.opening()), first_run=True),
     "question": Scene(lambda: ScriptedSession().live(Live(question=TRUST))),
     "help": Scene(_waiting, ("?",)),
     "reason": Scene(_waiting, ("r",)),
     "edit_diff": Scene(_waiting, ("e",)),
-    "always": Scene(_waiting, ("A",)),
+    "always": Scene(_remembering, ("A", "j", "tab")),
+    "rules": Scene(_ruled, ("L",)),
     "abort": Scene(_waiting, ("X",)),
     "edit_notes": Scene(_waiting, ("4", "i")),
     "say": Scene(_waiting, (":", *"the rounding is right")),

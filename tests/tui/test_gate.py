@@ -271,7 +271,7 @@ async def test_rules_are_listed_and_revoked() -> None:
     async with driving(session) as bench:
         await bench.press("L")
         assert "any check" in bench.text()
-        assert "you, in this repo" in bench.text()
+        assert "you, here" in bench.text()
         await bench.press("x")
         await bench.look()
         await bench.press("y")

@@ -48,8 +48,8 @@ class Keeping(StrEnum):
 KEPT_WORDS = {
     Keeping.SESSION: "this session",
     Keeping.REPO: "this repo",
-    Keeping.USER: "you, in this repo",
-    Keeping.EVERYWHERE: "you, in all repos",
+    Keeping.USER: "you, here",
+    Keeping.EVERYWHERE: "you, everywhere",
 }
 
 

@@ -75,6 +75,7 @@ def test_a_rule_is_added_in_place_and_taken_out_again(before: str, after: str) -
         "approvals: {rules: [{kind: check, any: true}]} # short\n",
         "# first\napprovals:\n  rules: [] # none\n# last\n",
         "approvals: # nothing\n# last\n",
+        "approvals:\n  rules: # nothing\n# last\n",
         "{test_command: a} # short\n",
     ],
 )

@@ -61,7 +61,7 @@ def _much(rule: Rule, past: PastActions, passed: int) -> str:
     sessions = f"{past.sessions:,} session{'' if past.sessions == 1 else 's'}"
     among = f"in {sessions}" if past.complete else f"in the newest {sessions}"
     if not past.actions:
-        return f"nothing so far: there was no {rule.kind} {among}"
+        return f"nothing so far: no {rule.kind} was decided {among}"
     count = f"{passed:,}" if passed else "none"
     return f"{count} of {len(past.actions):,} past {_plural(rule.kind)} {among}"
 

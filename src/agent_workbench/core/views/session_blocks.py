@@ -49,10 +49,11 @@ def session_blocks(event: SessionEvent) -> list[Block]:
 
 
 def _rule_changed(event: ApprovalChanged) -> str:
-    how = "approved by itself" if event.always else "asked about again"
     if event.rule is None:
+        how = "approved by itself" if event.always else "asked about again"
         return f"from now on each {event.kind} is {how}"
-    return f"from now on {how}: {inert_line(rule_words(event.rule), 400)} ({KEPT_WORDS[event.kept]})"
+    words = inert_line(rule_words(event.rule), 400)
+    return f"rule for {KEPT_WORDS[event.kept]}: {words}" if event.always else f"rule revoked: {words}"
 
 
 def _met(event: ModelObserved) -> list[Block]:
