@@ -70,8 +70,8 @@ class Chunk:
 class IndexStatus:
     """How far the index of a folder is: files read of those that had to be, and what it holds now.
 
-    `left_out` are files that are not searched because they are too large, or too many, or more than a grammar bears;
-    `binary` ones hold no text or cannot be read, and `submodules` are repositories of their own. `unsaved` says why the
+    `left_out` are files that are not searched because they are too large, or too many; `binary` ones hold no text,
+    cannot be read or are more than a grammar bears; `submodules` are repositories of their own. `unsaved` says why the
     index is kept for this session alone, empty while it is saved or not worth it. `vectors` says in a few words how the
     vectors stand (`ready`, `learning`, or why there are none), `VECTORS_UNWANTED` where nobody asked for them.
     """

@@ -37,7 +37,7 @@ from agent_workbench.core.views.code_so_far import code_trail
 from agent_workbench.core.views.diff import view_diff
 from agent_workbench.core.views.gate import GateAct, GateMode, acts_for, view_gate
 from agent_workbench.core.views.plan import view_plan
-from agent_workbench.core.views.reasons import bar, index_words, reasons_of, words_of
+from agent_workbench.core.views.reasons import bar, index_line, index_words, reasons_of, words_of
 from agent_workbench.core.views.replay import view_replay
 from agent_workbench.core.views.scratchpad import view_scratchpad
 from agent_workbench.core.views.status import view_status
@@ -234,6 +234,8 @@ def test_the_code_pane_says_how_far_the_index_is() -> None:
     assert index_words(done) == ("2,066 files, 14,002 pieces indexed", left_out)
     full = IndexStatus(9, 9, 1, 1, unsaved="no space left")
     assert index_words(full) == ("1 file, 1 piece indexed", "not saved: no space left")
+    assert index_line(full) == "not saved: no space left · 1 file, 1 piece indexed"
+    assert index_line(done) == " · ".join(index_words(done))
     assert index_words(IndexStatus()) == ()
 
 

@@ -10,7 +10,7 @@ from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 from agent_workbench.core.trail import Trail
 from agent_workbench.core.views.code_so_far import CodeSoFar, Cost, code_trail
-from agent_workbench.core.views.reasons import Reason, index_words, reasons_of, words_of
+from agent_workbench.core.views.reasons import Reason, index_line, reasons_of, words_of
 from agent_workbench.core.views.tones import Tone
 
 PREVIEW_CHARS = 20_000
@@ -78,7 +78,7 @@ def view_code(state: SessionState, index: IndexStatus | None = None, trail: Trai
     `trail` is what was made for it before, which is gone on from.
     """
     run = state.run
-    progress = " · ".join(index_words(index)) if index is not None else ""
+    progress = index_line(index) if index is not None else ""
     so_far = (code_trail() if trail is None else trail).at(run.history) if run is not None else CodeSoFar()
     pieces = tuple(_pieces(so_far))
     if run is None or not pieces:

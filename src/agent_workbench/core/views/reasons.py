@@ -1,6 +1,6 @@
 """Why a piece of code was found, as bars and words; and how far the index is that it was found in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus
@@ -49,7 +49,15 @@ def index_words(status: IndexStatus) -> tuple[str, ...]:
         return ()
     unsaved = f"not saved: {inert_line(status.unsaved, 160)}" if status.unsaved else ""
     vectors = f"vectors: {inert_line(status.vectors, 80)}" if status.vectors not in _NO_NEWS else ""
-    return tuple(filter(None, (said, left_out, unsaved, vectors)))
+    return tuple(filter(None, (said, unsaved, vectors, left_out)))
+
+
+def index_line(status: IndexStatus) -> str:
+    """Return the same as one line for where there may be little room: what is not as it should be stands first."""
+    first = index_words(replace(status, vectors="", unsaved="", left_out=0, binary=0, submodules=0))
+    rest = index_words(status)[len(first) :]
+    told = rest if status.complete and (status.unsaved or status.vectors not in _NO_NEWS) else ()
+    return " · ".join((*told, *first) if told else (*first, *rest))
 
 
 def _left_out(status: IndexStatus) -> str:

@@ -9,7 +9,7 @@ from agent_workbench.core.intents import FindCode, Intent, PinChunk
 from agent_workbench.core.live import FoundCode, SessionUpdate
 from agent_workbench.core.views.code import CodeRow, Standing
 from agent_workbench.core.views.found import view_found
-from agent_workbench.core.views.reasons import index_words
+from agent_workbench.core.views.reasons import index_line
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.screens.dialogue import Dialogue, why_fixed
@@ -91,7 +91,7 @@ class FindScreen(Dialogue[None]):
 
     def _said(self) -> str:
         live = self._update.live if self._update is not None else None
-        progress = " · ".join(index_words(live.index)) if live is not None and live.index is not None else ""
+        progress = index_line(live.index) if live is not None and live.index is not None else ""
         if self._fixed or not (self._searching or self._rows or self._answered):
             return self._fixed or progress
         if self._searching:

@@ -56,9 +56,8 @@ class FolderIndex:
         self._settings = settings
         self._cache = cache
         self._tools = tools
-        # Of all files that were read; those that are not in the index are binary, or `_refused`: a worker died of them.
+        # Of all files that were read; those that are not in the index are binary, or a worker died of them.
         self._stamps: dict[str, Stamp] = {}
-        self._refused: set[str] = set()
         self._excluded = Excluded(settings.exclude)
         self._loaded = False
         self._unsaved = 0
@@ -106,11 +105,11 @@ class FolderIndex:
         for paths in groups:
             read = await sources.read_files(paths)
             texts, gone = await in_thread(partial(self._sort_out, paths, read))
-            self._refused.difference_update(paths)
-            for batch in await self._cut(texts, few=few):
+            refused: set[str] = set()
+            for batch in await self._cut(texts, refused, few=few):
                 self._tools.parsed += batch.parsed
                 await self._take(batch, few=few)
-            if gone := [*gone, *self._refused.intersection(texts)]:
+            if gone := [*gone, *refused]:
                 async with self._changing:
                     await in_thread(partial(self.index.drop, *gone))
             self._stamps.update({path: changes.stamps[path] for path in paths})
@@ -128,7 +127,8 @@ class FolderIndex:
                 texts[path] = data
         return texts, gone
 
-    async def _cut(self, texts: Mapping[str, bytes], *, few: bool) -> list[Batch]:
+    async def _cut(self, texts: Mapping[str, bytes], refused: set[str], *, few: bool) -> list[Batch]:
+        """Return the texts cut; what a worker dies of is put into `refused`."""
         if not texts:
             return []
         if few:
@@ -137,10 +137,15 @@ class FolderIndex:
         batch = await self._tools.workers.index(texts)
         if batch is not None:
             return [batch]
-        # One of them is more than a grammar bears, or somebody killed the worker: each has another try, alone.
-        alone = [await self._tools.workers.index({path: data}) for path, data in texts.items()]
-        self._refused.update(path for path, batch in zip(texts, alone, strict=True) if batch is None)
-        return [each for each in alone if each is not None]
+        # One of them is more than a grammar bears, or somebody killed the worker: each has two more tries, alone.
+        cut = []
+        for path, data in texts.items():
+            batch = await self._tools.workers.index({path: data}) or await self._tools.workers.index({path: data})
+            if batch is None:
+                refused.add(path)
+            else:
+                cut.append(batch)
+        return cut
 
     def _count(self, changes: Changes) -> None:
         """Say what the index holds, and what it leaves out. Blocks: numpy may still be on its way in another thread."""
@@ -149,8 +154,8 @@ class FolderIndex:
             self.status,
             files=view.files,
             chunks=view.pieces,
-            left_out=changes.left_out + len(self._refused),
-            binary=len(self._stamps) - view.files - len(self._refused),
+            left_out=changes.left_out,
+            binary=len(self._stamps) - view.files,
         )
 
     async def _take(self, batch: Batch, *, few: bool) -> None:
@@ -177,7 +182,6 @@ class FolderIndex:
         gone = self._stamps.keys() - stamps.keys()
         for path in gone:
             del self._stamps[path]
-            self._refused.discard(path)
         if gone:
             self.index.drop(*gone)
         changed = (path for path, stamp in stamps.items() if self._stamps.get(path) is not stamp)
