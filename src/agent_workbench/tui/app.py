@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,9 @@ from textual.screen import Screen
 
 from agent_workbench.core.inert import inert
 from agent_workbench.tui.guard import ControlGuard
-from agent_workbench.tui.keymap import IN_DIALOGUES, Keymap, bindings
-from agent_workbench.tui.keys import KEYS, Scope
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.palette import key_commands
 from agent_workbench.tui.screens.opening import OpeningScreen
 
 # What knows sessions, panes and dialogues is imported in functions here: only so the first frame comes before it.
@@ -245,11 +245,5 @@ class WorkbenchApp(App["SessionUpdate"]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield every action by its name, for the palette."""
-        workbench = self.workbench
-        for key in KEYS:
-            if key.scope not in {Scope.SCROLL, Scope.ALWAYS, *IN_DIALOGUES}:
-                node = workbench.node_of(key.scope)
-                if node.display:
-                    says = f"{', '.join(self.keymap.names(key))}  {key.says}"
-                    yield SystemCommand(f"{key.scope}: {key.label}", says, partial(node.run_action, key.action))
+        yield from key_commands(self.workbench, self.keymap)
         yield SystemCommand("Theme", "Change the colours for now; `ui.theme` keeps them", self.action_change_theme)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.journal.opening import Sessions, Wanted
-from agent_workbench.adapters.journal.reader import read_journal
+from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.core.errors import JournalError, LockedError, TrustError, UsageError
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.ids import SessionId, TaskId
-from tests.adapters.journal.journals import NO_SECRETS, STORY, append_all, started, write_quickly
+from tests.adapters.journal.journals import NO_SECRETS, STORY, append_all, started, time_of, write_quickly
 
 T1, T2 = TaskId("T-1"), TaskId("T-2")
 UNFINISHED = STORY[1:-1]
@@ -147,3 +147,15 @@ def test_a_session_that_was_killed_before_its_first_line_hinders_nobody(sessions
     opening = sessions.open(GivenIds(OLD), NO_SECRETS, Wanted())
     asyncio.run(opening.writer.close())
     assert sessions.find(Wanted()) is None
+
+
+def test_a_fork_is_ours_and_taken_up_when_it_is_whole(sessions: Sessions) -> None:
+    begun(sessions, whole=True)
+    child, journal = sessions.fork(GivenIds(NEW), NO_SECRETS)
+
+    asyncio.run(journal.write([(0, time_of(0), started(NEW)), (1, time_of(1), UNFINISHED[0])]))
+    assert [each.id for each in sessions.summaries()] == [OLD], "it is no session yet"
+    asyncio.run(journal.keep(2, time_of(2), UNFINISHED[1]))
+    assert [(each.id, each.ours) for each in sessions.summaries()] == [(NEW, True), (OLD, True)]
+    assert sessions.find(Wanted()) == sessions.find_ours(child)
+    assert verify_journal(sessions.find_ours(child)).ok

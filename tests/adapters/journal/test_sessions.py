@@ -8,8 +8,11 @@ from agent_workbench.adapters.journal.sessions import find_session, list_session
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import StorageError, UsageError
-from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
+from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import GateKind
 from tests.adapters.journal.journals import NO_SECRETS, STORY, TASK, started, time_of, write_quickly
 
 IDS = ["20260103T000000-bbbbbb", "20260102T000000-abcabc", "20260101T000000-abaaaa"]
@@ -52,7 +55,18 @@ def test_the_status_is_that_of_the_last_task(tmp_path: Path) -> None:
 def test_a_fork_names_its_parent(tmp_path: Path) -> None:
     parent = SessionId(IDS[2])
     write_quickly(tmp_path / IDS[0], (e.SessionStarted(SessionId(IDS[0]), "/r", CommitId("c"), "0", parent, 3),))
-    assert list_sessions(tmp_path)[0].parent == parent
+    (summary,) = list_sessions(tmp_path)
+    assert (summary.parent, summary.parent_seq) == (parent, 3)
+
+
+def test_what_was_done_is_counted_without_reading_all(tmp_path: Path) -> None:
+    figures = AnswerFigures(prompt_tokens=100, answer_tokens=20)
+    lying = e.ModelAnswered(1, '"kind":"task_finished","prompt_tokens":999', figures, "here")
+    prompt = e.PromptBuilt(2, Purpose.EXECUTOR, 1, 100, "s")
+    waiting = e.ActionProposed(Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "", 2))
+    write_quickly(tmp_path / IDS[0], (*STORY[:3], lying, prompt, lying, waiting))
+    (summary,) = list_sessions(tmp_path)
+    assert (summary.steps, summary.tokens, summary.waits, summary.status) == (2, 240, True, TaskStatus.IN_PROGRESS)
 
 
 async def test_an_open_session_names_its_holder(sessions: Path) -> None:

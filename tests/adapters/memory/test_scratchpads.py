@@ -69,3 +69,13 @@ async def test_what_cannot_be_kept_is_refused_and_changes_nothing(tmp_path: Path
     with pytest.raises(StorageError, match="is not UTF-8: byte 0xff at 1"):
         await memory.write_scratchpad(T1, "", "x")
     assert (tmp_path / "memory/scratch/T-1.md").read_bytes() == b"a\xff"
+
+
+async def test_a_fork_has_notes_of_its_own(tmp_path: Path) -> None:
+    memory = scratchpads(tmp_path)
+    await memory.write_scratchpad(T1, "", "everybody's\n")
+    await memory.write_scratchpad(T1, "", "the fork's\n", "abc234")
+    assert (await memory.read_scratchpad(T1), await memory.read_scratchpad(T1, "abc234")) == (
+        "everybody's\n",
+        "the fork's\n",
+    )

@@ -64,8 +64,8 @@ class SessionList(EntryList):
         summary = row.summary
         here = summary.id == self._here
         gap = " " * (self._name_cells - len(row.branch) - len(summary.id) + 2)
-        tone = Tone.ACCENT if here else Tone.STRONG
-        name: list[Span] = [(row.branch, Tone.DIM), (summary.id, tone), (gap, Tone.DIM)]
+        named = Tone.ACCENT if here else Tone.STRONG
+        name: list[Span] = [(row.branch, Tone.DIM), (summary.id, named), (gap, Tone.DIM)]
         state: list[Span] = [(f"{row.glyph} {'here' if here else row.state}".ljust(STATE_CELLS), row.tone)]
         figures: list[Span] = [(f"{row.when:<{WHEN_CELLS}}", Tone.DIM)]
         if width >= WIDE_CELLS:
