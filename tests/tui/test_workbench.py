@@ -319,6 +319,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.find import FindScreen
     from agent_workbench.tui.screens.piece import PieceScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
+    from agent_workbench.tui.screens.search import SearchScreen
     from agent_workbench.tui.screens.rules import RulesScreen
     from agent_workbench.tui.widgets.gate_bar import GateBar
     from agent_workbench.tui.widgets.replay_bar import ReplayBar
@@ -334,6 +335,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.CODE: (CodePane,),
         Scope.PIECE: (PieceScreen,),
         Scope.FIND: (FindScreen,),
+        Scope.SEARCH: (SearchScreen,),
         Scope.RECEIPT: (ReceiptScreen,),
         Scope.ALLOW: (AllowScreen,),
         Scope.RULES: (RulesScreen,),

@@ -7,8 +7,8 @@ from agent_workbench.core.views.tones import Tone
 
 # What is rarer and matters more hides what else falls into its cell.
 GLYPHS = {
-    MarkKind.FAILURE: ("✗", Tone.BAD),
     MarkKind.COMMIT: ("◆", Tone.GOOD),
+    MarkKind.FAILURE: ("✗", Tone.BAD),
     MarkKind.WORD: ("“", Tone.ACCENT),
     MarkKind.TASK: ("▸", Tone.STRONG),
     MarkKind.DIFF: ("±", Tone.HUNK),
