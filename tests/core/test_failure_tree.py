@@ -122,7 +122,7 @@ def test_what_failed_before_is_not_ours() -> None:
     lint = CheckResult("lint", 1, RUFF, 0.1)
     passed = CheckResult("other", 0, "", 0.1)
     commands = failed_commands((result, lint, passed), (CheckResult("pytest", 1, FAILURE, 0.1, (one,)), lint))
-    assert [[each.before for each in command.failures] for command in commands] == [[True, False], [False]]
+    assert [[each.before for each in command.failures] for command in commands] == [[False, True], [False]]
     assert [command.before for command in commands] == [False, True]
     (unknown,) = failed_commands((result,))
     assert not any(each.before for each in unknown.failures)

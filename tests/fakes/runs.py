@@ -233,6 +233,26 @@ def up_to_first_diff() -> tuple[Event, ...]:
     return (*before, *answer, ActionProposed(proposal))
 
 
+def up_to_failures() -> tuple[Event, ...]:
+    """Return everything until the checks after the wrong diff: beside the test that failed before, another one does."""
+    _, proposal = diff_step(30, WRONG)
+    old, new = f"tests/test_cart.py::{TESTED}", "tests/test_cart.py::test_empty"
+    output = f"""\
+{FAILURE.partition("====== short")[0]}
+_______________________________ test_empty _______________________________
+
+>       assert total([]) == 0
+E       TypeError: no lines
+
+shop/cart.py:17: TypeError
+========== short test summary info ==========
+FAILED {old} - AssertionError: assert 570 == 810
+FAILED {new} - TypeError: no lines
+"""
+    result = CheckResult(PYTEST, 1, output, 0.4, (old, new))
+    return *up_to_first_diff(), *applied(proposal)[1:], TestsFinished(CheckPurpose.AFTER_DIFF, (result,))
+
+
 def up_to_reflexion() -> tuple[Event, ...]:
     """Return everything until the model has said why its first diff failed."""
     _, proposal = diff_step(30, WRONG)

@@ -96,11 +96,12 @@ STREAM = f"Thought: A line costs its price times its quantity.\nAction: write_di
 
 @dataclass(frozen=True)
 class Scene:
-    """A session, the keys that are pressed in it, and whether it is somebody's first."""
+    """A session, the keys that are pressed in it, whether it is somebody's first, and was `looked` at for a moment."""
 
     session: Callable[[], ScriptedSession]
     keys: tuple[str, ...] = ()
     first_run: bool = False
+    looked: bool = False
 
 
 def _run(*more: ActionProposed) -> ScriptedSession:
@@ -249,6 +250,7 @@ SCENES = {
     ),
     "result": Scene(lambda: _diff(HUNKS), ("3", "n", "space", "enter", "=")),
     "side_by_side": Scene(lambda: _diff(HUNKS), ("3", "z", "j", "j", "j", "j")),
+    "special_asked": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",)), ("a",), looked=True),
     "special_diff_waits": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",))),
     "command_waits": Scene(lambda: _run(_command())),
     "commit_waits": Scene(lambda: ScriptedSession(*runs.up_to_commit())),
@@ -261,6 +263,7 @@ SCENES = {
     "replay": Scene(lambda: ScriptedSession(*runs.up_to_reflexion()).as_replay(seq=90)),
     "too_early": Scene(_waiting, ("a",)),
     "plan_zoomed": Scene(_waiting, ("1", "z")),
+    "failures": Scene(lambda: ScriptedSession(*runs.up_to_failures()), ("2", "f")),
     "steps_zoomed": Scene(lambda: ScriptedSession(*runs.up_to_reflexion()), ("2", "z", "G")),
     "notes": Scene(_waiting, ("4",)),
     "code": Scene(_waiting, ("5", "j")),
@@ -322,5 +325,6 @@ DIALOGUES = {
     "edit_summary": Scene(_summary, ("e",)),
     "search": Scene(lambda: ScriptedSession(*runs.up_to_done()).as_replay(), ("slash", *"quantity")),
     "sum_up": Scene(lambda: ScriptedSession(*receipts()), ("c", "S")),
+    "review": Scene(lambda: ScriptedSession(*runs.up_to_done()), ("R", "j")),
     "notice": Scene(lambda: ScriptedSession(*runs.opening()).notify("the plan changed on disk and was read again")),
 }

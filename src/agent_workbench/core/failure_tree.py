@@ -72,7 +72,9 @@ class FailedCommand:
 def failed_commands(
     results: Sequence[CheckResult], baseline: Sequence[CheckResult] | None = None, root: str = ""
 ) -> tuple[FailedCommand, ...]:
-    """Return the commands that failed; `baseline` is how they ended before any change (None: not known).
+    """Return the commands that failed, of their failures the new ones first.
+
+    `baseline` is how they ended before any change (None: not known).
 
     Places are told relative to `root`, the folder in which they ran; those outside of it are none of the repo's.
     """
@@ -93,7 +95,7 @@ def _command(result: CheckResult, was: CheckResult | None, root: str) -> FailedC
     accounts = _accounts(lines)
     reasons = {match["id"]: match["why"] for line in lines if (match := _SUMMARY.match(line))}
     before = frozenset(was.failed_tests) if was is not None else frozenset[str]()
-    shown = result.failed_tests[:MOST_TESTS]
+    shown = sorted(result.failed_tests, key=before.__contains__)[:MOST_TESTS]
     failures = tuple(_failure(test, accounts, reasons.get(test, ""), before=test in before) for test in shown)
     return FailedCommand(result, failures, len(result.failed_tests) - len(shown))
 

@@ -68,7 +68,7 @@ def view_review(run: TaskRun) -> ReviewView:
 def reviewable(state: SessionState, wanted: str = "") -> TaskRun | None:
     """Return the newest run of the task `wanted` that changed something, or of any task where that has none."""
     runs = [run for run in (state.run, *reversed(state.past)) if run is not None and _changed(run)]
-    return next((run for run in runs if run.task == wanted), runs[0] if runs and not wanted else None)
+    return next((run for run in runs if run.task == wanted), runs[0] if runs else None)
 
 
 def _changed(run: TaskRun) -> bool:
