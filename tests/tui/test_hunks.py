@@ -91,7 +91,7 @@ async def test_an_unusual_file_is_asked_about_twice() -> None:
     async with driving(waiting(proposal(CI, special=(".github/workflows/test.yml",)))) as bench:
         await bench.look()
         await bench.press("a")
-        assert "this changes .github/workflows/test.yml: a again" in bench.text()
+        assert "a again: this changes .github/workflows/test.yml" in bench.text()
         await bench.press("a")
         assert bench.session.intents == []
         await bench.look()

@@ -26,12 +26,18 @@ class Compare(Protocol):
 
 def compare(snap_compare: Compare, scene: Scene, size: tuple[int, int]) -> None:
     session = scene.session()
-    app = WorkbenchApp(lambda: session, clock=FakeClock(), first_run=scene.first_run)
+    clock = FakeClock()
+    app = WorkbenchApp(lambda: session, clock=clock, first_run=scene.first_run)
 
     async def settle(pilot: Pilot[SessionUpdate]) -> None:
         while app.update_shown is not session.newest:
             await pilot.pause()
+        if scene.looked:
+            clock.advance(1.0)
         await pilot.press(*scene.keys)
+        while colouring := [each for each in app.workers if each.group == "colours"]:
+            await app.workers.wait_for_complete(colouring)
+            await pilot.pause()
         for blinking in app.screen.query("Input, TextArea"):
             blinking.cursor_blink = False  # type: ignore[attr-defined] # both have it
         await pilot.pause()
@@ -56,6 +62,7 @@ def test_a_terminal_that_is_too_small(snap_compare: Compare) -> None:
 
 async def test_the_picture_in_the_readme_is_how_it_looks(pytestconfig: pytest.Config) -> None:
     async with driving(readme(), README_SIZE) as bench:
+        await bench.until(lambda: not [each for each in bench.app.workers if each.group == "colours"])
         picture = normalize_svg(bench.app.export_screenshot(title="Agent Workbench"))
     if pytestconfig.option.update_snapshots:
         await asyncio.to_thread(SCREENSHOT.write_text, picture, "utf-8")

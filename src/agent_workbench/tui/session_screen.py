@@ -64,6 +64,9 @@ class SessionScreen(WorkbenchScreen):
     def on_diff_pane_left_unexplained(self, message: DiffPane.LeftUnexplained) -> None:
         hunk_dialogues.ask_why_left(self.bench, self.query_one(DiffPane), message)
 
+    def on_diff_pane_chosen(self) -> None:
+        self.query_one(GateBar).refresh()
+
     async def on_diff_pane_hunk_edit_wanted(self, message: DiffPane.HunkEditWanted) -> None:
         await hunk_dialogues.edit_hunk(self.bench, message)
 

@@ -250,10 +250,6 @@ class WorkbenchScreen(PaneScreen):
     def on_diff_pane_looked(self, message: DiffPane.Looked) -> None:
         self.query_one(GateBar).show_unseen(message.unseen if self.query_one(DiffPane).shown_proposal else 0)
 
-    def on_diff_pane_chosen(self) -> None:
-        """Let the bar say what is taken now."""
-        self.query_one(GateBar).refresh()
-
     def on_gate_bar_more_wanted(self) -> None:
         self._go_to_gate()
         self.query_one(DiffPane).show_unseen()

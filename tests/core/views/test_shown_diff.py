@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.views.diff_words import changed_words
-from agent_workbench.core.views.shown_diff import DiffReader, ShownDiff, context_folds, line_pairs
+from agent_workbench.core.views.diff_words import alike_lines, changed_words
+from agent_workbench.core.views.shown_diff import DiffReader, ShownDiff, changes_from, context_folds
 from agent_workbench.core.views.tones import Tone
 
 DIFF = """\
@@ -94,8 +94,15 @@ def test_only_long_unchanged_parts_fold_and_what_is_near_a_change_stays() -> Non
 
 def test_removed_lines_are_paired_with_those_that_take_their_place() -> None:
     shown = read("@@ -1,4 +1,5 @@\n-a\n-b\n+A\n+B\n+C\n x\n-d\n\\ No newline at end of file\n+D\n")
-    pairs = [(shown.lines[old].text, shown.lines[new].text) for old, new in line_pairs(shown)]
-    assert pairs == [("a", "A"), ("b", "B"), ("d", "D")]
+    texts = [[[shown.lines[number].text for number in side] for side in sides] for sides in changes_from(shown)]
+    assert texts == [[["a", "b"], ["A", "B", "C"]], [["d"], ["D"]]]
+
+
+def test_lines_are_compared_with_those_most_like_them() -> None:
+    old, new = ["return a - b"], ["if b > 100:", "    raise ValueError(b)", "return a - a * b"]
+    assert list(alike_lines(old, new)) == [(0, 2)]
+    assert list(alike_lines(["x", "y"], ["1", "2"])) == [(0, 0), (1, 1)]
+    assert not list(alike_lines(["x"], ["1", "2"]))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ WHY_CHECKED = {
 class DiffView:
     """What the pane shows: notes above, then a diff. `key` names what it is; `proposal` is empty when nothing waits.
 
-    `by_hunk`: parts of the diff can be left. `grows`: text is added at its end while it is shown.
+    `special` are its files outside of the usual. `by_hunk`: parts of the diff can be left. `grows`: text is added at
+    its end while it is shown.
     """
 
     title: str
@@ -37,6 +38,7 @@ class DiffView:
     diff: str = ""
     proposal: str = ""
     by_hunk: bool = False
+    special: tuple[str, ...] = ()
     grows: bool = False
     empty: str = ""
 
@@ -69,7 +71,9 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
             about = "Changed by the command" if proposal.tool == KEEP_CHANGES else "Diff"
             edited = " · edited" if proposal.edited else ""
             title = f"{about}{edited} · waits"
-            return DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=proposal.tool != KEEP_CHANGES)
+            special = tuple(inert(path, keep_returns=True) for path in proposal.special)
+            by_hunk = proposal.tool != KEEP_CHANGES
+            return DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
         case GateKind.COMMIT:
             notes = (*commit_notes(session, proposal), *_remarks(proposal))
             return DiffView("Commit · waits", key, notes, proposal.diff, key)

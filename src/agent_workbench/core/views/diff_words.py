@@ -1,11 +1,14 @@
 """Which words differ between a removed line and the added one that takes its place."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 Spans = tuple[tuple[int, int], ...]
 """Parts of a line: first character, and the one behind the last."""
 
+_MOST_ALIKE = 400
+_LEAST_ALIKE = 0.5
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _LONGEST_CHARS = 4000
 _MOST_PAIRS = 20_000
@@ -29,6 +32,30 @@ def changed_words(old: str, new: str) -> tuple[Spans, Spans]:
     kept_left = {at + step for at, _, size in pairs for step in range(size)}
     kept_right = {at + step for _, at, size in pairs for step in range(size)}
     return tuple(_spans(left, kept_left)), tuple(_spans(right, kept_right))
+
+
+def alike_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield which of the new lines is most like an old one, both in their order; of as many lines each its own."""
+    if len(old) == len(new) or len(old) * len(new) > _MOST_ALIKE:
+        yield from ((number, number) for number in range(min(len(old), len(new))))
+        return
+    new_words = [Counter(_words(line)) for line in new]
+    begin = 0
+    for number, line in enumerate(old):
+        words = Counter(_words(line))
+        found = [(_likeness(words, other), -at) for at, other in enumerate(new_words) if at >= begin]
+        best, at = max(found, default=(0.0, 0))
+        if best >= _LEAST_ALIKE:
+            yield number, -at
+            begin = 1 - at
+
+
+def _words(line: str) -> list[str]:
+    return [word for word in _WORD.findall(line[:_LONGEST_CHARS]) if not word.isspace()]
+
+
+def _likeness(one: Counter[str], other: Counter[str]) -> float:
+    return 2 * (one & other).total() / max(1, one.total() + other.total())
 
 
 def _solid(words: Sequence[str]) -> int:

@@ -136,8 +136,8 @@ def context_folds(shown: ShownDiff) -> Iterator[tuple[int, int]]:
         start = number + 1
 
 
-def line_pairs(shown: ShownDiff, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield, from line `start` on, each removed line with the added one that stands in its place."""
+def changes_from(shown: ShownDiff, start: int = 0) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield, from line `start` on, removed lines with the added ones that stand in their place."""
     removed: list[int] = []
     added: list[int] = []
     for number in range(start, len(shown.lines)):
@@ -148,9 +148,11 @@ def line_pairs(shown: ShownDiff, start: int = 0) -> Iterator[tuple[int, int]]:
         elif tone is Tone.ADDED and removed:
             added.append(number)
         elif tone is not Tone.DIM:
-            yield from zip(removed, added, strict=False)
+            if added:
+                yield removed, added
             removed, added = ([number] if tone is Tone.REMOVED else []), []
-    yield from zip(removed, added, strict=False)
+    if added:
+        yield removed, added
 
 
 def change_start(shown: ShownDiff, line: int) -> int:

@@ -53,17 +53,16 @@ def wrap(line: str, width: int) -> Iterator[str]:
     yield rest
 
 
-def cut_hard(line: str, width: int) -> list[str]:
-    """Return `line` in pieces of at most `width` cells, wherever that cuts it; nothing is left out."""
-    if line.isascii():
-        return [line[at : at + width] for at in range(0, len(line), width)] or [""]
+def cut_line(line: str, width: int) -> list[str]:
+    """Return `line` in pieces of at most `width` cells, after a word if one ends near the edge; nothing is left out."""
     pieces = []
     rest = line
-    while rest:
-        fits = _fitting(rest, width) if cell_len(rest) > width else len(rest)
-        pieces.append(rest[:fits])
-        rest = rest[fits:]
-    return pieces or [""]
+    while len(rest) > width or (not rest.isascii() and cell_len(rest) > width):
+        fits = _fitting(rest, width)
+        cut = rest.rfind(" ", fits * 2 // 3, fits) + 1 or fits
+        pieces.append(rest[:cut])
+        rest = rest[cut:]
+    return [*pieces, rest] if rest or not pieces else pieces
 
 
 def _fitting(text: str, width: int) -> int:

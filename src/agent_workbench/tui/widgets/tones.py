@@ -53,6 +53,11 @@ class Tones(dict[Tone | Look, Style]):
         super().__init__()
         self._widget = widget
 
+    @property
+    def mixes(self) -> bool:
+        """True where colours can be mixed: not with those of the terminal itself."""
+        return self._color("foreground").ansi is None
+
     def __missing__(self, tone: Tone | Look) -> Style:
         look = LOOKS[tone] if isinstance(tone, Tone) else tone
         text = self._color(look.text)

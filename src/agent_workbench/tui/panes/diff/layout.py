@@ -1,16 +1,17 @@
 """Where each line of a diff stands: how many rows it takes, found without making the rows."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
 from rich.cells import cell_len
 
 from agent_workbench.core.views.diff_lines import DiffLine
-from agent_workbench.core.views.shown_diff import ShownDiff, change_start, context_folds, line_pairs
+from agent_workbench.core.views.diff_words import alike_lines
+from agent_workbench.core.views.shown_diff import ShownDiff, change_start, changes_from, context_folds
 from agent_workbench.core.views.tones import Tone
-from agent_workbench.tui.widgets.rows import cut_hard
+from agent_workbench.tui.widgets.rows import cut_line
 
 LEAST_ROOM = 8
 SIGN_CELLS = 2
@@ -22,7 +23,8 @@ HALF_MARK_CELLS = 2
 class Look:
     """How a diff is laid out: the cells it has, side by side or not, wrapped or not, with marks of what is taken.
 
-    `files` are folded, `folds` (by their first lines) are not. `below`: something stands above the first line.
+    `files` are folded, `folds` (by their first lines) are not, `special` are files outside of the usual. `below`:
+    something stands above the first line.
     """
 
     width: int
@@ -33,6 +35,7 @@ class Look:
     folding: bool = False
     files: frozenset[int] = frozenset()
     folds: frozenset[int] = frozenset()
+    special: frozenset[int] = frozenset()
 
 
 class DiffLayout:
@@ -43,6 +46,7 @@ class DiffLayout:
         self.look = Look(0)
         self.partner: dict[int, int] = {}
         self.folds: dict[int, int] = {}
+        self._uneven: dict[int, tuple[list[int], list[int]]] = {}
         self._heights: list[int] = []
         self._starts: list[int] = [0]
 
@@ -51,9 +55,12 @@ class DiffLayout:
         start = change_start(shown, shown.same) if look == self.look and not look.folding else 0
         self.shown, self.look = shown, look
         if not start:
-            self.partner = {}
-        for old, new in line_pairs(shown, start):
-            self.partner[old], self.partner[new] = new, old
+            self.partner, self._uneven = {}, {}
+        for removed, added in changes_from(shown, start):
+            for old, new in zip(removed, added, strict=False):
+                self.partner[old], self.partner[new] = new, old
+            if len(removed) != len(added):
+                self._uneven.update(dict.fromkeys((*removed, *added), (removed, added)))
         self.folds = dict(context_folds(shown)) if look.folding else {}
         del self._heights[start:]
         del self._starts[start + 1 :]
@@ -61,6 +68,15 @@ class DiffLayout:
         rows = accumulate(self._heights[start:], initial=self._starts[start])
         next(rows)
         self._starts += rows
+
+    def pairs_near(self, number: int) -> Iterator[tuple[int, int]]:
+        """Yield the removed lines around this one, each with the added one that is most like it."""
+        if number in self._uneven:
+            removed, added = self._uneven[number]
+            old, new = ([self.shown.lines[each].text for each in side] for side in (removed, added))
+            yield from ((removed[one], added[other]) for one, other in alike_lines(old, new))
+        elif number in self.partner:
+            yield min(number, self.partner[number]), max(number, self.partner[number])
 
     @property
     def row_count(self) -> int:
@@ -137,7 +153,7 @@ class DiffLayout:
                 add(1)
             elif line.at < 0:
                 text = line.text if line.tone is Tone.DIM else text_of(number)
-                add(len(cut_hard(text, self.room(line))) + self.has_blank(number))
+                add(len(cut_line(text, self.room(line))) + self.has_blank(number))
             elif look.split:
                 add(self._paired_rows(number, code_room))
             else:
@@ -157,4 +173,4 @@ class DiffLayout:
             return 1
         if not self.look.wraps and not self.look.split:
             return 1
-        return len(cut_hard(text, room))
+        return len(cut_line(text, room))

@@ -96,7 +96,7 @@ class DiffPane(DiffPointing):
 
     def head_text(self, number: int) -> str:
         line = self._shown.lines[number]
-        return f"{self._parts.said(line)}  {line.text}" if self.marks and line.tone is Tone.HUNK else line.text
+        return self.fitted(number, f"{self._parts.said(line)}  " if self.marks and line.tone is Tone.HUNK else "")
 
     def mark_of(self, number: int) -> str:
         return self._parts.mark(self._shown.lines[number])

@@ -1,20 +1,19 @@
-"""The rows of a diff, made as they are drawn: gutter, numbers, signs, colours and the words that changed."""
+"""The rows of a diff, made as they are drawn: marks, numbers, signs and text, on one side or on two."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from rich.cells import cell_len
 from rich.style import Style
 
 from agent_workbench.core.views.diff_lines import DiffLine
-from agent_workbench.core.views.diff_words import Spans, changed_words
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.panes.diff.colours import DiffColours
 from agent_workbench.tui.panes.diff.layout import HALF_MARK_CELLS, MARK_CELLS, DiffLayout
-from agent_workbench.tui.widgets.rows import Piece, Row, Span, cut_hard
+from agent_workbench.tui.panes.diff.line_text import LineText
+from agent_workbench.tui.widgets.rows import Piece, Row, Span, cut_line
 from agent_workbench.tui.widgets.tones import Tones
 
 SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
-WORDS = {Tone.ADDED: Tone.ADDED_WORD, Tone.REMOVED: Tone.REMOVED_WORD}
 TAKEN, PARTLY, LEFT = "●", "◐", "○"
 CURSOR_SIGN = "▌"
 KEPT_ROWS = 2000
@@ -35,19 +34,18 @@ class DiffRows:
         pointed: Callable[[int], bool],
     ) -> None:
         self._layout = layout
-        self._colours = colours
+        self._text = LineText(layout, colours, tones)
         self._tones = tones
         self._text_of = text_of
         self._mark_of = mark_of
         self._pointed = pointed
         self._made: dict[int, list[Row]] = {}
-        self._words: dict[int, Spans] = {}
 
     def forget(self, *, words: bool = False) -> None:
         """Make the rows anew when they are drawn next; `words`: the lines are others."""
         self._made.clear()
         if words:
-            self._words.clear()
+            self._text.forget()
 
     def row(self, number: int) -> Row:
         """Return a row of the diff."""
@@ -84,7 +82,7 @@ class DiffRows:
         text = line.text if line.tone is Tone.DIM else self._text_of(number)
         size, start = cell_len(text), 0
         lead = MARK_CELLS if marked else 0
-        pieces = cut_hard(text, self._layout.room(line))
+        pieces = cut_line(text, self._layout.room(line))
         for piece in pieces:
             gutter = self._marks(number, first=start == 0) if marked else ()
             cells = cell_len(piece)
@@ -101,7 +99,11 @@ class DiffRows:
         counted = f"  +{head.added} −{head.removed}" if head.added or head.removed else ""
         if line.file in self._layout.look.files:
             counted += "  ⋯ folded"
-        return ((counted, Tone.DIM),) if used + cell_len(counted) <= self._layout.look.width else ()
+        twice = "  ! look twice" if line.file in self._layout.look.special else ""
+        room = self._layout.look.width - used
+        tries = ((counted, twice), ("", twice), ("", twice[:3]))
+        fitting = next((each for each in tries if cell_len("".join(each)) <= room), ("", ""))
+        return (fitting[0], Tone.DIM), (fitting[1], Tone.WARN)
 
     def _code_rows(self, number: int, line: DiffLine) -> Iterator[Row]:
         digits, look = self._layout.shown.digits, self._layout.look
@@ -113,7 +115,7 @@ class DiffRows:
         fill = tone if tone in SIGNS else None
         gutter, start, size = self._layout.gutter, 0, cell_len(line.text)
         room = self._layout.room(line) if look.wraps else max(size, 1)
-        for piece, styled in self._pieces(number, line, room, left=left):
+        for piece, styled in self._text.pieces(number, line, room, left=left):
             marks = self._marks(number, first=start == 0) if look.marks else ()
             first = start == 0
             lead = numbers if first else " " * len(numbers)
@@ -153,7 +155,7 @@ class DiffRows:
         at = (1 if layout.look.marks else 0) + side * (half + 1) + gutter
         rows: list[tuple[tuple[Span, ...], tuple[Piece, ...]]] = []
         start, size = 0, cell_len(line.text)
-        for piece, styled in self._pieces(number, line, layout.room(line), left=left):
+        for piece, styled in self._text.pieces(number, line, layout.room(line), left=left):
             first = start == 0
             numbered = f"{(line.new if side else line.old) or '':>{layout.shown.digits}} "
             lead = f"{mark if first else '':<{HALF_MARK_CELLS}}" if layout.look.marks else ""
@@ -162,55 +164,11 @@ class DiffRows:
             spans: list[Span] = [(lead, self._mark_tone(mark))]
             spans += [(numbered if first else " " * len(numbered), behind + self._tones[Tone.NUMBER])]
             spans += [(sign, behind)]
-            spans += [(text, behind + self._style(look)) for text, look in styled]
+            spans += [(text, behind + self._text.style(look)) for text, look in styled]
             spans += [(" " * (half - gutter - cells), behind)]
             rows.append((tuple(spans), (Piece(number, start, cells, at, size),)))
             start += cells
         return rows
-
-    def _pieces(self, number: int, line: DiffLine, room: int, *, left: bool) -> Iterator[tuple[str, Sequence[Span]]]:
-        """Yield the text of a line in pieces, each with its spans."""
-        if left:
-            yield from ((piece, ((piece, Tone.DIM),)) for piece in cut_hard(line.text, room))
-            return
-        spans = self._spans(number, line)
-        if len(line.text) <= room and line.text.isascii():
-            yield line.text, spans
-            return
-        at = 0
-        for piece in cut_hard(line.text, room):
-            yield piece, _part(spans, at, at + len(piece))
-            at += len(piece)
-
-    def _spans(self, number: int, line: DiffLine) -> list[Span]:
-        coloured = self._colours.of(number) or [(line.text, line.tone)]
-        words = self._changed(number) if line.tone in WORDS else ()
-        if not words:
-            return coloured
-        word = self._tones[WORDS[line.tone]]
-        spans: list[Span] = []
-        at = 0
-        for start, end in words:
-            spans += _part(coloured, at, start)
-            spans += [(text, word + self._style(look, text_only=True)) for text, look in _part(coloured, start, end)]
-            at = end
-        return [*spans, *_part(coloured, at, len(line.text))]
-
-    def _changed(self, number: int) -> Spans:
-        """Return what changed in a line, if another one stands in its place."""
-        if number not in self._words:
-            other = self._layout.partner.get(number, -1)
-            old, new = min(number, other), max(number, other)
-            if other < 0:
-                return ()
-            lines = self._layout.shown.lines
-            self._words[old], self._words[new] = changed_words(lines[old].text, lines[new].text)
-        return self._words[number]
-
-    def _style(self, look: Tone | Style, *, text_only: bool = False) -> Style:
-        if isinstance(look, Style):
-            return look
-        return Style() if text_only else self._tones[look]
 
     def _pointer(self, number: int) -> str:
         return CURSOR_SIGN if self._pointed(number) else " "
@@ -224,15 +182,3 @@ class DiffRows:
 
     def _mark_tone(self, mark: str) -> Tone:
         return Tone.NUMBER if mark == TAKEN else Tone.WARN
-
-
-def _part(spans: Sequence[Span], start: int, end: int) -> list[Span]:
-    """Return the spans of the characters from `start` to before `end`."""
-    found: list[Span] = []
-    at = 0
-    for text, look in spans:
-        first, last = max(start - at, 0), min(end - at, len(text))
-        if first < last:
-            found.append((text[first:last], look))
-        at += len(text)
-    return found

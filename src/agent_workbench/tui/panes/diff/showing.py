@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rich.cells import cell_len
+
 from agent_workbench.core.failure_tree import CodePlace
 from agent_workbench.core.views.diff import DiffView
 from agent_workbench.core.views.diff_places import line_in_diff
@@ -60,7 +62,17 @@ class DiffShowing(RowList):
 
     def head_text(self, number: int) -> str:
         """Return what stands in the header of a file or hunk."""
-        return self._shown.lines[number].text
+        return self.fitted(number)
+
+    def fitted(self, number: int, before: str = "") -> str:
+        """Return the text of a header behind other words; of a hunk's heading as much as there is room for."""
+        line = self._shown.lines[number]
+        text = f"{before}{line.text}"
+        room = self._layout.room(line)
+        numbers = len(before) + line.text.find(" @@") + len(" @@")
+        if line.tone is not Tone.HUNK or cell_len(text) <= room:
+            return text
+        return f"{text[: max(numbers, room - 1)]}…" if text.isascii() else text[:numbers]
 
     @property
     def follows(self) -> bool:  # type: ignore[override] # a fact of what is shown, not of the class
@@ -102,6 +114,11 @@ class DiffShowing(RowList):
             folding=not self._view.grows,
             files=self._files,
             folds=self._folds,
+            special=frozenset(
+                number
+                for number, head in enumerate(self._shown.files)
+                if not {head.path, head.old_path}.isdisjoint(self._view.special)
+            ),
         )
         self._layout.lay_out(self._shown, look, self.head_text)
         self._drawn.forget()
