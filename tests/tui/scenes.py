@@ -245,12 +245,6 @@ SCENES = {
     "diff_waits": Scene(_waiting),
     "long_diff_waits": Scene(lambda: _diff(LONG)),
     "hunk_left": Scene(lambda: _diff(HUNKS), ("3", "n", "space", *"off by one", "enter")),
-    "lines_left": Scene(
-        lambda: _diff(HUNKS), ("3", "n", "j", "j", "j", "v", "j", "space", "enter", "n", "v", "j", "j")
-    ),
-    "result": Scene(lambda: _diff(HUNKS), ("3", "n", "space", "enter", "=")),
-    "side_by_side": Scene(lambda: _diff(HUNKS), ("3", "z", "j", "j", "j", "j")),
-    "special_asked": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",)), ("a",), looked=True),
     "special_diff_waits": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",))),
     "command_waits": Scene(lambda: _run(_command())),
     "commit_waits": Scene(lambda: ScriptedSession(*runs.up_to_commit())),
@@ -309,6 +303,11 @@ def _ruled() -> ScriptedSession:
 
 
 DIALOGUES = {
+    "lines_left": Scene(
+        lambda: _diff(HUNKS), ("3", "n", "j", "j", "j", "v", "j", "space", "enter", "n", "v", "j", "j")
+    ),
+    "result": Scene(lambda: _diff(HUNKS), ("3", "n", "space", "enter", "=")),
+    "special_asked": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",)), ("a",), looked=True),
     "welcome": Scene(lambda: ScriptedSession(*runs.opening()), first_run=True),
     "question": Scene(lambda: ScriptedSession().live(Live(question=TRUST))),
     "help": Scene(_waiting, ("?",)),
@@ -327,4 +326,7 @@ DIALOGUES = {
     "sum_up": Scene(lambda: ScriptedSession(*receipts()), ("c", "S")),
     "review": Scene(lambda: ScriptedSession(*runs.up_to_done()), ("R", "j")),
     "notice": Scene(lambda: ScriptedSession(*runs.opening()).notify("the plan changed on disk and was read again")),
+}
+WIDE = {
+    "side_by_side": Scene(lambda: _diff(HUNKS), ("3", "z", "j", "j", "j", "j")),
 }

@@ -13,7 +13,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.app import WorkbenchApp
 from tests.fakes.scripted_session import FakeClock
 from tests.tui.driver import LARGE, SMALL, driving
-from tests.tui.scenes import DIALOGUES, SCENES, Scene, readme
+from tests.tui.scenes import DIALOGUES, SCENES, WIDE, Scene, readme
 
 SCREENSHOT = Path(__file__).parents[2] / "docs" / "screenshot.svg"
 README_SIZE = (150, 38)
@@ -54,6 +54,11 @@ def test_state(name: str, size: tuple[int, int], snap_compare: Compare) -> None:
 @pytest.mark.parametrize("name", DIALOGUES)
 def test_dialogue(name: str, snap_compare: Compare) -> None:
     compare(snap_compare, DIALOGUES[name], SMALL)
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_with_much_room(name: str, snap_compare: Compare) -> None:
+    compare(snap_compare, WIDE[name], LARGE)
 
 
 def test_a_terminal_that_is_too_small(snap_compare: Compare) -> None:
