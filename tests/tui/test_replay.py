@@ -68,3 +68,12 @@ async def test_a_search_goes_to_what_it_finds_and_the_receipt_follows() -> None:
         assert await press("P") == prompts[0]
         await press("c")
         assert "prompt 1 of 1" in str(app.screen.query_one(".frame").border_title)
+
+
+async def test_a_search_that_is_wanted_twice_at_once_is_opened_once() -> None:
+    async with driving(ScriptedSession(*runs.up_to_done()).as_replay(), SMALL) as bench:
+        bar = bench.app.workbench.query_one(ReplayBar)
+        for _ in range(2):
+            bar.action_search_record()
+        await bench.idle()
+        assert [screen.id for screen in bench.app.screen_stack].count("search") == 1

@@ -38,7 +38,8 @@ def search_recording(app: "WorkbenchApp", take_matches: "Callable[[str, tuple[in
     from agent_workbench.tui.screens.search import SearchScreen
 
     update = app.update_shown
-    if update is None or update.live.replay is None:
+    # A key that was pressed while the screen was on its way may want it a second time.
+    if update is None or update.live.replay is None or app.screen is not app.workbench:
         return
 
     async def go(chosen: "Chosen | None") -> None:
