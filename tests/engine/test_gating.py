@@ -22,7 +22,7 @@ from agent_workbench.core.events import (
     SessionConfigured,
     TaskCommitted,
 )
-from agent_workbench.core.fold import fold_all
+from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, EditProposal
 from agent_workbench.core.patch import patch_hash, takeable_ids
@@ -30,7 +30,7 @@ from agent_workbench.core.patch.parse import parse_patch
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Constraints, Scope
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
-from agent_workbench.core.rules import decided_by
+from agent_workbench.core.rules import Keeping, decided_by
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Rule, Settings
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.workspace import SandboxFacts
@@ -76,6 +76,7 @@ def test_the_policy(
     found = ruling(state, proposal_of(kind, special=(".gitattributes",) if special else ()))
 
     needs_a_person = (kind is GateKind.DIFF and special) or (kind is GateKind.COMMAND and not holds)
+    fits = not (kind is GateKind.DIFF and special)
     if kind is GateKind.SUMMARY:
         by = "unattended" if rule is Approval.ASK and not always else f"{kind}={rule}"
         by = "any summary" if rule is Approval.ASK and always else by
@@ -84,9 +85,9 @@ def test_the_policy(
     elif rule is Approval.DENY:
         assert found is not None
         assert (found.verdict, found.by) == (Verdict.REJECT, f"policy:{kind}=deny")
-    elif kind is GateKind.MERGE or (rule is Approval.ASK and not always) or (needs_a_person and not headless):
-        assert found is None
-    elif kind is GateKind.DIFF and special and rule is Approval.ASK:
+    elif (
+        kind is GateKind.MERGE or (rule is Approval.ASK and not (always and fits)) or (needs_a_person and not headless)
+    ):
         assert found is None
     elif needs_a_person:
         assert found is not None
@@ -96,6 +97,14 @@ def test_the_policy(
         assert found == Ruling(
             Verdict.APPROVE, f"policy:{kind}=auto" if rule is Approval.AUTO else decided_by(KEPT[kind])
         )
+
+
+@pytest.mark.parametrize(("kept", "holds"), itertools.product(Keeping, (False, True)))
+def test_any_check_of_any_repo_needs_a_sandbox(kept: Keeping, *, holds: bool) -> None:
+    changed = ApprovalChanged(GateKind.CHECK, True, KEPT[GateKind.CHECK], kept)
+    state = fold(state_of(GateKind.CHECK, Approval.ASK, holds=holds), Recorded(1, "", changed))
+    found = ruling(state, proposal_of(GateKind.CHECK))
+    assert (found is None) == (kept is Keeping.EVERYWHERE and not holds)
 
 
 def test_without_settings_everything_is_asked() -> None:

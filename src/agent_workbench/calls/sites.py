@@ -94,7 +94,7 @@ async def open_desk(
         answer_seconds=settings.model.answer_seconds,
         sandbox=sandbox,
         headless=headless,
-        own_rules=await ports.rules.kept(),
+        own_rules=await ports.rules.kept() if trusted else (),
     )
     await begin(recorder, header, config, opening.torn_bytes)
     return Desk(ports, settings, recorder, board), recorder

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules import decided_by, lets_through
+from agent_workbench.core.rules import Keeping, KeptRule, decided_by, lets_through
 from agent_workbench.core.settings import Approval, GateKind
 from agent_workbench.core.state import SessionState
 
@@ -49,8 +49,14 @@ def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> s
     """Return what lets the proposal through, as decisions name it, empty where nothing does."""
     if approval is Approval.AUTO:
         return f"policy:{proposal.kind}={approval}"
-    found = next((each.rule for each in state.rules if lets_through(each.rule, proposal)), None)
-    return decided_by(found) if found is not None else ""
+    rules = (each.rule for each in state.rules if lets_through(each.rule, proposal) and _counts_here(state, each))
+    return next(map(decided_by, rules), "")
+
+
+def _counts_here(state: SessionState, kept: KeptRule) -> bool:
+    """Return whether a rule counts in this repo: one for all repos does not run just any repo's checks unconfined."""
+    everywhere = kept.kept is Keeping.EVERYWHERE and kept.rule.kind is GateKind.CHECK and kept.rule.any
+    return not everywhere or (state.config is not None and state.config.sandbox.holds)
 
 
 def _needs_a_person(state: SessionState, proposal: Proposal) -> str:

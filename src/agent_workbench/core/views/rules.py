@@ -97,7 +97,8 @@ def _hindrance(state: SessionState, kept: KeptRule) -> tuple[Block, ...]:
         return ()
     if config.approvals.of(kind) is Approval.DENY:
         return (Block(f"counts for nothing: approvals.{kind} is deny", Tone.WARN),)
-    if kind is GateKind.COMMAND and not config.sandbox.holds:
+    anywhere = kind is GateKind.CHECK and kept.rule.any and kept.kept is Keeping.EVERYWHERE
+    if (kind is GateKind.COMMAND or anywhere) and not config.sandbox.holds:
         return (Block("you are asked all the same: there is no sandbox", Tone.WARN),)
     return ()
 
