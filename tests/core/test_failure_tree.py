@@ -32,7 +32,7 @@ UNITTEST = """\
 FAIL: test_adds (tests.test_sum.TestSum.test_adds)
 ----------------------------------------------------------------------
 Traceback (most recent call last):
-  File "/work/tree/tests/test_sum.py", line 9, in test_adds
+  File "/tree/tests/test_sum.py", line 9, in test_adds
     self.assertEqual(add(1, 2), 3)
   File "/usr/lib/python3.11/unittest/case.py", line 873, in assertEqual
 AssertionError: -1 != 3
@@ -112,7 +112,7 @@ RUFF = "shop/cart.py:3:1: F401 `os` imported but unused\nFound 1 error.\n"
 )
 def test_each_runner_says_what_failed_and_where(output: str, failures: list[Failure]) -> None:
     result = CheckResult("check", 1, output, 0.1, failed_tests(output))
-    (command,) = failed_commands((result,), root="/work/tree")
+    (command,) = failed_commands((result,), root="/tree")
     assert list(command.failures) == failures
 
 

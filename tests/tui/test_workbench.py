@@ -316,14 +316,16 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.panes.scratchpad import ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
     from agent_workbench.tui.screens.allow import AllowScreen
+    from agent_workbench.tui.screens.file import FileScreen
     from agent_workbench.tui.screens.find import FindScreen
     from agent_workbench.tui.screens.piece import PieceScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
-    from agent_workbench.tui.screens.search import SearchScreen
+    from agent_workbench.tui.screens.review import ReviewScreen
     from agent_workbench.tui.screens.rules import RulesScreen
+    from agent_workbench.tui.screens.search import SearchScreen
+    from agent_workbench.tui.session_screen import SessionScreen
     from agent_workbench.tui.widgets.gate_bar import GateBar
     from agent_workbench.tui.widgets.replay_bar import ReplayBar
-    from agent_workbench.tui.workbench_screen import WorkbenchScreen
 
     owners: dict[Scope, tuple[type, ...]] = {
         Scope.GATE: (GateBar,),
@@ -337,10 +339,12 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.FIND: (FindScreen,),
         Scope.SEARCH: (SearchScreen,),
         Scope.RECEIPT: (ReceiptScreen,),
+        Scope.REVIEW: (ReviewScreen,),
+        Scope.FILE: (FileScreen,),
         Scope.ALLOW: (AllowScreen,),
         Scope.RULES: (RulesScreen,),
         Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane),
-        Scope.EVERYWHERE: (WorkbenchScreen,),
+        Scope.EVERYWHERE: (SessionScreen,),
         Scope.ALWAYS: (WorkbenchApp,),
     }
     assert set(owners) == set(Scope)

@@ -117,8 +117,16 @@ class SessionScreen(WorkbenchScreen):
     async def on_steps_pane_place_wanted(self, message: StepsPane.PlaceWanted) -> None:
         await review_dialogues.show_place(self.bench, message.place)
 
-    def on_workbench_screen_review_wanted(self, message: WorkbenchScreen.ReviewWanted) -> None:
-        review_dialogues.show_review(self.bench, message.task)
+    def action_review(self) -> None:
+        """Show all changes of the selected task, or elsewhere than in the plan of the last one that has any."""
+        plan = self.query_one(PlanPane)
+        row = plan.selected_row if self.focused is plan else None
+        review_dialogues.show_review(self.bench, row.id if row is not None else "")
+
+    def go_to_entry(self, key: str) -> None:
+        """Bring an entry of the steps to the front, selected."""
+        self.focus_pane("steps")
+        self.query_one(StepsPane).go_to(key)
 
     def on_workbench_screen_sessions_wanted(self) -> None:
         past_dialogues.show_sessions(self.bench)
@@ -129,7 +137,8 @@ class SessionScreen(WorkbenchScreen):
     def on_replay_bar_fork_wanted(self) -> None:
         past_dialogues.fork_here(self.bench)
 
-    def on_workbench_screen_undo_wanted(self) -> None:
+    def action_undo(self) -> None:
+        """Ask whether the diff that was applied last shall be taken back."""
         if not self._task_goes_on():
             return
         run = self.bench.update_shown.state.run if self.bench.update_shown is not None else None

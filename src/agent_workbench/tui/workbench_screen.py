@@ -60,20 +60,11 @@ class WorkbenchScreen(PaneScreen):
     class AbortWanted(Message):
         """The user wants to give the task up."""
 
-    class UndoWanted(Message):
-        """The user wants to take the last diff back."""
-
     class TellWanted(Message):
         """The user wants to say a word to the model."""
 
     class ContextWanted(Message):
         """The user wants to see what the prompt is made of."""
-
-    @dataclass
-    class ReviewWanted(Message):
-        """The user wants all changes of a task (empty: the one worked on last) as one diff."""
-
-        task: str
 
     class RulesWanted(Message):
         """The user wants to see the rules that count."""
@@ -211,23 +202,11 @@ class WorkbenchScreen(PaneScreen):
     def action_abort(self) -> None:
         self.post_message(self.AbortWanted())
 
-    def action_undo(self) -> None:
-        self.post_message(self.UndoWanted())
-
     def action_tell(self) -> None:
         self.post_message(self.TellWanted())
 
     def action_context(self) -> None:
         self.post_message(self.ContextWanted())
-
-    def action_review(self) -> None:
-        plan = self.query_one(PlanPane)
-        self.post_message(self.ReviewWanted(self._selected_task if self.focused is plan else ""))
-
-    def go_to_entry(self, key: str) -> None:
-        """Bring an entry of the steps to the front, selected."""
-        self.focus_pane("steps")
-        self.query_one(StepsPane).go_to(key)
 
     def action_rules(self) -> None:
         self.post_message(self.RulesWanted())

@@ -67,7 +67,7 @@ class PlanPane(EntryList):
     def show(self, view: PlanView) -> None:
         """Show the plan as it is now."""
         first = not self._view.rows
-        selected = self._selected_row()
+        selected = self.selected_row
         self._view = view
         self.show_title(f"1 {view.title}")
         self._show_rows()
@@ -94,17 +94,17 @@ class PlanPane(EntryList):
         return [*rows[:details], *(replace(row, item=-1) for row in rows[details:])]
 
     def selection_changed(self) -> None:
-        row = self._selected_row()
+        row = self.selected_row
         if row is not None:
             self.post_message(self.TaskSelected(row.id))
 
     def action_start_selected(self) -> None:
-        row = self._selected_row()
+        row = self.selected_row
         if row is not None:
             self.post_message(self.StartWanted(row.id))
 
     def action_merge(self) -> None:
-        row = self._selected_row()
+        row = self.selected_row
         if row is not None:
             self.post_message(self.MergeWanted(row.id))
 
@@ -130,14 +130,16 @@ class PlanPane(EntryList):
         self._want(PlanWish.BLOCK)
 
     def _want(self, wish: PlanWish) -> None:
-        row = self._selected_row()
+        row = self.selected_row
         if row is not None or wish in (PlanWish.NEW, PlanWish.EDIT_ALL):
             self.post_message(self.ChangeWanted(wish, row))
 
     def action_expand(self) -> None:
         """A click on the selected task does nothing: starting one takes a key."""
 
-    def _selected_row(self) -> TaskRow | None:
+    @property
+    def selected_row(self) -> TaskRow | None:
+        """The selected task."""
         return self._view.rows[self.cursor] if 0 <= self.cursor < len(self._view.rows) else None
 
 

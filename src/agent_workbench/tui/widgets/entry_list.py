@@ -146,10 +146,6 @@ class EntryList(RowList):
     def selection_changed(self) -> None:
         """Hear that another entry is selected."""
 
-    def first_row(self, number: int) -> int:
-        """Return where the rows of an entry begin."""
-        return self._place(number)[0]
-
     def _place(self, number: int) -> tuple[int, int]:
         at = number - self._first
         end = self._starts[at + 1] if at + 1 < len(self._starts) else self._settled_rows
