@@ -36,4 +36,4 @@ def session_id(text: str) -> SessionId:
 
 def session_suffix(session: SessionId) -> str:
     """Return the six characters that tell this session's branches from others of the same task."""
-    return session.rsplit("-", 1)[1]
+    return session.rpartition("-")[2]

@@ -1,0 +1,38 @@
+"""`agent sessions fork` and `export`, on the session of a demo: what is printed, left alone and refused."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from tests.e2e.machine import Machine
+
+
+def digest(folder: Path) -> dict[str, str]:
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.name != "lock"
+    }
+
+
+def test_a_session_is_forked_listed_and_exported(machine: Machine) -> None:
+    repo = machine.folder / "shop"
+    assert machine.agent("demo", "--headless", "--folder", str(repo), cwd=machine.home).code == 0
+    (parent,) = (repo / "memory" / "sessions").iterdir()
+    before = digest(parent)
+    forked = machine.agent("sessions", "fork", parent.name, "--json", cwd=repo)
+    child = json.loads(forked.out)["session"]
+    assert machine.agent("sessions", "verify", child, cwd=repo).code == 0
+    told = machine.agent("sessions", "--tree", cwd=repo).out.splitlines()
+    assert [line.partition(" 2026")[0].split()[0] for line in told] == [parent.name, "└"]
+    assert " waits  from event " in told[1]
+    exported = machine.agent("sessions", "export", child, "--output", "pr.md", cwd=repo)
+    assert (exported.code, "# T-2: " in (repo / "pr.md").read_text()) == (0, True)
+    again = machine.agent("sessions", "export", child, "--output", "pr.md", cwd=repo)
+    assert (again.code, "is there already" in again.err) == (4, True)
+    assert digest(parent) == before
+
+    journal = parent / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b"quantity", b"quantitx", 1))
+    assert machine.agent("sessions", "fork", parent.name, cwd=repo).code == 6, "what was tampered with is not forked"
+    elsewhere = f"{child[:-1]}{'3' if child.endswith('2') else '2'}"
+    (repo / "memory" / "sessions" / child).rename(repo / "memory" / "sessions" / elsewhere)
+    assert machine.agent("sessions", "fork", elsewhere, cwd=repo).code == 4, "it was not begun here"
