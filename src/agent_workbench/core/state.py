@@ -42,6 +42,10 @@ class Phase(StrEnum):
     OVER = "over"
 
 
+ENDED = frozenset({Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER})
+"""The phases in which nothing is done any more that the user could steer."""
+
+
 # Without slots, these two can be replaced at every event as quickly as `core.replacing` does.
 @dataclass(frozen=True)
 class TaskRun:

@@ -3,7 +3,7 @@
 from agent_workbench.core.events import ChunkDropped, ChunkPinned, CompactionAsked, UserSaid
 from agent_workbench.core.intents import CompactContext, DropChunk, FindCode, PinChunk, SayToModel
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.state import Phase, TaskRun
+from agent_workbench.core.state import ENDED, Phase, TaskRun
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.finding import find_code
 from agent_workbench.engine.story import answers_since_compaction, shown_at
@@ -15,7 +15,7 @@ ContextIntent = SayToModel | PinChunk | DropChunk | FindCode | CompactContext
 async def handle_context(desk: Desk, intent: ContextIntent) -> None:
     """Record what the user wants the model to see, or say why that cannot be."""
     run = desk.state.run
-    if run is None or run.phase in {Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER}:
+    if run is None or run.phase in ENDED:
         desk.board.notify("no task is being worked on, so nobody would read that")
         return
     match intent:

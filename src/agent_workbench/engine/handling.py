@@ -32,7 +32,7 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.plan_intents import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import GateKind
-from agent_workbench.core.state import Phase
+from agent_workbench.core.state import ENDED, Phase
 from agent_workbench.engine.context_intents import handle_context
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.files_shown import open_file
@@ -123,7 +123,7 @@ async def _abort(desk: Desk) -> None:
 
 async def _pause(desk: Desk, *, paused: bool) -> None:
     run = desk.state.run
-    if run is None or run.phase in {Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER}:
+    if run is None or run.phase in ENDED:
         desk.board.notify("no task is being worked on")
     elif run.paused is paused:
         desk.board.notify(f"{run.task} {'is paused already' if paused else 'is not paused'}")

@@ -14,7 +14,7 @@ from agent_workbench.engine.gating import decide
 from agent_workbench.engine.tools.write_diff import SHOWN_LINES, WIDE
 
 MADE_ON_OTHERS = "the diff before it was taken back, so this was made on files that are no longer so"
-ENDED = {
+END_WORDS = {
     Phase.ROLLING_BACK: "is being rolled back",
     Phase.CLOSING: "is over, it is only being written down",
     Phase.OVER: "is over; its commit is on its own branch, and left alone as long as you do not merge it",
@@ -26,8 +26,8 @@ def why_not_undo(state: SessionState, wanted: ProposalId | None) -> str:
     run = state.run
     if run is None or (run.phase is Phase.OVER and run.commit is None):
         return "no task is being worked on"
-    if run.phase in ENDED:
-        return f"{run.task} {ENDED[run.phase]}"
+    if run.phase in END_WORDS:
+        return f"{run.task} {END_WORDS[run.phase]}"
     if run.undoing is not None:
         return "a diff is being taken back just now"
     if run.stage is ProposalStage.RUNNING and run.proposal is not None and run.proposal.tool in {COMMIT, MERGE}:

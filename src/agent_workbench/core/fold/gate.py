@@ -15,7 +15,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
 from agent_workbench.core.replacing import replace
 from agent_workbench.core.settings import GateKind
-from agent_workbench.core.state import Phase, SessionState, TaskRun
+from agent_workbench.core.state import ENDED, Phase, SessionState, TaskRun
 
 
 def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
@@ -45,6 +45,8 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
             stage = run.stage if run.stage is ProposalStage.RUNNING else ProposalStage.REFUSED
             aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, stage=stage, undoing=None)
             return replace(state, trouble=None, run=aborted)
+        case UndoAsked() if run.phase in ENDED:
+            return state
         case UndoAsked():
             return replace(state, trouble=None, run=_to_undo(run, event))
         case PauseChanged():

@@ -20,7 +20,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMPACT, ProposalStage
 from agent_workbench.core.replacing import replace
-from agent_workbench.core.state import Phase, SessionState, TaskRun
+from agent_workbench.core.state import ENDED, Phase, SessionState, TaskRun
 
 FINISH = "finish"
 
@@ -28,7 +28,11 @@ FINISH = "finish"
 def fold_work(state: SessionState, event: WorkEvent) -> SessionState:
     """Return the state after an event of the work group."""
     run = state.run
-    return state if run is None else replace(state, run=_fold_run(run, event))
+    if run is None:
+        return state
+    after = _fold_run(run, event)
+    ended = after.undoing is not None and after.phase in ENDED
+    return replace(state, run=replace(after, undoing=None) if ended else after)
 
 
 def _fold_run(run: TaskRun, event: WorkEvent) -> TaskRun:
