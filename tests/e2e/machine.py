@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import psutil
 
+from tests.adapters.git.user import GIT_CONFIG
 from tests.e2e.zygote import Forked, Zygote, can_fork
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -23,7 +24,6 @@ SURVIVAL_SECONDS = 1.0
 READ_AT_START = ("PYTHON", "LANG", "LC_")
 # What a worker of the tests starts its commands with.
 ZYGOTE = Zygote()
-GIT_CONFIG = "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
 
 
 @dataclass(frozen=True)

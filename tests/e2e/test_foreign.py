@@ -67,7 +67,7 @@ def test_a_task_is_done_in_a_package_of_the_registry(served: Machine) -> None:
         "tests/test_all_user_dirs.py",
     ]
     assert served.git(repo, "show", "agent/T-1:tests/test_all_user_dirs.py") == TEST.rstrip("\n")
-    assert served.git(repo, "log", "-1", "--format=%an <%ae>", "agent/T-1") == "Ada <ada@example.org>"
+    assert served.git(repo, "log", "-1", "--format=%an <%ae>", "agent/T-1") == "Ada Lovelace <ada@example.org>"
     assert "T-1    done" in served.agent("plan", "show", cwd=repo).out
     assert served.agent("sessions", "verify", cwd=repo).code == 0
 

@@ -13,6 +13,16 @@ from agent_workbench.core.workspace import WorkspaceRequest
 
 # Found once: tests put other things on the PATH.
 GIT = shutil.which("git") or "git"
+# Each `git commit` would start one git more, to see whether it is time to tidy up.
+GIT_CONFIG = """\
+[user]
+	name = Ada Lovelace
+	email = ada@example.org
+[init]
+	defaultBranch = main
+[maintenance]
+	auto = false
+"""
 SESSION = SessionId("20261120T101500-ab2cde")
 OTHER_SESSION = SessionId("20261120T111500-xy3zab")
 TASK = TaskId("T-1")
@@ -67,9 +77,7 @@ class User:
 def make_home(folder: Path) -> Path:
     """Make a home whose owner has told git a name."""
     folder.mkdir()
-    (folder / ".gitconfig").write_text(
-        "[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
-    )
+    (folder / ".gitconfig").write_text(GIT_CONFIG)
     return folder
 
 
