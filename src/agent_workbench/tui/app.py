@@ -218,11 +218,6 @@ class WorkbenchApp(App["SessionUpdate"]):
             self.exit()
         await self.want(Leave(reason))
 
-    async def go_on_with(self, onward: "Onward") -> None:
-        """Leave this session; whoever runs the app shows the one in `onward` next."""
-        self.onward = onward
-        await self.leave("another session was opened")
-
     async def action_leave_anyway(self) -> None:
         """Leave; asked a second time, do not wait for the session to be closed."""
         if self._leaving and self.update_shown is not None:

@@ -28,7 +28,7 @@ def show_sessions(app: "WorkbenchApp") -> None:
 
     async def go(onward: Onward | None) -> None:
         if onward is not None:
-            await app.go_on_with(onward)
+            await go_on_with(app, onward)
 
     app.push_screen(SessionsScreen(app.keymap, app.past, here, partial(fork, app)), go)
 
@@ -48,6 +48,12 @@ def search_recording(app: "WorkbenchApp", take_matches: "Callable[[str, tuple[in
             await app.want(GoToEvent(chosen.seq))
 
     app.push_screen(SearchScreen(app.keymap, update.live.replay), go)
+
+
+async def go_on_with(app: "WorkbenchApp", onward: Onward) -> None:
+    """Leave the session that is shown; whoever runs the app shows the one in `onward` next."""
+    app.onward = onward
+    await app.leave("another session was opened")
 
 
 def fork_here(app: "WorkbenchApp") -> None:
@@ -89,7 +95,7 @@ async def _fork(app: "WorkbenchApp", session: SessionId, at: int | None) -> None
     except WorkbenchError as error:
         app.tell(_spoken(error), "error")
         return
-    await app.go_on_with(Onward(child))
+    await go_on_with(app, Onward(child))
 
 
 def _spoken(error: WorkbenchError) -> str:
