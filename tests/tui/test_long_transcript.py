@@ -1,7 +1,8 @@
 """Of a long transcript only what is near the screen is laid out, and no more is needed to be anywhere in it."""
 
 from agent_workbench.core.views.tones import Block, Entry
-from agent_workbench.tui.widgets.entry_list import WINDOW, EntryList
+from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.tui.widgets.entry_window import WINDOW
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import Driver, driving
