@@ -15,7 +15,7 @@ from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, 
 from tests.adapters.retrieval.test_retriever import places, wait_until_old, write
 from tests.fakes.folder_workspace import FolderWorkspace
 
-FILES = 600
+FILES = 300
 NO_VECTORS = EmbeddingSettings(EmbeddingProvider.NONE)
 DEADLY = """
 import os, sys
