@@ -89,8 +89,8 @@ def test_the_index_is_built_told_of_and_cleared(machine: Machine, repo: Path) ->
 
 def test_what_is_not_searched_and_what_is_not_kept_is_told(machine: Machine, repo: Path) -> None:
     (repo / "big.c").write_text("int zebra;\n" * 50_000)
-    assert "1 file left out" in machine.agent("search", "zebra", cwd=repo).err
-    assert "1 file left out" in machine.agent("index", cwd=repo).out
+    assert "left out: 1 file (too large" in machine.agent("search", "zebra", cwd=repo).err
+    assert "left out: 1 file (too large" in machine.agent("index", cwd=repo).out
     cache = Path(json.loads(machine.agent("index", "status", "--json", cwd=repo).out)["cache"]["folder"])
     machine.agent("index", "clear", "--all", cwd=repo)
     shutil.rmtree(cache)
