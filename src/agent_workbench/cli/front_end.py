@@ -11,8 +11,6 @@ from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
-    from textual.driver import Driver
-
     from agent_workbench.core.ports import Session
     from agent_workbench.core.sessions import Onward, PastSessions
     from agent_workbench.tui.app import WorkbenchApp
@@ -50,7 +48,7 @@ async def show(
         first_run=first_run,
         past=past,
         edit_text=None if served else edit_text,
-        driver_class=_served_driver() if served else None,
+        served=served,
     )
     living = asyncio.create_task(_live_behind(app.first_screen, begun, live)) if live is not None else None
     signals = _leave_on_signals(app, living)
@@ -73,12 +71,6 @@ async def show(
         with contextlib.suppress(OSError):  # the terminal may be gone
             say(last.farewell)
     return (begun[0] if begun else None), app.onward
-
-
-def _served_driver() -> "type[Driver]":
-    from agent_workbench.tui.served_driver import ServedDriver
-
-    return ServedDriver
 
 
 def _leave_on_signals(app: "WorkbenchApp", living: asyncio.Task[None] | None) -> list[signal.Signals]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import App, SystemCommand
-from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.message import Message
 from textual.notifications import SeverityLevel
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.sessions import Onward, PastSessions
     from agent_workbench.core.settings import UiSettings
     from agent_workbench.tui.gate_dialogues import Draft
+    from agent_workbench.tui.served_driver import ServedDriver
     from agent_workbench.tui.session_screen import SessionScreen
 
 NOTICE_SECONDS = 8.0
@@ -72,9 +72,9 @@ class WorkbenchApp(App["SessionUpdate"]):
         first_run: bool = False,
         past: "PastSessions | None" = None,
         edit_text: "Callable[[str, str], Awaitable[str]] | None" = None,
-        driver_class: type[Driver] | None = None,
+        served: bool = False,
     ) -> None:
-        super().__init__(driver_class)
+        super().__init__(_served_driver() if served else None)
         self.clock = clock
         self.first_screen = asyncio.Event()
         self.keymap = Keymap(keys or {})
@@ -242,3 +242,9 @@ class WorkbenchApp(App["SessionUpdate"]):
         """Yield every action by its name, for the palette."""
         yield from key_commands(self.workbench, self.keymap)
         yield SystemCommand("Theme", "Change the colours for now; `ui.theme` keeps them", self.action_change_theme)
+
+
+def _served_driver() -> "type[ServedDriver]":
+    from agent_workbench.tui.served_driver import ServedDriver
+
+    return ServedDriver
