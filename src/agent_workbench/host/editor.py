@@ -22,15 +22,8 @@ async def edit_in_editor(text: str, suffix: str, environ: Mapping[str, str]) -> 
     `WorkbenchError` when no editor could be run, or it said that it failed: then nothing of it counts.
     """
     command = editor_command(environ)
-    with tempfile.TemporaryDirectory(prefix="agent-edit-") as folder:
-        path = Path(folder) / f"text{suffix}"
-        path.touch(mode=0o600)
-        path.write_bytes(text.encode("utf-8", "surrogateescape"))
-        with _interrupts_left_to_it():
-            code = await asyncio.to_thread(_run, (*command, str(path)))
-        if code:
-            raise WorkbenchError(f"{command[0]} ended with {code}", advice="nothing of it was taken")
-        return path.read_bytes().decode("utf-8", "replace")
+    with _interrupts_left_to_it():
+        return await asyncio.to_thread(_edit, text, suffix, command)
 
 
 def editor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -48,11 +41,18 @@ def editor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
     return (found,)
 
 
-def _run(command: tuple[str, ...]) -> int:
-    try:
-        return subprocess.run(command, check=False).returncode
-    except OSError as error:
-        raise WorkbenchError(f"{command[0]} cannot be run: {error.strerror}", advice="set $EDITOR") from error
+def _edit(text: str, suffix: str, command: tuple[str, ...]) -> str:
+    with tempfile.TemporaryDirectory(prefix="agent-edit-") as folder:
+        path = Path(folder) / f"text{suffix}"
+        path.touch(mode=0o600)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        try:
+            code = subprocess.run((*command, str(path)), check=False).returncode
+        except OSError as error:
+            raise WorkbenchError(f"{command[0]} cannot be run: {error.strerror}", advice="set $EDITOR") from error
+        if code:
+            raise WorkbenchError(f"{command[0]} ended with {code}", advice="nothing of it was taken")
+        return path.read_bytes().decode("utf-8", "replace")
 
 
 @contextmanager

@@ -133,6 +133,8 @@ class GateShown(Bar):
         label = {GateAct.RETRY: "try again", GateAct.START: f"start {self._view.task}"}.get(act, str(act))
         if act is GateAct.APPROVE and self._unseen:
             label = "show more"
+        elif act is GateAct.APPROVE and self.approval.asked_about(self._view.waiting):
+            label = "yes, approve"
         return Hint(key, label, act)
 
     @property

@@ -19,13 +19,17 @@ class DiffColours:
 
     def __init__(self) -> None:
         self._shown = ShownDiff()
-        self._dark = True
+        self._dark = self._whole = True
         self._known: dict[int, list[Span]] = {}
         self._asked: set[int] = set()
         self._waiting: list[tuple[int, int]] = []
 
-    def begin(self, shown: ShownDiff, *, dark: bool) -> None:
-        """Go on with this diff; what was known of lines that are the same stays known."""
+    def begin(self, shown: ShownDiff, *, dark: bool, whole: bool = True) -> None:
+        """Go on with this diff; what was known of lines that are the same stays known.
+
+        While it is not `whole`, the part that grows is left as it is: its colours would be found again and again.
+        """
+        self._whole = whole
         kept = shown.same if dark == self._dark else 0
         self._shown, self._dark = shown, dark
         self._known = {number: spans for number, spans in self._known.items() if number < kept} if kept else {}
@@ -51,10 +55,12 @@ class DiffColours:
         first = number - line.at % PART_LINES
         if first in self._asked:
             return
-        self._asked.add(first)
         end = first
         while end < min(first + PART_LINES, len(self._shown.lines)) and self._shown.lines[end].hunk == line.hunk:
             end += 1
+        if end == len(self._shown.lines) and not self._whole:
+            return
+        self._asked.add(first)
         self._waiting.append((first, end))
 
     async def find(self, tell: Callable[[], None]) -> None:

@@ -24,7 +24,7 @@ class Look:
     """How a diff is laid out: the cells it has, side by side or not, wrapped or not, with marks of what is taken.
 
     `files` are folded, `folds` (by their first lines) are not, `special` are files outside of the usual. `below`:
-    something stands above the first line.
+    something stands above the first line. `whole`: no line is to come, so unchanged parts fold and words are compared.
     """
 
     width: int
@@ -32,7 +32,7 @@ class Look:
     wraps: bool = True
     marks: bool = False
     below: bool = False
-    folding: bool = False
+    whole: bool = False
     files: frozenset[int] = frozenset()
     folds: frozenset[int] = frozenset()
     special: frozenset[int] = frozenset()
@@ -52,7 +52,7 @@ class DiffLayout:
 
     def lay_out(self, shown: ShownDiff, look: Look, text_of: Callable[[int], str]) -> None:
         """Find the rows anew; with the same look only for the lines that are not the same."""
-        start = change_start(shown, shown.same) if look == self.look and not look.folding else 0
+        start = change_start(shown, shown.same) if look == self.look and not look.whole else 0
         self.shown, self.look = shown, look
         if not start:
             self.partner, self._uneven = {}, {}
@@ -61,7 +61,7 @@ class DiffLayout:
                 self.partner[old], self.partner[new] = new, old
             if len(removed) != len(added):
                 self._uneven.update(dict.fromkeys((*removed, *added), (removed, added)))
-        self.folds = dict(context_folds(shown)) if look.folding else {}
+        self.folds = dict(context_folds(shown)) if look.whole else {}
         del self._heights[start:]
         del self._starts[start + 1 :]
         self._add_heights(start, text_of)

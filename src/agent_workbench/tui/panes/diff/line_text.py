@@ -44,7 +44,7 @@ class LineText:
 
     def _spans(self, number: int, line: DiffLine) -> list[Span]:
         coloured = (self._colours.of(number) if self._tones.mixes else None) or [(line.text, line.tone)]
-        words = self._changed(number) if line.tone in WORDS else ()
+        words = self._changed(number) if line.tone in WORDS and self._layout.look.whole else ()
         if not words:
             return coloured
         word = self._tones[WORDS[line.tone]]

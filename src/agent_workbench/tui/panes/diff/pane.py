@@ -91,7 +91,8 @@ class DiffPane(DiffPointing):
 
     def notes(self) -> tuple[Block, ...]:
         if self._shows_result and self.taking is not None:
-            return (Block(f"This is what would be applied: {self.taking.said}.", Tone.STRONG),)
+            said = f"This is what would be applied: {self.taking.said}." if self.taking.taken else "All of it is left."
+            return (Block(said, Tone.STRONG),)
         return super().notes()
 
     def head_text(self, number: int) -> str:

@@ -96,8 +96,8 @@ class DiffShowing(RowList):
     def show_lines(self, shown: ShownDiff) -> None:
         """Show these lines below the notes."""
         self._shown = shown
-        self._drawn.forget(words=not shown.same)
-        self._colours.begin(shown, dark=self.app.current_theme.dark)
+        self._drawn.forget(words=True)
+        self._colours.begin(shown, dark=self.app.current_theme.dark, whole=not self._view.grows)
         self.lay_out_again()
 
     def lay_out(self, width: int) -> None:
@@ -111,7 +111,7 @@ class DiffShowing(RowList):
             wraps=self._wraps,
             marks=self.marks,
             below=bool(self.rows),
-            folding=not self._view.grows,
+            whole=not self._view.grows,
             files=self._files,
             folds=self._folds,
             special=frozenset(
@@ -168,7 +168,8 @@ class DiffShowing(RowList):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         if self.is_mounted:
-            self._colours.begin(replace(self._shown, same=len(self._shown.lines)), dark=self.app.current_theme.dark)
+            same = replace(self._shown, same=len(self._shown.lines))
+            self._colours.begin(same, dark=self.app.current_theme.dark, whole=not self._view.grows)
             self._drawn.forget()
 
     def row_of(self, line: int) -> int:

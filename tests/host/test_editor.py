@@ -1,0 +1,40 @@
+"""The user's own editor: which one it is, what it is given, and what comes back."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.host.editor import edit_in_editor, editor_command
+
+
+def script(folder: Path, body: str) -> str:
+    path = folder / "an editor"
+    path.write_text(f"#!/bin/sh\n{body}\n", "utf-8")
+    path.chmod(0o755)
+    return f"'{path}' --wait"
+
+
+async def test_the_editor_is_given_a_private_file_and_what_it_writes_comes_back(tmp_path: Path) -> None:
+    body = f'ls -l "$2" | cut -c1-10 > "{tmp_path}/mode"; echo "$2" > "{tmp_path}/name"; echo more >> "$2"'
+    written = await edit_in_editor("größer\n", ".diff", {"VISUAL": script(tmp_path, body), "EDITOR": "false"})
+    assert written == "größer\nmore\n"
+    assert (tmp_path / "mode").read_text("utf-8") == "-rw-------\n"
+    name = Path((tmp_path / "name").read_text("utf-8").strip())
+    assert name.suffix == ".diff"
+    assert not name.exists()
+
+
+async def test_what_an_editor_leaves_that_failed_counts_for_nothing(tmp_path: Path) -> None:
+    with pytest.raises(WorkbenchError, match="ended with 3"):
+        await edit_in_editor("x", ".txt", {"EDITOR": script(tmp_path, "exit 3")})
+    with pytest.raises(WorkbenchError, match="cannot be run"):
+        await edit_in_editor("x", ".txt", {"EDITOR": str(tmp_path / "missing")})
+
+
+def test_without_an_editor_it_is_said_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(WorkbenchError, match="no editor") as failure:
+        editor_command({"PATH": str(tmp_path)})
+    assert "$EDITOR" in failure.value.advice
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        editor_command({"EDITOR": "'vim"})
