@@ -1,11 +1,13 @@
 """Every language with a grammar is cut at its definitions."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from agent_workbench.adapters.retrieval.building.parsing import Parser
+from agent_workbench.adapters.retrieval.cutting import syntax
 from agent_workbench.adapters.retrieval.cutting.cutting import cut
 from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
 from agent_workbench.adapters.retrieval.cutting.pieces import Outline, Piece
@@ -35,6 +37,16 @@ def test_definitions_are_pieces_with_their_names(name: str) -> None:
     shown = {line for piece in pieces for line in range(piece.first_line, piece.last_line + 1)}
     left_out = [line for number, line in enumerate(lines, 1) if number not in shown]
     assert not any(character.isalnum() for line in left_out for character in line)
+
+
+def test_what_another_version_of_the_grammar_does_not_know_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = find_language("python")
+    assert python is not None
+    newer = replace(python, definitions=("(no_node_of_today)", *python.definitions))
+    monkeypatch.setattr(syntax, "find_language", lambda _: newer)
+    outline = Syntax().outline(b"def total():\n    pass\n", "python")
+    assert outline is not None
+    assert [each.name for each in outline.definitions] == ["total"]
 
 
 @pytest.mark.parametrize("name", SNIPPETS)

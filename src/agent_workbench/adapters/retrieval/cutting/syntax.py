@@ -65,18 +65,22 @@ def _load(language: Language) -> _Grammar | None:
 
 def _query(grammar: "tree_sitter.Language", language: Language) -> "tree_sitter.Query | None":
     """Return one query for all patterns; those that this version of the grammar does not know are left out."""
-    import tree_sitter
-
     patterns = [f"{pattern} @definition" for pattern in language.definitions]
     patterns += [f"{_capture_inner(pattern)}" for pattern in language.comments]
-    known = []
-    for pattern in patterns:
-        try:
-            tree_sitter.Query(grammar, pattern)
-        except tree_sitter.QueryError:
-            continue
-        known.append(pattern)
-    return tree_sitter.Query(grammar, "\n".join(known)) if known else None
+    # At once, because each query looks at the whole grammar; one by one only to find what is not known.
+    if (query := _understood(grammar, patterns)) is not None:
+        return query
+    return _understood(grammar, [pattern for pattern in patterns if _understood(grammar, [pattern]) is not None])
+
+
+def _understood(grammar: "tree_sitter.Language", patterns: Sequence[str]) -> "tree_sitter.Query | None":
+    """Return a query for the patterns, None for none and where the grammar does not know one of them."""
+    import tree_sitter
+
+    try:
+        return tree_sitter.Query(grammar, "\n".join(patterns)) if patterns else None
+    except tree_sitter.QueryError:
+        return None
 
 
 def _capture_inner(pattern: str) -> str:
