@@ -7,7 +7,7 @@ from typing import TypeVar
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from agent_workbench.core.events import Event
 from agent_workbench.core.live import Live, SessionUpdate
@@ -78,6 +78,12 @@ class Driver:
         """Make the terminal another size."""
         await self.pilot.resize_terminal(width, height)
         return await self.idle()
+
+    async def leave_hunk(self, number: int, reason: str = "") -> "Driver":
+        """Leave a hunk of the diff that waits, counted from 1, as a user does; the focus stays in the diff."""
+        await self.press("3", "g", *["n"] * number, "space")
+        self.app.screen.query_one(Input).value = reason
+        return await self.press("enter")
 
     @property
     def screen(self) -> Screen[object]:

@@ -1,6 +1,6 @@
 """A diff at the gate is taken by hunk and by line: what is approved is what was shown of it."""
 
-from textual.widgets import Input, TextArea
+from textual.widgets import TextArea
 
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import ProposalId
@@ -27,9 +27,7 @@ def waiting(each: Proposal) -> ScriptedSession:
 
 async def test_a_hunk_that_is_left_goes_back_with_its_reason_and_the_rest_is_approved() -> None:
     async with driving(waiting(proposal(HUNKS)), LARGE) as bench:
-        await bench.press("3", "n", "space")
-        bench.screen.query_one(Input).value = "off by one"
-        await bench.press("enter")
+        await bench.leave_hunk(2, "off by one")
         assert "hunk 2 of 3 · left: off by one" in bench.text()
         assert "taking 2 of 3 hunks, +4 −1" in bench.text()
         await bench.resize(*SMALL)
@@ -73,6 +71,14 @@ async def test_what_was_left_counts_for_no_other_diff() -> None:
         assert bench.diff.taking is not None
         await bench.record(ActionProposed(proposal(runs.RIGHT)))
         assert bench.diff.taking is None
+
+
+async def test_nothing_is_left_in_a_recording() -> None:
+    async with driving(waiting(proposal(HUNKS)).as_replay(), LARGE) as bench:
+        await bench.press("3", "space", "e")
+        assert bench.diff.taking is None
+        assert bench.screen.id == "workbench"
+        assert "●" not in "".join(row for row in bench.text().splitlines() if "@@" in row)
 
 
 async def test_a_hunk_is_edited_by_itself() -> None:

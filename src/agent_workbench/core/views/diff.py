@@ -1,6 +1,6 @@
 """The diff pane: what waits at the gate in full, what runs, what the model is writing, or what was applied last."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from agent_workbench.core.applied import standing_diffs
@@ -48,7 +48,8 @@ def view_diff(update: SessionUpdate) -> DiffView:
     run = update.state.run
     waiting = run.waiting if run is not None else None
     if run is not None and waiting is not None:
-        return _waiting(update.state.session, run, waiting)
+        view = _waiting(update.state.session, run, waiting)
+        return view if update.live.replay is None else replace(view, by_hunk=False)
     if update.live.running is not None:
         return _running(update)
     streaming = update.live.streaming

@@ -16,6 +16,7 @@ class DiffPointing(DiffLooking):
         super().__init__()
         self._at = -1
         self._anchor = -1
+        self._marked = (-1, -1)
 
     @property
     def _points(self) -> bool:
@@ -38,7 +39,10 @@ class DiffPointing(DiffLooking):
 
     def _pointer_moved(self) -> None:
         self.cursor = self._at if self._points else -1
-        self._drawn.forget()
+        now = self._range()
+        for first, last in (self._marked, now):
+            self._drawn.forget_lines(range(first, last + 1))
+        self._marked = now
         self.refresh()
 
     def on_focus(self) -> None:
@@ -92,11 +96,13 @@ class DiffPointing(DiffLooking):
 
     def action_to_top(self) -> None:
         super().action_to_top()
-        self._point_into_view()
+        if self._points:
+            self._move(0)
 
     def action_to_bottom(self) -> None:
         super().action_to_bottom()
-        self._point_into_view()
+        if self._points:
+            self._move(len(self._shown.lines) - 1)
 
     def _point_into_view(self) -> None:
         """Keep the cursor on screen when the pane was scrolled."""

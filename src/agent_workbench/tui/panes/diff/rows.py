@@ -1,6 +1,6 @@
 """The rows of a diff, made as they are drawn: marks, numbers, signs and text, on one side or on two."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -46,6 +46,11 @@ class DiffRows:
         self._made.clear()
         if words:
             self._text.forget()
+
+    def forget_lines(self, lines: Iterable[int]) -> None:
+        """Make the rows of these lines anew."""
+        for line in lines:
+            self._made.pop(line, None)
 
     def row(self, number: int) -> Row:
         """Return a row of the diff."""
