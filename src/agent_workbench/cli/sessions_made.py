@@ -21,7 +21,7 @@ FORMATS = ("markdown", "json")
 def add(verbs: "Verbs") -> None:
     """Add the verbs below `agent sessions`."""
     forking = add_verb(verbs, "fork", "begin a new session from any step of another one, which stays as it is", fork)
-    forking.add_argument("session", help="its first or last letters")
+    forking.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
     forking.add_argument("--at", metavar="SEQ", help="go on from after this event (`agent sessions show` numbers them)")
     forking.add_argument("--json", action="store_true", help="print the new session as a line of JSON")
     exporting = add_verb(verbs, "export", "write a session down: markdown for a pull request, or JSON", export)
