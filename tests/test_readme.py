@@ -104,11 +104,16 @@ def test_the_first_session(tmp_path: Path, shell: Mapping[str, str]) -> None:
 def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     folder = tmp_path / "shop"
     assert "answers are scripted" in run(f"agent demo --headless --folder {folder}", tmp_path, shell)
-    listed, shown, receipt, verified = [run(line, folder, shell) for line in block("sessions")]
+    said = [run(line, folder, shell) for line in block("sessions")]
+    listed, shown, receipt, verified, exported, forked, tree, rules = said
     assert "T-1, T-2  done" in listed
     assert "T-2 done: committed" in shown
     assert "0 read again" in receipt
     assert verified.startswith("green")
+    assert "T-2" in exported
+    assert "forked: " in forked
+    assert len(tree.splitlines()) > len(listed.splitlines())
+    assert rules
 
 
 @pytest.mark.parametrize("line", sorted(told_in_blocks()))
