@@ -71,7 +71,8 @@ async def test_a_small_terminal_shows_what_happens_while_the_user_is_at_the_bar(
         await bench.live(
             Live(activity="thinking", streaming=Streaming("Thought: x\nAction: write_diff\n--- a/y.py", 9, 1))
         )
-        assert "--- a/y.py" in bench.text()
+        assert "Diff · being written" in bench.text()
+        assert "y.py" in bench.text()
 
 
 async def test_a_diff_grows_while_it_is_written() -> None:
