@@ -28,6 +28,7 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState
@@ -35,6 +36,7 @@ from agent_workbench.core.views.answers import AnswerParts, take_apart
 from agent_workbench.core.views.code import Standing, view_code
 from agent_workbench.core.views.code_so_far import code_trail
 from agent_workbench.core.views.diff import view_diff
+from agent_workbench.core.views.diff_lines import LIMIT_LINES
 from agent_workbench.core.views.gate import GateAct, GateMode, acts_for, view_gate
 from agent_workbench.core.views.plan import view_plan
 from agent_workbench.core.views.reasons import bar, index_line, index_words, reasons_of, words_of
@@ -249,3 +251,10 @@ def test_the_code_of_any_place_is_what_it_is_from_the_beginning(places: list[int
     for place in places:
         state = fold_all(story[:place])
         assert view_code(state, None, trail) == view_code(state)
+
+
+def test_a_diff_with_more_lines_than_are_shown_cannot_be_approved() -> None:
+    short, long = (f"@@ -0,0 +1,{lines} @@\n" + "+\n" * lines for lines in (3, LIMIT_LINES + 1))
+    proposals = [Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "", 1, diff=diff) for diff in (short, long)]
+    assert [GateAct.APPROVE in acts_for(proposal) for proposal in proposals] == [True, False]
+    assert GateAct.REJECT in acts_for(proposals[1])

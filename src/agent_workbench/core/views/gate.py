@@ -14,7 +14,7 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.check_blocks import PURPOSES
 from agent_workbench.core.views.diff import proposal_key, repairs
-from agent_workbench.core.views.diff_lines import diff_stat
+from agent_workbench.core.views.diff_lines import LIMIT_LINES, diff_stat
 from agent_workbench.core.views.summing_up import frees_text, steps_summed_up
 
 
@@ -123,9 +123,10 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
 
     Without a summary for which the user `asked` one can go on; any other is needed, and refused there is another one.
     """
+    approvable = () if is_too_long(proposal) else (GateAct.APPROVE,)
     skippable = proposal.kind in SKIPPABLE or (asked and proposal.kind is GateKind.SUMMARY)
     return (
-        GateAct.APPROVE,
+        *approvable,
         GateAct.REJECT,
         *((GateAct.EDIT,) if proposal.kind in EDITABLE and proposal.tool != KEEP_CHANGES else ()),
         *((GateAct.SKIP,) if skippable else ()),
@@ -134,12 +135,23 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
     )
 
 
+def is_too_long(proposal: Proposal) -> bool:
+    """Return whether a diff has more lines than are shown: nobody can have seen all that would be applied.
+
+    What a commit or a merge brings was shown before, diff by diff.
+    """
+    if proposal.kind is not GateKind.DIFF or len(proposal.diff) <= LIMIT_LINES:
+        return False
+    return proposal.diff.count("\n") > LIMIT_LINES
+
+
 def _described(proposal: Proposal) -> tuple[str, str, str]:
     paths = inert_line(" ".join(proposal.paths), 300)
     match proposal.kind:
         case GateKind.DIFF:
             word = "keep what the command changed" if proposal.tool == KEEP_CHANGES else "diff"
-            return word, paths, " · ".join(filter(None, (str(diff_stat(proposal.diff)), repairs(proposal))))
+            long = "too long to be shown in full, so it cannot be approved" if is_too_long(proposal) else ""
+            return word, paths, " · ".join(filter(None, (str(diff_stat(proposal.diff)), repairs(proposal), long)))
         case GateKind.CHECK:
             about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
             return "checks", inert_line("; ".join(proposal.commands) or proposal.text), about
