@@ -27,7 +27,8 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	@echo "Setting up $(VENV), once: this takes a minute or two, most of it in silence." >&2
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements-dev.lock
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib src >/dev/null || true  # some libraries bring files of other Pythons
+	@# Some libraries bring files of other Pythons; kubernetes, which chromadb brings, is most of it and never imported.
+	@$(BIN)/python -m compileall -q -j 0 -x 'site-packages/kubernetes/' $(VENV)/lib src >/dev/null || true
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
