@@ -423,9 +423,16 @@ async def test_tests_that_the_model_asks_for_wait_at_their_gate(tmp_path: Path) 
     ):
         await front.start()
         await front.approve(GateKind.CHECK)
+        await front.gate(GateKind.CHECK)
+        assert stage.state.run is not None
+        mine = Path(stage.state.run.workspace.path, "mine.txt")
+        mine.write_text("by hand\n")
         assert (await front.approve(GateKind.CHECK)).commands == ("grep -q right answer.txt",)
         assert (await front.approve(GateKind.CHECK)).commands == ("echo lint",)
         await front.gate(GateKind.DIFF)
+        assert not mine.exists(), "checks leave the files as they were approved"
+        (kept,) = [event.checkpoint.commit for event in stage.events if isinstance(event, CheckpointTaken)]
+        assert stage.git("show", f"{kept}:mine.txt") == "by hand"
         assert "All checks passed." in stage.model.requests[-1].messages[-1].text
 
 

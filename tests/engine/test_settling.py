@@ -105,12 +105,16 @@ async def test_what_left_nothing_on_record_is_unknown_and_taken_back(tmp_path: P
         assert stage.state.run is not None
         answer = Path(stage.state.run.workspace.path) / "answer.txt"
         assert answer.read_text() == "right\n", "it was written, and nobody knows"
+        answer.with_name("mine.txt").write_text("by hand\n")
         async with reopened(stage, [READ, RIGHT, FINISH]) as again:
             ending = await run_headless(again.desk, again.recorder, (T1,))
             assert ending.exit_code is ExitCode.DONE, ending
         assert told(again, 1).endswith("wrong")
         assert finished_of(stage.events, 2).result is ActionResult.UNKNOWN
         assert "what came of it is unknown, and the files were put back" in told(again)
+        assert not answer.with_name("mine.txt").exists()
+        kept, *_ = [event.checkpoint.commit for event in stage.events if isinstance(event, CheckpointTaken)]
+        assert stage.git("show", f"{kept}:mine.txt") == "by hand", "what a user wrote meanwhile is kept"
 
 
 @pytest.mark.parametrize("release", [False, True], ids=["worktree kept", "worktree gone"])

@@ -27,6 +27,8 @@ from agent_workbench.engine.wording import answered_told
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
+PUTS_BACK = frozenset({GateKind.DIFF, GateKind.CHECK, GateKind.COMMAND})
+"""What makes files again what was approved before."""
 
 
 async def carry(desk: Desk, proposal: Proposal) -> None:
@@ -36,6 +38,8 @@ async def carry(desk: Desk, proposal: Proposal) -> None:
         await _ask_again(desk, proposal, moved)
         return
     desk.board.show_activity(_activity(proposal))
+    if proposal.kind in PUTS_BACK:
+        await keep_strays(desk)
     await desk.record(ActionStarted(proposal.id))
     started = desk.ports.clock.monotonic_seconds()
     refusal: WorkbenchError | None = None
@@ -74,6 +78,13 @@ async def take_checkpoint(desk: Desk) -> None:
     workspace = await desk.workspace()
     checkpoint = await workspace.checkpoint(state.session, state.seq, message)
     await desk.record(CheckpointTaken(desk.run.step, checkpoint))
+
+
+async def keep_strays(desk: Desk) -> None:
+    """Keep what is not as it was approved, where there is any: it may be the user's, and is about to be put back."""
+    workspace = await desk.workspace()
+    if await workspace.strays(desk.run.tree):
+        await take_checkpoint(desk)
 
 
 async def _moved(bench: Bench, proposal: Proposal) -> str:

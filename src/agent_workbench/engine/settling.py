@@ -27,7 +27,12 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
     """Finish a proposal that was left running: by the effects on record, else as unknown; the files are as approved."""
     workspace = await desk.workspace()
     tree = desk.run.tree
-    await workspace.put_back(tree, [change.path for change in await workspace.strays(tree)])
+    if strays := await workspace.strays(tree):
+        # Some of it may be the user's, and nowhere else would it be found again.
+        await take_checkpoint(desk)
+        await workspace.put_back(tree, [change.path for change in strays])
+        # A worktree that is lost is made again as it was kept last.
+        await take_checkpoint(desk)
     if proposal.tool == COMPACT:
         await _settle_compaction(desk, proposal)
         return
