@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from rich.style import Style
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
@@ -110,9 +111,22 @@ class Driver:
         lines = self.app.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in line)[:width] for line in lines[:height])
 
+    def styled(self) -> list[list[tuple[str, Style | None]]]:
+        """Return what the terminal gets, line by line: texts in their styles; its own colours count as none."""
+        strips = self.app.screen._compositor.render_strips()
+        return [[(text, _coloured(style)) for text, style, _ in line] for line in strips]
+
     def static(self, selector: str) -> str:
         """Return the text of a plain widget."""
         return str(self.app.screen.query_one(selector, Static).content)
+
+
+def _coloured(style: Style | None) -> Style | None:
+    """Return a style in which a colour that is the terminal's default is none."""
+    if style is None:
+        return None
+    color, behind = (None if each is None or each.is_default else each for each in (style.color, style.bgcolor))
+    return style.without_color + Style(color=color, bgcolor=behind)
 
 
 @asynccontextmanager

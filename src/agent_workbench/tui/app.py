@@ -1,23 +1,22 @@
 """The workbench: a session in a terminal. It shows updates and hands on what the user wants; it decides nothing."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.app import App, SystemCommand
-from textual.filter import LineFilter
+from textual.app import SystemCommand
 from textual.message import Message
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from agent_workbench.core.inert import inert
-from agent_workbench.tui.guard import ControlGuard
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.palette import key_commands
 from agent_workbench.tui.screens.opening import OpeningScreen
+from agent_workbench.tui.terminal_app import TerminalApp
 
 # What knows sessions, panes and dialogues is imported in functions here: only so the first frame comes before it.
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ MORE_STYLES = (
 )
 
 
-class WorkbenchApp(App["SessionUpdate"]):
+class WorkbenchApp(TerminalApp["SessionUpdate"]):
     """Shows a session until it has ended; returns its last update. `keys` moves keys by name (docs/keys.md).
 
     It opens in two steps: a first frame that needs next to nothing, then the panes and the session, which `begin`
@@ -78,8 +77,6 @@ class WorkbenchApp(App["SessionUpdate"]):
         self.clock = clock
         self.first_screen = asyncio.Event()
         self.keymap = Keymap(keys or {})
-        # One for all: what a line became is kept by the filter that it went through.
-        self._guard = ControlGuard()
         self.update_shown: SessionUpdate | None = None
         self.session: Session | None = None
         self.past = past
@@ -100,10 +97,6 @@ class WorkbenchApp(App["SessionUpdate"]):
     def get_default_screen(self) -> OpeningScreen:
         """Return the first frame; the main screen is laid over it."""
         return OpeningScreen()
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return Textual's filters with the guard behind them."""
-        return [*super().get_line_filters(), self._guard]
 
     async def on_event(self, event: events.Event) -> None:
         """Keep keys, with the time of each, until there is somebody whom they are meant for."""
@@ -131,9 +124,7 @@ class WorkbenchApp(App["SessionUpdate"]):
     def _take_looks(self, theme: str) -> None:
         """Put the keys of the keymap and a theme in force, and say what of it there is not."""
         self.set_keymap(self.keymap.moved)
-        if theme in self.available_themes:
-            self.theme = theme
-        else:
+        if not self.choose_theme(theme):
             self.tell(f"there is no theme {theme!r}; Ctrl-P lists them", "warning")
         for name in self.keymap.unknown:
             self.tell(f"ui.keys: there is no key named {name!r}; docs/keys.md lists the names", "warning")

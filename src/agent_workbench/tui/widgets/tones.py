@@ -1,9 +1,10 @@
 """How each tone looks: a variable of the theme, mixed with the background it stands on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rich.style import Style
-from textual.color import Color
+from textual.color import BLACK, WHITE, Color
 from textual.widget import Widget
 
 from agent_workbench.core.views.tones import Tone
@@ -46,6 +47,57 @@ CURSOR = Look(behind="primary", behind_percent=28)
 CURSOR_BLURRED = Look(behind="foreground", behind_percent=7)
 
 
+LEAST_CONTRAST = 4.5
+"""What WCAG's level AA asks of text; a theme may ask for more by a variable `least-contrast`."""
+MARKED_WORDS = frozenset({LOOKS[Tone.ADDED_WORD], LOOKS[Tone.REMOVED_WORD], LOOKS[Tone.HIT]})
+NO_TEXT = frozenset({LOOKS[Tone.RULE]})
+COARSE_PERCENT = 150
+"""So much stronger is a colour behind text where there are 256: between weak ones there would be no difference."""
+
+
+def contrast(one: Color, other: Color) -> float:
+    """Return WCAG's ratio of two colours, 1 to 21."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(color: Color) -> float:
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def mixed(look: Look, variables: Mapping[str, str], own: Color, *, coarse: bool = False) -> tuple[Color, Color | None]:
+    """Return the colour of a look's text, and that behind it if it has one of its own, on the background `own`.
+
+    `variables` are a theme's, `coarse` is said of 256 colours. Text is mixed no weaker than it can be read, under the
+    cursor too.
+    """
+    least = float(variables.get("least-contrast", LEAST_CONTRAST))
+    behind, cursor = (_behind(each, variables, own, least, coarse=coarse) for each in (look, CURSOR))
+    text = behind.blend(Color.parse(variables[look.text]), look.text_percent / 100)
+    if look not in NO_TEXT:
+        text = _legible(text, (behind,) if look.behind else (own, cursor), least)
+    return text, behind if look.behind else None
+
+
+def _behind(look: Look, variables: Mapping[str, str], own: Color, least: float, *, coarse: bool) -> Color:
+    """Return what is behind the text: weaker than the look says where no text could be read on it."""
+    if not look.behind:
+        return own
+    percent = min(100, look.behind_percent * COARSE_PERCENT / 100) if coarse else look.behind_percent
+    tries = [own.blend(Color.parse(variables[look.behind]), percent * part / 1000) for part in range(10, 4, -1)]
+    return next((each for each in tries if max(contrast(each, pole) for pole in (BLACK, WHITE)) >= least), tries[-1])
+
+
+def _legible(text: Color, grounds: tuple[Color, ...], least: float) -> Color:
+    """Return the text's colour, as much nearer to black or white as it needs to stand out from all grounds."""
+    pole = max((BLACK, WHITE), key=lambda each: min(contrast(each, ground) for ground in grounds))
+    tries = (text.blend(pole, tenth / 10) for tenth in range(10))
+    return next((each for each in tries if all(contrast(each, ground) >= least for ground in grounds)), pole)
+
+
 class Tones(dict[Tone | Look, Style]):
     """Looks as styles on a widget's background; to be cleared when its styles change."""
 
@@ -61,20 +113,20 @@ class Tones(dict[Tone | Look, Style]):
     def __missing__(self, tone: Tone | Look) -> Style:
         look = LOOKS[tone] if isinstance(tone, Tone) else tone
         text = self._color(look.text)
-        style = self._unmixed(look) if text.ansi is not None else self._mixed(look, text)
+        style = self._unmixed(look) if text.ansi is not None else self._mixed(look)
         self[tone] = style
         return style
 
     def _color(self, variable: str) -> Color:
         return Color.parse(self._widget.app.theme_variables[variable])
 
-    def _mixed(self, look: Look, text: Color) -> Style:
-        own = self._widget.background_colors[1]
-        if look.behind:
-            own = own.blend(self._color(look.behind), look.behind_percent / 100)
+    def _mixed(self, look: Look) -> Style:
+        app, own = self._widget.app, self._widget.background_colors[1]
+        coarse = app.console.color_system == "256" and not app.is_headless
+        text, behind = mixed(look, app.theme_variables, own, coarse=coarse)
         return Style(
-            color=own.blend(text, look.text_percent / 100).rich_color,
-            bgcolor=own.rich_color if look.behind else None,
+            color=text.rich_color,
+            bgcolor=behind.rich_color if behind is not None else None,
             bold=look.bold or None,
             strike=look.struck or None,
         )
@@ -87,4 +139,5 @@ class Tones(dict[Tone | Look, Style]):
             return Style(color=color, dim=dim, bold=look.bold or None, strike=struck)
         color = self._color(look.behind).rich_color
         reverse = look.behind_percent == 100 or look == CURSOR or None
-        return Style(color=color, reverse=reverse, bold=look.bold or None)
+        bold = look.bold or look == CURSOR_BLURRED or None
+        return Style(color=color, reverse=reverse, underline=look in MARKED_WORDS or None, bold=bold)

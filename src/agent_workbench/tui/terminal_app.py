@@ -1,0 +1,53 @@
+"""What a terminal can do for an app of ours: show colours, as many as it has, and keep what is copied."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from textual.app import App
+from textual.driver import Driver
+from textual.filter import LineFilter, NoColor
+
+from agent_workbench.tui.guard import ControlGuard
+from agent_workbench.tui.themes import OWN_COLOURS, OWN_THEMES, shown_theme
+
+Result = TypeVar("Result")
+MOST_COPIED_BYTES = 64 * 1024
+"""What a terminal takes at once: some drop all of what is longer, and say nothing."""
+
+
+class TerminalApp(App[Result]):
+    """Knows our themes. Without colours (`NO_COLOR`) it shows none, with 16 it shows the terminal's own.
+
+    `clipboard_allowed`: what is copied goes to the terminal too (OSC 52), which may put it into the system's clipboard.
+    """
+
+    clipboard_allowed = True
+
+    def __init__(self, driver_class: type[Driver] | None = None) -> None:
+        super().__init__(driver_class)
+        # One for all: what a line became is kept by the filter that it went through.
+        self._last_filters = [NoColor(), ControlGuard()] if self.no_color else [ControlGuard()]
+        for theme in OWN_THEMES:
+            self.register_theme(theme)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return Textual's filters with ours behind them."""
+        return [*super().get_line_filters(), *self._last_filters]
+
+    def choose_theme(self, name: str) -> bool:
+        """Show this theme, or what the terminal has in its place; return whether there is such a theme."""
+        known = self.get_theme(name)
+        if known is None:
+            return False
+        if self.no_color:
+            self.theme = OWN_COLOURS[True]
+        else:
+            self.theme = name if self.is_headless else shown_theme(known, self.console.color_system)
+        return True
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Keep text to be pasted here, and if it is allowed and not too long give it to the terminal."""
+        if self.clipboard_allowed and len(text.encode()) <= MOST_COPIED_BYTES:
+            super().copy_to_clipboard(text)
+        else:
+            self._clipboard = text
