@@ -16,7 +16,6 @@ ALLOWED: dict[str, set[str]] = {
     "engine": set(),
     "adapters": set(),
     "adapters.llama_cpp": {"gguf", "httpx", "numpy", "xllamacpp"},
-    "adapters.git": {"git"},
     "adapters.memory": {"yaml"},
     "adapters.plans": {"ruamel", "yaml"},
     "adapters.retrieval": {"numpy", "tree_sitter"},
