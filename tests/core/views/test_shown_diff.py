@@ -78,6 +78,13 @@ def test_a_diff_that_grows_is_shown_as_if_read_at_once(ends: list[int]) -> None:
         before = shown
 
 
+def test_while_a_diff_is_written_half_a_path_is_no_file() -> None:
+    text = "--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -1 +1 @@\n-a\n+b\n--- a/z.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
+    reader = DiffReader()
+    seen = {head.text for end in range(len(text)) for head in reader.read(text[:end], grows=True).files}
+    assert seen == {"shop/cart.py", "z.py", "z.py · deleted"}
+
+
 def test_another_diff_is_read_anew() -> None:
     reader = DiffReader()
     reader.read(DIFF)

@@ -32,8 +32,11 @@ class DiffReader:
         self._chars = 0
         self._shown = ShownDiff()
 
-    def read(self, text: str) -> ShownDiff:
-        """Return the diff of `text`, its last line also while that is unfinished."""
+    def read(self, text: str, *, grows: bool = False) -> ShownDiff:
+        """Return the diff of `text`, its last line also while that is unfinished.
+
+        While it `grows`, an unfinished line outside of hunks is left out: half a path is the path of another file.
+        """
         if not text.startswith(self._text):
             self._whole, self._chars, self._shown = _Lines(), 0, ShownDiff()
         self._text = text
@@ -44,8 +47,10 @@ class DiffReader:
             self._chars = end
         lines = self._whole
         if end < len(text):
-            lines = lines.copy()
-            lines.add(text[end:])
+            going_on = lines.copy()
+            going_on.add(text[end:])
+            if not grows or (going_on.lines and going_on.lines[-1].hunk >= 0):
+                lines = going_on
         before = self._shown.lines
         # Only the last lines can have changed: an unfinished one, a header that goes on.
         same = min(len(before), len(lines.lines))

@@ -89,7 +89,7 @@ class DiffShowing(RowList):
         if new:
             self._at_end = view.grows
             self._files = self._folds = frozenset()
-        self.show_lines(self._reader.read(view.diff))
+        self.show_lines(self._reader.read(view.diff, grows=view.grows))
         if new and not view.grows:
             self.scroll_to(x=0, y=0, animate=False)
 
