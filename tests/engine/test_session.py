@@ -100,7 +100,9 @@ async def test_merging_is_a_gate_of_its_own_and_the_last_one(tmp_path: Path) -> 
 
 
 async def test_a_merge_that_was_refused_can_be_asked_for_again(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
+    tasks, sayings = (task(), task("T-2", accept=("true",))), [RIGHT, FINISH, Hang("Thought: I")]
+    stage_of = a_stage(tmp_path, sayings, approvals=ALL_BUT_DIFF, tasks=tasks)
+    async with stage_of as stage, in_front_of(stage) as front:
         await front.start()
         await front.approve(GateKind.DIFF)
         first = await front.reject(GateKind.MERGE, "not today")
@@ -109,6 +111,10 @@ async def test_a_merge_that_was_refused_can_be_asked_for_again(tmp_path: Path) -
         assert (await front.gate(GateKind.MERGE)).id != first.id
         assert "nothing to merge of T-9" in await front.notice(MergeTask(TaskId("T-9")))
         assert "a task is being worked on" in await front.notice(StartTask(T1))
+        await front.reject(GateKind.MERGE, "not yet")
+        await front.over()
+        await front.submit(StartTask(TaskId("T-2")))
+        assert "a task is being started; merge with `agent merge T-1`" in await front.notice(MergeTask(T1))
 
 
 async def test_a_rejection_and_its_reason_reach_the_model(tmp_path: Path) -> None:
@@ -442,6 +448,8 @@ async def test_a_waiting_proposal_still_waits_after_a_resumption(tmp_path: Path)
             shown = await front.gate(GateKind.DIFF)
         async with reopened(stage) as again, in_front_of(again) as front:
             assert await front.gate(GateKind.DIFF) == shown
+            one, other = await asyncio.gather(again.desk.workspace(), again.desk.workspace())
+            assert one is other, "opened once, whoever wants it meanwhile"
             await front.approve(GateKind.DIFF)
 
 

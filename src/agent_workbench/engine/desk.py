@@ -1,5 +1,7 @@
 """Where a session's work is done: its ports, its recorder, what it shows, and the workspace that is open."""
 
+import asyncio
+
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import Event
 from agent_workbench.core.live import Running
@@ -25,6 +27,8 @@ class Desk:
         self.board = board
         self._recorder = recorder
         self._workspace: Workspace | None = None
+        # What is begun beside the moves wants the workspace too: opened twice, one of the two would never be let go.
+        self._at_workspace = asyncio.Lock()
         self._watching = Errand()
         self.looking = Errand()
 
@@ -46,23 +50,33 @@ class Desk:
 
     async def take_workspace(self, request: WorkspaceRequest) -> Workspace:
         """Open a workspace in place of the one that is open."""
-        await self.release_workspace()
-        self._workspace = await self.ports.workspaces.open(request)
-        await self._begin_indexing(self._workspace)
-        return self._workspace
+        await self.looking.stop()
+        async with self._at_workspace:
+            await self._let_go()
+            return await self._open(request)
 
     async def workspace(self) -> Workspace:
         """Return the run's workspace, opened again if this process has not done so yet."""
-        if self._workspace is None:
+        async with self._at_workspace:
             facts = self.run.workspace
-            self._workspace = await self.ports.workspaces.open(
+            # A start that was given up has left that of another task.
+            if self._workspace is not None and self._workspace.facts.branch != facts.branch:
+                await self._let_go()
+            if self._workspace is not None:
+                return self._workspace
+            opened = await self._open(
                 WorkspaceRequest(
                     self.state.session, self.run.task, facts.branch, facts.base, self.settings.workspace.link
                 )
             )
-            if self._workspace.facts.rebuilt and not self._begins_fork:
+            if opened.facts.rebuilt and not self._begins_fork:
                 self.board.notify(f"the worktree of {self.run.task} was not there; it was made as it was recorded last")
-            await self._begin_indexing(self._workspace)
+            return opened
+
+    async def _open(self, request: WorkspaceRequest) -> Workspace:
+        self._workspace = await self.ports.workspaces.open(request)
+        self.ports.retriever.prepare(self._workspace)
+        await self._watching.start(show_index(self.board, self.ports.retriever, self._workspace))
         return self._workspace
 
     @property
@@ -75,14 +89,14 @@ class Desk:
     async def release_workspace(self) -> None:
         """Give the open workspace back, if there is one."""
         await self.looking.stop()
+        async with self._at_workspace:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
         await self._watching.stop()
         if self._workspace is not None:
             workspace, self._workspace = self._workspace, None
             await workspace.release(keep=self.settings.workspace.keep)
-
-    async def _begin_indexing(self, workspace: Workspace) -> None:
-        self.ports.retriever.prepare(workspace)
-        await self._watching.start(show_index(self.board, self.ports.retriever, workspace))
 
     async def close(self) -> None:
         """Let go of workspace, index and model; each is tried whatever became of the one before."""

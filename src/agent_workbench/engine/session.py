@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.events import SessionLeft
-from agent_workbench.core.intents import AbortTask, Intent, Leave, StartTask, UndoStep
+from agent_workbench.core.intents import AbortTask, Intent, Leave, MergeTask, StartTask, UndoStep
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state import Phase
@@ -32,6 +32,7 @@ class LiveSession:
         self._recorder = recorder
         self._intents: asyncio.Queue[Intent] = asyncio.Queue()
         self._leaving = ""
+        self._starting = False
         self._warming: asyncio.Task[None] | None = None
 
     async def submit(self, intent: Intent) -> None:
@@ -122,11 +123,13 @@ class LiveSession:
         return isinstance(intent, UndoStep) and bool(why_not_undo(self._desk.state, intent.proposal))
 
     async def _start(self, intent: StartTask) -> None:
+        self._starting = True
         try:
             await start_task(self._desk, intent.task)
         except WorkbenchError as error:
             self._desk.board.notify(spoken(error))
         finally:
+            self._starting = False
             self._desk.board.show_activity("")
 
     async def _guarded(self, move: Move) -> None:
@@ -162,6 +165,9 @@ class LiveSession:
         match intent:
             case StartTask():
                 self._desk.board.notify("a task is being worked on; finish or abort it first")
+            case MergeTask() if self._starting:
+                # It would be proposed in the run that begins.
+                self._desk.board.notify(f"a task is being started; merge with `agent merge {intent.task}`")
             case Leave():
                 self._leaving = intent.reason
             case _:
