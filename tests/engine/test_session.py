@@ -100,8 +100,8 @@ async def test_merging_is_a_gate_of_its_own_and_the_last_one(tmp_path: Path) -> 
 
 
 async def test_a_merge_that_was_refused_can_be_asked_for_again(tmp_path: Path) -> None:
-    tasks, sayings = (task(), task("T-2", accept=("true",))), [RIGHT, FINISH, Hang("Thought: I")]
-    stage_of = a_stage(tmp_path, sayings, approvals=ALL_BUT_DIFF, tasks=tasks)
+    tasks = (task(), task("T-2", accept=("true",)))
+    stage_of = a_stage(tmp_path, [RIGHT, FINISH, Hang("Thought: I")], approvals=ALL_BUT_DIFF, tasks=tasks)
     async with stage_of as stage, in_front_of(stage) as front:
         await front.start()
         await front.approve(GateKind.DIFF)
