@@ -120,14 +120,15 @@ class WorkbenchScreen(PaneScreen):
         self.update_shown = update
         self.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan))
         self.query_one(StepsPane).show(view_steps(update, self._transcripts))
-        diff = view_diff(update)
-        self.query_one(DiffPane).show(diff)
+        diff, pane = view_diff(update), self.query_one(DiffPane)
+        goes_on = pane.has_focus and pane.is_edited_by(diff)
+        pane.show(diff)
         self.query_one(ScratchpadPane).show(view_scratchpad(update.state, self._selected_task))
         self._show_code(update)
         self.query_one(StatusLine).show(view_status(update))
         self._show_bar(update)
         waits = "" if update.live.replay is not None else diff.proposal
-        if waits and waits != self._waiting:
+        if waits and waits != self._waiting and not goes_on:
             self._go_to_gate()
         elif begins and self.focused is self.query_one(PlanPane):
             self.set_focus(self.bar)

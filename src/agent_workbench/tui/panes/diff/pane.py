@@ -65,19 +65,41 @@ class DiffPane(DiffPointing):
         """What would be applied, if anything of the diff that waits is left."""
         return self._parts.taking
 
+    def is_edited_by(self, view: DiffView) -> bool:
+        """Whether this is what is shown with another content, so that the user goes on with it where they are."""
+        shown = self._view.proposal
+        return view.by_hunk and shown != view.proposal and bool(shown) and _id(shown) == _id(view.proposal)
+
     def show(self, view: DiffView) -> None:
         new = view.key != self._view.key
+        edited = self.is_edited_by(view)
+        choice, hunk = (self._parts.choice, self._hunk_pointed_to()) if edited else (HunkChoice(), -1)
         if new:
-            self._parts, self._asked, self._shows_result = DiffParts(), set(), False
+            self._parts, self._shows_result = DiffParts(), False
+            self._asked = self._asked if edited else set()
             self._at = self._anchor = -1
         elif self._shows_result:
             return
         super().show(view)
         if new and view.by_hunk:
             self._parts = DiffParts(view.diff, self._shown)
+            self._parts.carry(choice)
             self._point_to(next(iter(self.changes()), 0))
+            if edited:
+                self._return_to(hunk)
             if len(view.diff) > PARSED_AT_ONCE_CHARS:
                 self.run_worker(self._take_apart(self._parts, view.diff), group="parse", exclusive=True)
+
+    def _hunk_pointed_to(self) -> int:
+        lines = DiffReader().read(self._view.diff).lines if self._shows_result else self._shown.lines
+        return lines[self._at].hunk if 0 <= self._at < len(lines) else -1
+
+    def _return_to(self, hunk: int) -> None:
+        """After an edit stay where the user was, and lay out what was carried over."""
+        self.lay_out_again()
+        self.post_message(self.Chosen())
+        line = next((at for at, each in enumerate(self._shown.lines) if each.hunk == hunk >= 0), -1)
+        self.call_after_refresh(self._to_change, line)
 
     async def _take_apart(self, parts: DiffParts, diff: str) -> None:
         """Take a long diff apart before anybody asks for its parts."""
@@ -179,3 +201,8 @@ class DiffPane(DiffPointing):
 
     def action_edit_hunk_outside(self) -> None:
         self.action_edit_hunk(outside=True)
+
+
+def _id(key: str) -> str:
+    """Return the id in what `proposal_key` made."""
+    return key.partition(":")[0]

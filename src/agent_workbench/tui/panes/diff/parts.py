@@ -51,6 +51,11 @@ class DiffParts:
         self.choice = choice
         self.taking = taking(self._patch, choice) if self._patch is not None and choice.left else None
 
+    def carry(self, choice: HunkChoice) -> None:
+        """Choose what an earlier text of the same proposal was given, for the hunks that are as they were."""
+        if choice.left and self.patch is not None:
+            self.choose(choice.among(self._takeables))
+
     def part(self, line: DiffLine) -> Takeable | None:
         """Return what is decided on at a line, None where there is nothing, or nothing is known yet."""
         if line.file < 0 or not self._takeables or (line.hunk < 0 and not self.is_whole_file(line)):

@@ -52,6 +52,12 @@ class DiffPointing(DiffLooking):
         self._anchor = -1
         self._pointer_moved()
 
+    def key_escape(self, event: events.Key) -> None:
+        """Give a range up first; without one the key leaves the pane."""
+        if self._points and self._anchor >= 0:
+            self.action_select_lines()
+            event.stop()
+
     def on_click(self, event: events.Click) -> None:
         """Point to what was clicked."""
         offset = event.get_content_offset(self)

@@ -1,0 +1,39 @@
+"""What was chosen of a diff outlives an edit of another part of it."""
+
+from dataclasses import replace
+
+from agent_workbench.core.events import ActionProposed
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.patch import LeftOut, parse_patch, takeable_ids
+from agent_workbench.core.settings import GateKind
+from tests.fakes import runs
+from tests.fakes.scripted_session import ScriptedSession
+from tests.tui.driver import LARGE, driving
+from tests.tui.scenes import HUNKS
+
+
+async def test_what_was_left_stays_left_when_another_hunk_is_edited() -> None:
+    first = takeable_ids(parse_patch(HUNKS))[0]
+    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
+    async with driving(session, LARGE) as bench:
+        await bench.leave_hunk(1, "not asked for")
+        await bench.leave_hunk(2, "off by one")
+        await bench.press("n")
+        edited = replace(waits, diff=HUNKS.replace("// 100", "/ 100"), edited=True)
+        await bench.record(ActionProposed(edited))
+        assert bench.diff.has_focus
+        assert bench.diff.taking is not None
+        assert bench.diff.taking.left == (LeftOut(first, (), "not asked for"),)
+        assert "hunk 1 of 3 · left: not asked for" in bench.text()
+        await bench.record(ActionProposed(replace(edited, id=ProposalId("P-91"))))
+        assert bench.diff.taking is None
+
+
+async def test_escape_gives_a_range_up_before_it_leaves_the_pane() -> None:
+    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    async with driving(ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits)), LARGE) as bench:
+        await bench.press("3", "j", "v", "j", "escape")
+        assert bench.diff.has_focus
+        await bench.press("escape")
+        assert not bench.diff.has_focus
