@@ -9,6 +9,7 @@ from agent_workbench.core.patch.identify import hunk_id
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, HunkLine, LineKind, Patch
 
 CONTEXT_LINES = 3
+MODES = (0o100644, 0o100755)
 Line = tuple[str, bool]
 
 
@@ -41,7 +42,7 @@ class _Shown(NamedTuple):
 class _File:
     """A file as the diffs so far made it: numbers of lines that it had at first, and lines that were added.
 
-    Of the lines it had at first, those are `known` that some diff shows.
+    `mode` and `mode_before` are None until a diff speaks of them. Of the lines it had at first, those are `known` that some diff shows.
     """
 
     path: str
@@ -49,6 +50,7 @@ class _File:
     exists: bool
     existed: bool
     mode: int | None = None
+    mode_before: int | None = None
     cells: list[int | _Added] = field(default_factory=list)
     size: int = 0
     known: dict[int, Line] = field(default_factory=dict)
@@ -77,9 +79,18 @@ def _take(files: dict[str, _File], patch: FilePatch, number: int) -> None:
     files[patch.path] = file
     file.path = patch.path
     file.exists = patch.operation is not FileOperation.DELETE
-    file.mode = patch.mode if patch.mode is not None else file.mode
+    _take_mode(file, patch)
     for hunk in reversed(patch.hunks):
         _change(file, hunk, number)
+
+
+def _take_mode(file: _File, patch: FilePatch) -> None:
+    if patch.mode is None:
+        return
+    if file.mode_before is None and file.existed:
+        other = next(each for each in MODES if each != patch.mode)
+        file.mode_before = patch.mode if patch.operation is FileOperation.DELETE else other
+    file.mode = patch.mode
 
 
 def _change(file: _File, hunk: Hunk, number: int) -> None:
@@ -115,10 +126,11 @@ def _combined(file: _File) -> CombinedFile | None:
         operation = FileOperation.CREATE
     elif file.old_path != file.path:
         operation = FileOperation.RENAME
-    if operation is FileOperation.MODIFY and not pairs and file.mode is None:
+    mode = None if file.mode == file.mode_before and operation is not FileOperation.DELETE else file.mode
+    if operation is FileOperation.MODIFY and not pairs and mode is None:
         return None
     old_path = file.old_path if operation is FileOperation.RENAME else file.path
-    patch = FilePatch(operation, file.path, old_path, tuple(hunk for hunk, _ in pairs), file.mode)
+    patch = FilePatch(operation, file.path, old_path, tuple(hunk for hunk, _ in pairs), mode)
     return CombinedFile(patch, tuple(origins for _, origins in pairs))
 
 
