@@ -42,7 +42,8 @@ class _Shown(NamedTuple):
 class _File:
     """A file as the diffs so far made it: numbers of lines that it had at first, and lines that were added.
 
-    `mode` and `mode_before` are None until a diff speaks of them. Of the lines it had at first, those are `known` that some diff shows.
+    Of the lines it had at first, those are `known` that some diff shows; `mode` and `mode_before` are None until one
+    speaks of them.
     """
 
     path: str
