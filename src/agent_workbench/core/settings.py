@@ -250,6 +250,8 @@ class UiSettings:
     """Theme of the workbench and keys the user has moved (action name to key)."""
 
     theme: str = "textual-dark"
+    clipboard: bool = True
+    """What is copied goes to the terminal too."""
     keys: tuple[tuple[str, str], ...] = ()
 
 

@@ -166,6 +166,7 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         live = update.live
         if live.ui is not None and live.ui != self._looks:
             self._looks = live.ui
+            self.clipboard_allowed = live.ui.clipboard
             self.keymap.move(dict(live.ui.keys))
             self._take_looks(live.ui.theme)
         self.workbench.show(update)
@@ -225,9 +226,10 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         self.action_command_palette()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Ctrl-C copies while a text is edited."""
+        """Ctrl-C copies while a text is edited, or some of it is selected."""
         del parameters
-        return not (action == "interrupt" and self.screen.id in ("edit", "plan-text"))
+        copies = self.screen.id in ("edit", "plan-text") or bool(self.screen.selections)
+        return not (action == "interrupt" and copies)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield every action by its name, for the palette."""

@@ -1,6 +1,5 @@
 """Where the panes stand: which of them have room at this size, which is in front, which has the focus."""
 
-from textual.screen import Screen
 from textual.widgets import Static
 
 from agent_workbench.tui.keymap import bindings
@@ -11,6 +10,7 @@ from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.replay_bar import ReplayBar
 from agent_workbench.tui.widgets.status_line import StatusLine
 from agent_workbench.tui.widgets.tab_strip import TabStrip
+from agent_workbench.tui.work_screen import WorkScreen
 
 WIDE_CELLS = 120
 LEAST_CELLS = 60
@@ -19,7 +19,7 @@ COLUMNS = {"left": ("plan", "scratchpad"), "middle": ("steps",), "right": ("diff
 PANES = {"plan": "Plan", "steps": "Steps", "diff": "Diff", "scratchpad": "Scratchpad", "code": "Code"}
 
 
-class PaneScreen(Screen[None]):
+class PaneScreen(WorkScreen[None]):
     """Three columns of panes with room, one pane without; a bar at the bottom at any size."""
 
     AUTO_FOCUS = "#plan"

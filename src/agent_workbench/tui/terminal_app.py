@@ -1,7 +1,8 @@
 """What a terminal can do for an app of ours: show colours, as many as it has, and keep what is copied."""
 
+import re
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from textual.app import App
 from textual.driver import Driver
@@ -10,7 +11,12 @@ from textual.filter import LineFilter, NoColor
 from agent_workbench.tui.guard import ControlGuard
 from agent_workbench.tui.themes import OWN_COLOURS, OWN_THEMES, shown_theme
 
+if TYPE_CHECKING:
+    from agent_workbench.tui.widgets.row_list import RowList
+
 Result = TypeVar("Result")
+SAID_SECONDS = 3.0
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 MOST_COPIED_BYTES = 64 * 1024
 """What a terminal takes at once: some drop all of what is longer, and say nothing."""
 
@@ -46,8 +52,25 @@ class TerminalApp(App[Result]):
         return True
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Keep text to be pasted here, and if it is allowed and not too long give it to the terminal."""
-        if self.clipboard_allowed and len(text.encode()) <= MOST_COPIED_BYTES:
-            super().copy_to_clipboard(text)
+        """Keep text to be pasted here, give it to the terminal where that is allowed and not too long, and say so."""
+        text = CONTROLS.sub("", text)
+        if not text.strip():
+            self._say("there is nothing here to copy")
+            return
+        lines = text.count("\n") + 1
+        copied = f"copied {lines:,} lines" if lines > 1 else "copied a line"
+        if not self.clipboard_allowed:
+            self._say(f"{copied}, to be pasted here only: ui.clipboard is false")
+        elif len(text.encode()) > MOST_COPIED_BYTES:
+            self._say(f"{copied}, to be pasted here only: that is too much for a terminal")
         else:
-            self._clipboard = text
+            super().copy_to_clipboard(text)
+            self._say(copied)
+            return
+        self._clipboard = text
+
+    def on_row_list_copied(self, message: "RowList.Copied") -> None:
+        self.copy_to_clipboard(message.text)
+
+    def _say(self, text: str) -> None:
+        self.notify(text, timeout=SAID_SECONDS, markup=False)

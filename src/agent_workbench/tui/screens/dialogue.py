@@ -12,11 +12,12 @@ from textual.widgets import Static
 
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.tui.work_screen import WorkScreen
 
 Answer = TypeVar("Answer")
 
 
-class Dialogue(ModalScreen[Answer]):
+class Dialogue(ModalScreen[Answer], WorkScreen[Answer]):
     """A frame around a body; texts are shown as they are, never as markup."""
 
     def __init__(self, title: str, keys: str, *, id: str) -> None:

@@ -52,7 +52,7 @@ class FileLines(RowList):
         for number, line in enumerate(lines, 1):
             marked = number == file.line
             gutter = (f"{'▶' if marked else ' '} {number:>{digits}} ", Tone.ACCENT if marked else Tone.NUMBER)
-            yield Row((gutter, *line), fill=Tone.HIT if marked else None)
+            yield Row((gutter, *line), fill=Tone.HIT if marked else None, lead=digits + 3)
 
 
 class FileScreen(Dialogue[None]):

@@ -132,6 +132,9 @@ class Bar(Widget, can_focus=True):
             self.pressed_at = event.time
             await self.run_action(hint.action)
 
+    def action_copy(self) -> None:
+        self.post_message(self.Scroll("copy"))
+
     def action_line_down(self) -> None:
         self.post_message(self.Scroll("line_down"))
 

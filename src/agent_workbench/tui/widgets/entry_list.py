@@ -94,10 +94,15 @@ class EntryList(EntryWindow):
         if self.cursor >= 0:
             self.select(self.cursor)
 
+    def text_here(self) -> str:
+        """Return the text of the selected entry, all of it however it is folded; without one all there is."""
+        entry = self.selected
+        return super().text_here() if entry is None else "\n".join(block.text for block in entry.blocks)
+
     def on_click(self, event: events.Click) -> None:
-        """Select what was clicked; a click on what is selected expands it."""
+        """Select what was clicked; a click on what is selected expands it. Where text was selected it is no click."""
         offset = event.get_content_offset(self)
-        if offset is None or not self.entries:
+        if offset is None or not self.entries or self.text_selection is not None:
             return
         row = offset.y + self.scroll_offset.y
         if row >= len(self.rows) or not 0 <= self.rows[row].item < len(self.entries):

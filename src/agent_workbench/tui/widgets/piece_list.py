@@ -39,6 +39,11 @@ class PieceList(EntryList):
             self.select(self._at(self.scroll_offset.y))
         return self._pieces[self.selected.key] if self.selected is not None else None
 
+    def text_here(self) -> str:
+        """Return the lines of the selected piece."""
+        piece = self.selected_piece
+        return piece.preview if piece is not None else ""
+
     def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
         row = self._pieces[entry.key]
         if number == 0:

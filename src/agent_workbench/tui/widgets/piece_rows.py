@@ -12,6 +12,7 @@ from agent_workbench.tui.widgets.code_colours import Lines, mark_words, plain_li
 from agent_workbench.tui.widgets.rows import Row, Span
 
 LABEL_CELLS = 5
+LINE_CELLS = 6
 TOKENS_CELLS = 8
 SCORE_CELLS = 7
 BAR_CELLS = 8
@@ -64,7 +65,7 @@ def code_rows(row: CodeRow, lines: Lines | None, item: int) -> Iterator[Row]:
     """Yield the numbered lines of a piece, coloured where `lines` are known, the words that hit marked."""
     marked = mark_words(plain_lines(row.preview) if lines is None else lines, row.words)
     for offset, spans in enumerate(marked):
-        yield Row(((f"{row.first_line + offset:>5} ", Tone.NUMBER), *spans), item)
+        yield Row(((f"{row.first_line + offset:>5} ", Tone.NUMBER), *spans), item, lead=LINE_CELLS)
 
 
 def _name_cells(width: int) -> int:

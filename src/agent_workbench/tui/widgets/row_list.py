@@ -1,15 +1,20 @@
 """A pane of rows that are drawn one by one: as quick with fifty thousand as with five."""
 
+from dataclasses import dataclass
+
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Offset, Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.selection import SELECT_ALL, Selection
 from textual.strip import Strip
 
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.rows import Row
-from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, Tones
+from agent_workbench.tui.widgets.selecting import selected_text, with_selection
+from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, SELECTED, Tones
 
 WIDTH_UNSEEN = 80
 
@@ -18,6 +23,12 @@ class RowList(ScrollView, can_focus=True):
     """Shows rows; subclasses lay them out for a width in `lay_out`. `follows`: new rows are followed from the end."""
 
     follows = False
+
+    @dataclass
+    class Copied(Message):
+        """The user wants this text to be in the clipboard."""
+
+        text: str
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -58,6 +69,8 @@ class RowList(ScrollView, can_focus=True):
 
     def lay_out_again(self) -> None:
         """Make the rows anew for the width there is; a pane that is not on screen keeps its last one."""
+        if self.is_mounted and self.text_selection is not None:
+            self.screen.clear_selection()
         self._laid_out_width = self.room.width or self._laid_out_width or WIDTH_UNSEEN
         self.lay_out(self._laid_out_width)
         self.rows_changed()
@@ -113,16 +126,40 @@ class RowList(ScrollView, can_focus=True):
             return Strip.blank(width, base)
         row = self.row_at(number)
         self.row_shown(row, x, width)
+        spans = row.spans
         if row.item >= 0 and row.item == self.cursor:
             base += self._tones[CURSOR if self.has_focus else CURSOR_BLURRED]
+            if self.has_focus and not self._tones.mixes:  # each colour would be another patch in what is reversed
+                spans = tuple((text, self._style(tone).without_color) for text, tone in spans)
         fill = base if row.fill is None else base + self._style(row.fill)
-        strip = Strip([Segment(text, fill + self._style(tone)) for text, tone in row.spans])
+        strip = Strip([Segment(text, fill + self._style(tone)) for text, tone in spans])
         cells = strip.cell_length
         shown = strip.crop_extend(x, x + width, fill)
         if cells > x + width:
             mark = Strip([Segment("›", fill + self._style(Tone.KEY))])
             shown = Strip.join([shown.crop(0, width - 1), mark])
-        return shown
+        span = selection.get_span(number) if (selection := self.text_selection) is not None else None
+        if span is None:
+            return shown
+        return with_selection(shown, span[0] - x, width if span[1] < 0 else span[1] - x, self._tones[SELECTED])
+
+    def offset_at(self, x: int, y: int) -> Offset:
+        """Return the cell and the row at a place of the screen."""
+        return Offset(x, y) - self.content_region.offset + self.scroll_offset
+
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        """Return what is selected, as it was written, and what stands behind it."""
+        return selected_text(self.row_at, self.row_count, selection), "\n"
+
+    def text_here(self) -> str:
+        """Return what the cursor is on, as it was written; without a cursor all there is."""
+        return selected_text(self.row_at, self.row_count, SELECT_ALL)
+
+    def action_copy(self) -> None:
+        """Copy what the mouse selected, else what the cursor is on."""
+        chosen = self.screen.get_selected_text()
+        self.screen.clear_selection()
+        self.post_message(self.Copied(chosen or self.text_here()))
 
     def _style(self, tone: Tone | Style) -> Style:
         return tone if isinstance(tone, Style) else self._tones[tone]

@@ -1,7 +1,7 @@
 """Rows of a pane: text wrapped to a width, in tones, ready to be drawn one by one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -28,12 +28,18 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its spans, the entry it belongs to, the tone behind it to the edge, the lines that are seen by it."""
+    """One row: its spans, the entry it belongs to, the tone behind it to the edge, the lines that are seen by it.
+
+    `lead` are the cells before its text, such as a label; `link` is what stood between this text and that of the row
+    before. By these what is copied is the text and not its layout.
+    """
 
     spans: tuple[Span, ...]
     item: int = -1
     fill: Tone | None = None
     pieces: tuple[Piece, ...] = ()
+    lead: int = 0
+    link: str = "\n"
 
     @property
     def cells(self) -> int:
@@ -43,14 +49,20 @@ class Row:
 
 def wrap(line: str, width: int) -> Iterator[str]:
     """Yield `line` in pieces of at most `width` cells, broken after words where it can be; nothing is left out."""
-    rest = line
+    return (piece for _, piece in _linked(line, width))
+
+
+def _linked(line: str, width: int) -> Iterator[tuple[str, str]]:
+    """Yield the pieces of a line, before each what stands between it and the one before: spaces that had no room."""
+    rest, link = line, "\n"
     while cell_len(rest) > width:
         fits = _fitting(rest, width)
         space = rest.rfind(" ", 1, fits + 1)
         cut = space + 1 if space > fits // 3 else fits
-        yield rest[:cut].rstrip(" ") if cut > fits else rest[:cut]
-        rest = rest[cut:]
-    yield rest
+        piece = rest[:cut].rstrip(" ") if cut > fits else rest[:cut]
+        yield link, piece
+        rest, link = rest[cut:], rest[len(piece) : cut]
+    yield link, rest
 
 
 def cut_line(line: str, width: int) -> list[str]:
@@ -90,9 +102,10 @@ def block_rows(block: Block, item: int, width: int, label_cells: int, *, expande
     room = max(8, width - label_cells)
     lines = [block.folded] if block.folded and not expanded else block.text.split("\n")
     if block.clips and not expanded:
-        pieces = [line if cell_len(line) <= room else f"{line[: _fitting(line, room - 1)]}…" for line in lines]
+        cut = (line if cell_len(line) <= room else f"{line[: _fitting(line, room - 1)]}…" for line in lines)
+        pieces = [("\n", piece) for piece in cut]
     else:
-        pieces = [piece for line in lines for piece in wrap(line, room)]
+        pieces = [piece for line in lines for piece in _linked(line, room)]
     held_back = 0
     if block.fold_lines and not expanded and len(pieces) > block.fold_lines + 1:
         held_back = len(pieces) - block.fold_lines
@@ -100,18 +113,21 @@ def block_rows(block: Block, item: int, width: int, label_cells: int, *, expande
     said = block.more or f"⋯ {held_back} lines more"
     labelled = bool(block.more) and block.fold_end
     if held_back and block.fold_end:
-        yield Row(((_gutter(block, label_cells, first=labelled), block.label_tone), (said, Tone.HUNK)), item)
-    for number, piece in enumerate(pieces):
-        yield _row(block, item, piece, width, label_cells, first=number == 0 and not (held_back and labelled))
+        gutter = _gutter(block, label_cells, first=labelled)
+        yield Row(((gutter, block.label_tone), (said, Tone.HUNK)), item, lead=label_cells)
+    for number, (link, piece) in enumerate(pieces):
+        row = _row(block, item, piece, width, label_cells, first=number == 0 and not (held_back and labelled))
+        yield row if link == "\n" else replace(row, link=link)
     if held_back and not block.fold_end:
-        yield Row(((" " * label_cells, Tone.DIM), (said, Tone.HUNK)), item)
+        yield Row(((" " * label_cells, Tone.DIM), (said, Tone.HUNK)), item, lead=label_cells)
 
 
 def _row(block: Block, item: int, piece: str, width: int, label_cells: int, *, first: bool) -> Row:
     if block.rule:
         line = "─" * max(0, width - cell_len(piece) - 1)
         return Row(((f"{piece} ", block.tone), (line, Tone.RULE)), item)
-    return Row(((_gutter(block, label_cells, first=first), block.label_tone), (piece, block.tone)), item)
+    gutter = _gutter(block, label_cells, first=first)
+    return Row(((gutter, block.label_tone), (piece, block.tone)), item, lead=label_cells)
 
 
 def _gutter(block: Block, label_cells: int, *, first: bool) -> str:

@@ -45,6 +45,7 @@ LOOKS = {
 }
 CURSOR = Look(behind="primary", behind_percent=28)
 CURSOR_BLURRED = Look(behind="foreground", behind_percent=7)
+SELECTED = Look(behind="primary", behind_percent=60)
 
 
 LEAST_CONTRAST = 4.5
@@ -52,7 +53,7 @@ LEAST_CONTRAST = 4.5
 MARKED_WORDS = frozenset({LOOKS[Tone.ADDED_WORD], LOOKS[Tone.REMOVED_WORD], LOOKS[Tone.HIT]})
 NO_TEXT = frozenset({LOOKS[Tone.RULE]})
 COARSE_PERCENT = 150
-"""So much stronger is a colour behind text where there are 256: between weak ones there would be no difference."""
+"""So much stronger is what is behind words where there are 256 colours: else it is rounded to that of their line."""
 
 
 def contrast(one: Color, other: Color) -> float:
@@ -86,7 +87,7 @@ def _behind(look: Look, variables: Mapping[str, str], own: Color, least: float, 
     """Return what is behind the text: weaker than the look says where no text could be read on it."""
     if not look.behind:
         return own
-    percent = min(100, look.behind_percent * COARSE_PERCENT / 100) if coarse else look.behind_percent
+    percent = look.behind_percent * (COARSE_PERCENT / 100 if coarse and look in MARKED_WORDS else 1)
     tries = [own.blend(Color.parse(variables[look.behind]), percent * part / 1000) for part in range(10, 4, -1)]
     return next((each for each in tries if max(contrast(each, pole) for pole in (BLACK, WHITE)) >= least), tries[-1])
 
@@ -138,6 +139,6 @@ class Tones(dict[Tone | Look, Style]):
             color, struck = self._color(look.text).rich_color, look.struck or None
             return Style(color=color, dim=dim, bold=look.bold or None, strike=struck)
         color = self._color(look.behind).rich_color
-        reverse = look.behind_percent == 100 or look == CURSOR or None
+        reverse = look.behind_percent == 100 or look in (CURSOR, SELECTED) or None
         bold = look.bold or look == CURSOR_BLURRED or None
         return Style(color=color, reverse=reverse, underline=look in MARKED_WORDS or None, bold=bold)

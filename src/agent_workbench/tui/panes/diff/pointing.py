@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from textual import events
 
 from agent_workbench.tui.panes.diff.looking import DiffLooking
+from agent_workbench.tui.panes.diff.rows import SIGNS
 
 MARGIN_ROWS = 2
 
@@ -61,7 +62,7 @@ class DiffPointing(DiffLooking):
     def on_click(self, event: events.Click) -> None:
         """Point to what was clicked."""
         offset = event.get_content_offset(self)
-        if offset is not None and self.marks:
+        if offset is not None and self.marks and self.text_selection is None:
             line = self.line_of(self.scroll_offset.y + offset.y)
             self._point_to(min(line, len(self._shown.lines) - 1))
 
@@ -153,6 +154,17 @@ class DiffPointing(DiffLooking):
         if self._points:
             self._anchor = self._at if self._anchor < 0 else -1
             self._pointer_moved()
+
+    def text_here(self) -> str:
+        """Return the lines of the range as in the file, the hunk under the cursor as a diff, or all of it."""
+        lines = self._shown.lines
+        if not self._points:
+            return self._view.diff or super().text_here()
+        if self._anchor >= 0:
+            return "\n".join(lines[number].text for number in sorted(self.selected()))
+        here = lines[self._at]
+        hunk = [each for each in lines if each.file == here.file and each.hunk == here.hunk]
+        return "\n".join(each.text if each.at < 0 else f"{SIGNS.get(each.tone, ' ')}{each.text}" for each in hunk)
 
     def selected(self) -> Iterator[int]:
         """Yield the lines of the range, with those beside them."""
