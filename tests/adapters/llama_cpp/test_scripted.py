@@ -68,6 +68,14 @@ async def test_other_purposes_have_their_own(model: ScriptedModel) -> None:
     assert got.text == "I was too quick."
 
 
+async def test_a_rejected_answer_may_have_another_and_a_reflexion_is_no_step(llama_server: LlamaServer) -> None:
+    scripts = {"T-1": [FIRST, "Reflexion: oh", LAST], "T-1:0": [SECOND]}
+    model = ScriptedModel(llama_server.model(), scripts)
+    assert (await collect(model, _request(FIRST, "The user rejected it"))).text == SECOND
+    assert (await collect(model, _request(FIRST, "The user rejected it", SECOND, "applied"))).text == LAST
+    await model.close()
+
+
 async def test_an_answer_is_given_whole_whatever_the_limit(model: ScriptedModel) -> None:
     assert (await collect(model, _request(answer_tokens=1))).text == FIRST
 

@@ -1,6 +1,7 @@
 """What the demo's model says, word by word; it is forced through a real server, so everything around it is real.
 
-Answers stand in the order in which they are given; a reflexion takes a place in that order too.
+Answers stand in the order in which they are given; a reflexion takes a place in that order too. A diff that is rejected
+has another one to take its place.
 """
 
 T1_READ = """\
@@ -37,6 +38,8 @@ Action: write_diff
 -    return sum(line.cents + line.quantity for line in lines)
 +    return sum(line.cents * line.quantity for line in lines)
 """
+
+T1_AT_ONCE = T1_RIGHT.replace("line.cents + line.quantity", "line.cents")
 
 T1_FINISH = """\
 Thought: All tests of the cart pass now.
@@ -95,6 +98,11 @@ Action: write_diff
 +                discounted(100, percent)
 """
 
+T2_OTHERWISE = T2_DIFF.replace(
+    "I add the discount with its test; whole cents, rounded half up.",
+    "I write it another way: what comes off is rounded, so that half a cent stays in the price.",
+).replace("(cents * (100 - percent) + 50) // 100", "cents - (cents * percent + 49) // 100")
+
 T2_FINISH = """\
 Thought: The new tests and the old ones pass.
 Action: finish
@@ -110,6 +118,8 @@ Left to do: write discounted(cents, percent), rounded half up, with its tests in
 
 SCRIPTS = {
     "T-1": (T1_READ, T1_WRONG, T1_REFLEXION, T1_RIGHT, T1_FINISH),
+    "T-1:1": (T1_AT_ONCE,),
+    "T-2:2": (T2_OTHERWISE,),
     "T-1:reflexion": (T1_REFLEXION,),
     "T-2:reflexion": (T2_REFLEXION,),
     "T-1:summary": (T1_SUMMARY,),

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -14,6 +15,8 @@ from agent_workbench.core.ports import Model
 
 # What the workbench puts before the reason when a proposal was rejected.
 REJECTION = "The user rejected"
+# What a model is asked to begin with when it looks back.
+REFLEXION = "Reflexion:"
 # A vocabulary may spell a text byte by byte.
 _SPARE_TOKENS = 64
 
@@ -29,10 +32,12 @@ class Tokenising(Protocol):
 class ScriptedModel:
     """Has `inner` answer for each subject (a task's id) with `scripts[subject]`, one text after the other.
 
-    An answer that the user rejected is given again, and so is the last one when there are no more. What is asked for
-    another purpose than a step is answered from `scripts["<subject>:<purpose>"]`. Where there is no script `inner` is
-    asked as it is. The server is held to the very tokens it would read the text as, so that it finds its own answer in
-    its cache when that comes back in the next prompt; where it cannot be, to the text.
+    An answer that the user rejected is given again, or `scripts["<subject>:<number>"]` in its place, numbers from 0.
+    The last one is given again when there are no more, and where a step comes to a reflexion: things went better than
+    they were written. What is asked for another purpose than a step is answered from `scripts["<subject>:<purpose>"]`.
+    Where there is no script `inner` is asked as it is. The server is held to the very tokens it would read the text as,
+    so that it finds its own answer in its cache when that comes back in the next prompt; where it cannot be, to the
+    text.
     `tokens_per_second` slows the stream down so that one can watch it; 0 does not.
     """
 
@@ -89,7 +94,11 @@ class ScriptedModel:
         position = self._position(request)
         step = request.purpose is Purpose.EXECUTOR
         script = self._scripts.get(request.subject if step else f"{request.subject}:{request.purpose}")
-        return script[min(position, len(script) - 1)] if script else None
+        if not script:
+            return None
+        otherwise = self._scripts.get(f"{request.subject}:{position}") if step and _was_rejected(request) else None
+        text = otherwise[0] if otherwise else script[min(position, len(script) - 1)]
+        return script[-1] if step and text.startswith(REFLEXION) else text
 
     def _position(self, request: ModelRequest) -> int:
         """Return how many answers were given and not rejected."""
@@ -103,6 +112,12 @@ def _saying(request: ModelRequest, text: str) -> ModelRequest:
     """Return the request with no other answer to it than `text`, and room for all of it."""
     tokens = max(request.answer_tokens, len(text.encode()) + _SPARE_TOKENS)
     return dataclasses.replace(request, grammar=sentence_grammar(text), answer_tokens=tokens)
+
+
+def _was_rejected(request: ModelRequest) -> bool:
+    """Whether the user rejected the answer given last."""
+    told = itertools.takewhile(lambda message: message.role is not Role.ASSISTANT, reversed(request.messages))
+    return any(_is_rejection(message) for message in told)
 
 
 def _is_rejection(message: Message) -> bool:
