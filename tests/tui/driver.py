@@ -1,6 +1,6 @@
 """A fluent driver of the workbench: presses keys, lets things happen in the session, waits until all is shown."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -12,8 +12,8 @@ from textual.widgets import Input, Static
 
 from agent_workbench.core.events import Event
 from agent_workbench.core.live import Live, SessionUpdate
-from agent_workbench.core.sessions import PastSessions
-from agent_workbench.tui.app import WorkbenchApp
+from agent_workbench.core.sessions import Onward, PastSessions
+from agent_workbench.tui.app import Surroundings, WorkbenchApp
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.row_list import RowList
@@ -28,23 +28,36 @@ class Driver:
     """One workbench on a scripted session."""
 
     def __init__(
-        self, app: WorkbenchApp, session: ScriptedSession, clock: FakeClock, pilot: Pilot[SessionUpdate]
+        self,
+        app: WorkbenchApp,
+        session: ScriptedSession,
+        clock: FakeClock,
+        pilot: Pilot[SessionUpdate],
+        opened: Sequence[Onward] = (),
     ) -> None:
         self.app = app
         self.session = session
         self.clock = clock
         self.pilot = pilot
+        self.opened = opened
 
     async def idle(self) -> "Driver":
         """Wait until the newest update is shown and nothing is left to do."""
         for _ in range(ROUNDS):
             await self.pilot.pause()
-            if self.app.update_shown is self.session.newest or self.app.return_value is not None:
+            if self._shows_newest() or self.app.return_value is not None:
                 break
         else:
             raise AssertionError("the newest update was never shown")
         await self.pilot.pause()
         return self
+
+    def _shows_newest(self) -> bool:
+        """Return whether the newest update of the session in front is shown."""
+        if not self.app.tabs.all:
+            return False
+        session = self.app.tabs.front.session
+        return isinstance(session, ScriptedSession) and self.app.update_shown is session.newest
 
     async def until(self, condition: Callable[[], bool]) -> "Driver":
         """Wait until something is true; what runs in a thread cannot be waited for otherwise."""
@@ -137,9 +150,17 @@ async def driving(
     first_run: bool = False,
     keys: dict[str, str] | None = None,
     past: PastSessions | None = None,
+    others: Iterable[ScriptedSession] = (),
 ) -> AsyncIterator[Driver]:
-    """Yield a driver of a workbench that shows `session`."""
+    """Yield a driver of a workbench that shows `session`; in further tabs it opens `others`, one after the other."""
     clock = FakeClock()
-    app = WorkbenchApp(lambda: session, clock=clock, first_run=first_run, keys=keys, past=past)
+    more, opened = iter(others), list[Onward]()
+
+    async def open_session(onward: Onward) -> ScriptedSession:
+        opened.append(onward)
+        return next(more)
+
+    around = Surroundings(past, open_session)
+    app = WorkbenchApp(lambda: session, clock=clock, first_run=first_run, keys=keys, around=around)
     async with app.run_test(size=size, notifications=True) as pilot:
-        yield await Driver(app, session, clock, pilot).idle()
+        yield await Driver(app, session, clock, pilot, opened).idle()

@@ -19,7 +19,7 @@ TAX = Chunk("shop/tax.py", 1, 2, "def tax() -> int:\n    return 19", 0.5, "tax",
 async def test_a_piece_is_opened_marked_pinned_and_dropped_from_there() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
         await bench.press("5", "j", "o")
-        assert bench.screen.id == "piece"
+        assert bench.screen.name == "piece"
         await bench.until(lambda: "def total" in bench.text())
         for words in ("shop/cart.py:15-17  total", "symbol", "27%", "p pins   x drops"):
             assert words in bench.text()
@@ -28,7 +28,7 @@ async def test_a_piece_is_opened_marked_pinned_and_dropped_from_there() -> None:
         await bench.record(ChunkPinned(CART))
         assert "p unpins" in bench.text()
         await bench.press("o")
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
 
 
 async def test_hits_are_gone_through_and_a_recording_only_looks() -> None:
@@ -71,7 +71,7 @@ async def test_code_is_found_by_words_and_added_by_a_key() -> None:
         assert "nothing found" in bench.text()
         assert "nothing found yet" not in bench.text()
         await bench.press("escape")
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
         assert "shop/tax.py:1-2" in bench.text()
 
 
@@ -80,7 +80,7 @@ async def test_nothing_is_added_where_no_task_goes_on(session: object) -> None:
     shown = session() if callable(session) else ScriptedSession(*runs.up_to_done())
     async with driving(shown) as bench:
         await bench.press("5", "plus")
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
         assert bench.session.intents == []
 
 

@@ -72,7 +72,7 @@ async def test_a_word_is_typed_pasted_and_sent_whole() -> None:
         assert isinstance(intent, SayToModel)
         assert intent.text.startswith("no: one\ntwo")
         assert intent.text.endswith("\nx")
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
 
 
 @pytest.mark.parametrize("keys", [("enter",), ("x", "escape")])
@@ -80,7 +80,7 @@ async def test_nothing_is_said_by_mistake(keys: tuple[str, ...]) -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
         await bench.press(":", *keys)
         assert bench.session.intents == []
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
 
 
 async def test_a_word_that_is_too_long_is_kept_and_said_so() -> None:
@@ -110,7 +110,7 @@ async def test_a_recording_and_a_task_that_is_over_cannot_be_changed(key: str) -
         async with driving(session) as bench:
             await bench.press("5", key)
             assert bench.session.intents == []
-            assert bench.screen.id == "workbench"
+            assert bench.screen.name == "workbench"
 
 
 async def test_code_is_pinned_unpinned_and_dropped_where_it_stands() -> None:
@@ -157,7 +157,7 @@ async def test_the_receipt_shows_each_part_and_goes_on_with_the_session() -> Non
         await bench.record(*runs.answered(3, "Thought: on"))
         assert "prompt 3 of 3" in bench.text()
         await bench.press("c")
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
 
 
 async def test_what_stands_still_in_the_receipt_is_the_prompt_that_was_turned_to() -> None:
@@ -200,7 +200,7 @@ async def test_what_is_being_summed_up_is_not_offered_to_be_summed_up() -> None:
         assert "S sums up" not in bench.text()
         await bench.press("S")
         assert "summed up already" in bench.text()
-        assert bench.screen.id == "receipt"
+        assert bench.screen.name == "receipt"
 
 
 async def test_in_eighty_columns_a_dropped_piece_is_still_called_code() -> None:
@@ -227,7 +227,7 @@ async def test_a_recording_shows_receipts_and_changes_nothing() -> None:
 async def test_without_a_prompt_there_is_no_receipt() -> None:
     async with driving(ScriptedSession(*runs.opening())) as bench:
         await bench.press("c")
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
         assert "no prompt was made yet" in bench.text()
 
 
@@ -267,7 +267,7 @@ async def test_what_has_no_older_steps_is_not_summed_up() -> None:
     async with driving(ScriptedSession(*runs.opening(), *runs.started(), *runs.answered(1, "Thought: so"))) as bench:
         await bench.press("c", "S")
         assert "old enough" in bench.text()
-        assert bench.screen.id == "receipt"
+        assert bench.screen.name == "receipt"
 
 
 async def test_what_was_read_again_is_said_of_the_part_that_it_was() -> None:

@@ -284,7 +284,7 @@ async def test_no_rule_is_offered_for_what_has_to_be_looked_at() -> None:
     special = replace(runs.diff_step(30, runs.WRONG)[1], special=("shop/cart.py",))
     async with driving(ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(special))) as bench:
         await bench.press("A")
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
 
 
 async def test_merges_are_never_let_through_always() -> None:
@@ -292,7 +292,7 @@ async def test_merges_are_never_let_through_always() -> None:
     async with driving(session, (200, 50)) as bench:
         await bench.look()
         await bench.press("A")
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
         await bench.press("a")
         assert bench.session.intents == [ApproveProposal(ProposalId("P-80"), shown_sha(runs.merge()))]
 

@@ -8,6 +8,7 @@ from agent_workbench.core.intents import ApproveProposal, EditProposal
 from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, patch_hash, render_patch, takeable_ids
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import GateKind
+from agent_workbench.tui.app import Surroundings
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving
@@ -77,7 +78,7 @@ async def test_nothing_is_left_in_a_recording() -> None:
     async with driving(waiting(proposal(HUNKS)).as_replay(), LARGE) as bench:
         await bench.press("3", "space", "e")
         assert bench.diff.taking is None
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
         assert "●" not in "".join(row for row in bench.text().splitlines() if "@@" in row)
 
 
@@ -133,7 +134,7 @@ async def test_where_an_editor_cannot_have_the_terminal_it_is_said_so() -> None:
         async def edit(text: str, suffix: str) -> str:
             raise AssertionError(text + suffix)
 
-        bench.app.edit_text = edit
+        bench.app.around = Surroundings(edit_text=edit)
         await bench.press("E")
         assert "an editor cannot have this terminal" in " ".join(bench.text().split())
         assert bench.session.intents == []

@@ -163,7 +163,7 @@ async def test_nothing_foreign_acts_in_receipts_and_unfolded_entries(keys: tuple
 async def test_an_editor_shows_foreign_text_without_letting_it_through() -> None:
     async with driving(session_of("waiting"), LARGE) as bench:
         await bench.press("e")
-        assert bench.screen.id == "edit"
+        assert bench.screen.name == "edit"
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", bench.text())
 
 

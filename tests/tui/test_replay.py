@@ -76,4 +76,4 @@ async def test_a_search_that_is_wanted_twice_at_once_is_opened_once() -> None:
         for _ in range(2):
             bar.action_search_record()
         await bench.idle()
-        assert [screen.id for screen in bench.app.screen_stack].count("search") == 1
+        assert [screen.name for screen in bench.app.screen_stack].count("search") == 1

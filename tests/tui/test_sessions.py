@@ -6,13 +6,13 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from agent_workbench.core.comparing import Comparison, Side
 from agent_workbench.core.errors import TrustError
 from agent_workbench.core.ids import SessionId, TaskId
-from agent_workbench.core.intents import Leave
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.sessions import Onward, SessionSummary
-from agent_workbench.tui.app import WorkbenchApp
+from agent_workbench.tui.app import Surroundings, WorkbenchApp
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.driver import SMALL, Driver, driving
@@ -41,6 +41,7 @@ class GivenSessions:
     """Implements `core.sessions.PastSessions` over what it was given; keeps what was asked."""
 
     asked: list[tuple[str, SessionId, int | None]] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
 
     async def summaries(self) -> Sequence[SessionSummary]:
         return SUMMARIES
@@ -62,10 +63,21 @@ class GivenSessions:
         self.asked.append(("export", session, None))
         return f"session-{session}.md"
 
+    async def compare(self, first: SessionId, second: SessionId) -> Comparison:
+        return Comparison(Side(first), Side(second), parted=36, step=3, diff=runs.RIGHT)
+
+    async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
+        self.pictures.append(picture)
+        return f"session-{session}-{seq}.svg"
+
+
+def forked() -> ScriptedSession:
+    return ScriptedSession(*runs.up_to_reflexion())
+
 
 async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> None:
     past = GivenSessions()
-    async with driving(ScriptedSession(*runs.up_to_reflexion()), past=past) as bench:
+    async with driving(ScriptedSession(*runs.up_to_reflexion()), past=past, others=[forked()]) as bench:
         await bench.press("S")
         await bench.until(lambda: "waits" in bench.text())
         shown = [line for line in bench.text().splitlines() if "2026112" in line or "20261119T" in line]
@@ -78,28 +90,30 @@ async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> N
         await bench.until(lambda: any("not begun here" in each.message for each in bench.app._notifications))
         assert past.asked == [("export", PARENT, None)]
         await bench.press("g", "j", "enter")
-        await bench.until(lambda: bench.app.return_value is not None)
-        assert bench.app.onward == Onward(FORKED)
-        assert isinstance(bench.session.intents[-1], Leave)
+        await bench.until(lambda: len(bench.app.tabs.all) == 2)
+        assert bench.opened == [Onward(FORKED)]
+        assert bench.session.intents == []
 
 
 async def test_a_fork_is_asked_about_and_then_shown() -> None:
     past = GivenSessions()
-    async with driving(ScriptedSession(*runs.up_to_reflexion()).as_replay(seq=90), past=past) as bench:
+    async with driving(
+        ScriptedSession(*runs.up_to_reflexion()).as_replay(seq=90), past=past, others=[forked()]
+    ) as bench:
         here = bench.session.newest.state
         await bench.press("F")
-        await bench.until(lambda: bench.screen.id == "confirm")
+        await bench.until(lambda: bench.screen.name == "confirm")
         assert "[b]Files as they were[/b]" in bench.text()
         await bench.look()
         await bench.press("y")
-        await bench.until(lambda: bench.app.return_value is not None)
+        await bench.until(lambda: len(bench.app.tabs.all) == 2)
         assert past.asked == [("foresee", here.session, here.seq), ("fork", here.session, here.seq)]
-        assert bench.app.onward == Onward(FORKED)
+        assert bench.opened == [Onward(FORKED)]
 
 
 def test_how_the_sessions_look(snap_compare: Compare) -> None:
     session = ScriptedSession(*runs.up_to_reflexion())
-    app = WorkbenchApp(lambda: session, clock=FakeClock(), past=GivenSessions())
+    app = WorkbenchApp(lambda: session, clock=FakeClock(), around=Surroundings(GivenSessions()))
 
     async def settle(pilot: Pilot[SessionUpdate]) -> None:
         while app.update_shown is not session.newest:

@@ -223,21 +223,24 @@ async def test_a_question_is_asked_and_answered_once() -> None:
         await bench.press("y")
         assert bench.session.intents == [AnswerQuestion("trust", True)]
         await bench.record(*runs.opening())
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
 
 
 async def test_a_question_that_was_settled_elsewhere_goes_away() -> None:
     async with driving(ScriptedSession().live(Live(question=TRUST))) as bench:
-        assert bench.screen.id == "question"
+        assert bench.screen.name == "question"
         await bench.live(Live())
-        assert bench.screen.id == "workbench"
+        assert bench.screen.name == "workbench"
 
 
 async def test_the_first_start_explains_itself_and_then_asks() -> None:
     async with driving(ScriptedSession().live(Live(question=TRUST)), SMALL, first_run=True) as bench:
-        assert "Every diff, test run and commit waits in the bar below" in bench.text()
-        await bench.press("y")
-        assert bench.screen.id == "question"
+        assert "in a copy of your repository" in bench.text()
+        await bench.press("y", "right", "enter")
+        assert "By hunk" in bench.text()
+        assert bench.screen.name == "tour"
+        await bench.press("escape")
+        assert bench.screen.name == "question"
         assert bench.session.intents == []
 
 
@@ -324,6 +327,8 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.review import ReviewScreen
     from agent_workbench.tui.screens.rules import RulesScreen
     from agent_workbench.tui.screens.search import SearchScreen
+    from agent_workbench.tui.screens.sessions import SessionsScreen
+    from agent_workbench.tui.screens.tour import TourScreen
     from agent_workbench.tui.session_screen import SessionScreen
     from agent_workbench.tui.widgets.gate_bar import GateBar
     from agent_workbench.tui.widgets.replay_bar import ReplayBar
@@ -342,6 +347,8 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.RECEIPT: (ReceiptScreen,),
         Scope.REVIEW: (ReviewScreen,),
         Scope.FILE: (FileScreen,),
+        Scope.TOUR: (TourScreen,),
+        Scope.SESSIONS: (SessionsScreen,),
         Scope.ALLOW: (AllowScreen,),
         Scope.RULES: (RulesScreen,),
         Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane),

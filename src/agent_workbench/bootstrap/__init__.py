@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap.house import House
 from agent_workbench.bootstrap.rules import repo_rules
 from agent_workbench.core.place import Place
 
@@ -23,10 +24,11 @@ Say = Callable[[str], None]
 
 
 class Site:
-    """A repository that was found, and the adapters that work in it."""
+    """A repository that was found, and the adapters that work in it; some are shared with others of its `house`."""
 
-    def __init__(self, place: Place, repository: "Repository", root: Path) -> None:
+    def __init__(self, place: Place, repository: "Repository", root: Path, house: House | None = None) -> None:
         self.place = place
+        self.house = house or House()
         self.repository = repository
         self.root = root
         self._loaded: LoadedSettings | None = None
@@ -111,7 +113,7 @@ class Site:
         from agent_workbench.adapters.llama_cpp.roles import Switchboard
         from agent_workbench.host.paths import state_dir
 
-        return Switchboard(settings, self.place.environ, self.model_log, state_dir(), say)
+        return Switchboard(settings, self.place.environ, self.model_log, state_dir(), say, self.house.models)
 
     def model(self, settings: "Settings", say: Say) -> "Model":
         """Return the model of all roles; the demo's speaks from its script."""
@@ -138,7 +140,10 @@ class Site:
         return Ports(
             workspaces=self.repository,
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
-            retriever=CodeRetriever(settings.searched, cache_dir(), self.place.environ),
+            retriever=self.house.retrievers.take(
+                (settings.searched, cache_dir()),
+                lambda: CodeRetriever(settings.searched, cache_dir(), self.place.environ),
+            ),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench import __version__
 from agent_workbench.bootstrap import Say, Site
+from agent_workbench.bootstrap.house import House
 from agent_workbench.core.errors import RepoError, ShellError
 from agent_workbench.core.place import Place
 
@@ -23,11 +24,11 @@ UNTRUSTED = "what the settings of this repo would run or ask is not trusted and 
 UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
 
 
-async def find_site(place: Place) -> "TerminalSite":
-    """Return the repository around `place`; raise `RepoError` where there is none to work in."""
+async def find_site(place: Place, house: House | None = None) -> "TerminalSite":
+    """Return the repository around `place`, in the `house` of its process; raise `RepoError` where there is none."""
     found = await asyncio.to_thread(_repository, place)
     facts = await found.inspect()
-    return TerminalSite(place, found, Path(facts.root))
+    return TerminalSite(place, found, Path(facts.root), house)
 
 
 def _repository(place: Place) -> "Repository":

@@ -1,17 +1,19 @@
 """Calls that work: a session for a front end, a run without anybody, the demo."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap import Say, Site
+from agent_workbench.bootstrap.house import House
 from agent_workbench.calls.sites import find_site, open_desk
 from agent_workbench.core.errors import TrustError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
-    from agent_workbench.core.ports import Clock
+    from agent_workbench.core.ports import Clock, Desktop
     from agent_workbench.engine.headless import Ending
     from agent_workbench.engine.recorder import OnRecorded
     from agent_workbench.engine.threshold import Threshold
@@ -19,11 +21,11 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
 UNTRUSTED = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
 
-def terminal_session(place: Place) -> "Threshold":
-    """Return a session for a front end: what has to be settled first is asked in it."""
+def terminal_session(place: Place, house: House) -> "Threshold":
+    """Return a session for a front end, beside others of its `house`: what has to be settled first is asked in it."""
     from agent_workbench.engine.threshold import Threshold
 
-    return Threshold(lambda: find_site(place))
+    return Threshold(lambda: find_site(place, house))
 
 
 async def run_unattended(place: Place, on_recorded: "OnRecorded", say: Say) -> "Ending":
@@ -96,6 +98,13 @@ def first_run() -> bool:
     make_directories(mark.parent)
     mark.touch()
     return True
+
+
+def desktop(environ: Mapping[str, str]) -> "Desktop":
+    """Return the desktop that the terminal is on, if there is one."""
+    from agent_workbench.adapters.desktop.notifications import DesktopNotifications
+
+    return DesktopNotifications(environ)
 
 
 def system_clock() -> "Clock":

@@ -7,6 +7,7 @@ from agent_workbench.core.errors import UsageError
 
 TaskId = NewType("TaskId", str)
 SessionId = NewType("SessionId", str)
+NO_SESSION = SessionId("")
 ProposalId = NewType("ProposalId", str)
 CommitId = NewType("CommitId", str)
 

@@ -300,3 +300,10 @@ class Skills(Protocol):
 
     async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
         """Return these skills' texts in order; unknown names raise `ConfigError` naming the known ones."""
+
+
+class Desktop(Protocol):
+    """The desktop that the terminal is on, if there is one."""
+
+    async def notify(self, title: str, text: str) -> None:
+        """Show a notification, in the background of whatever the user does; where that cannot be, nothing happens."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 
 
@@ -41,9 +41,9 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Onward:
-    """A session that is to be shown next in the same window, live or (`replayed`) as it was recorded."""
+    """A session to be shown in a tab, live or (`replayed`) as it was recorded; without a name one that is begun."""
 
-    session: SessionId
+    session: SessionId = NO_SESSION
     replayed: bool = False
 
 

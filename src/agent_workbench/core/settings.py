@@ -245,13 +245,22 @@ class SandboxSettings:
     require: bool = False
 
 
+class CallBy(StrEnum):
+    """How the user is called who looks elsewhere: a bell, a notification of the terminal, one of the desktop."""
+
+    BELL = "bell"
+    TERMINAL = "terminal"
+    DESKTOP = "desktop"
+
+
 @dataclass(frozen=True, slots=True)
 class UiSettings:
-    """Theme of the workbench and keys the user has moved (action name to key)."""
+    """Theme of the workbench, how it calls its user, and keys the user has moved (action name to key)."""
 
     theme: str = "textual-dark"
     clipboard: bool = True
     """What is copied goes to the terminal too."""
+    notify: tuple[CallBy, ...] = (CallBy.BELL, CallBy.TERMINAL)
     keys: tuple[tuple[str, str], ...] = ()
 
 

@@ -13,7 +13,7 @@ from agent_workbench.core.events import (
     SkillText,
     TroubleMet,
 )
-from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
+from agent_workbench.core.ids import NO_SESSION, CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.log import Log
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
@@ -23,7 +23,6 @@ from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.rules import KeptRule
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 
-NO_SESSION = SessionId("")
 NO_COMMIT = CommitId("")
 
 

@@ -7,46 +7,46 @@ from agent_workbench.core.intents import CompactContext
 
 if TYPE_CHECKING:
     from agent_workbench.core.views.receipt import Compacting
-    from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.session_tab import SessionTab
 
 
-def show_receipt(app: "WorkbenchApp") -> None:
+def show_receipt(tab: "SessionTab") -> None:
     """Show what the newest prompt was made of."""
     from agent_workbench.core.views.receipt import count_prompts
     from agent_workbench.tui.screens.receipt import ReceiptScreen
 
-    update = app.update_shown
+    update = tab.update_shown
     if update is None or not count_prompts(update.state):
-        app.tell("no prompt was made yet", "warning")
+        tab.tell("no prompt was made yet", "warning")
         return
-    screen = ReceiptScreen(app.keymap, app.want, partial(confirm_compacting, app))
+    screen = ReceiptScreen(tab.keymap, tab.want, partial(confirm_compacting, tab))
     screen.show(update)
-    app.push_screen(screen)
+    tab.push_screen(screen)
 
 
-def show_piece(app: "WorkbenchApp", key: str) -> None:
+def show_piece(tab: "SessionTab", key: str) -> None:
     """Show a piece of retrieved code with more room."""
     from agent_workbench.tui.screens.piece import PieceScreen
 
-    update = app.update_shown
+    update = tab.update_shown
     if update is not None:
-        screen = PieceScreen(key, app.keymap, app.want)
+        screen = PieceScreen(key, tab.keymap, tab.want)
         screen.show(update)
-        app.push_screen(screen)
+        tab.push_screen(screen)
 
 
-def find_code(app: "WorkbenchApp") -> None:
+def find_code(tab: "SessionTab") -> None:
     """Let the user put other code before the model."""
     from agent_workbench.tui.screens.find import FindScreen
 
-    update = app.update_shown
+    update = tab.update_shown
     if update is not None:
-        screen = FindScreen(app.keymap, app.want)
+        screen = FindScreen(tab.keymap, tab.want)
         screen.show(update)
-        app.push_screen(screen)
+        tab.push_screen(screen)
 
 
-def confirm_compacting(app: "WorkbenchApp", compacting: "Compacting") -> None:
+def confirm_compacting(tab: "SessionTab", compacting: "Compacting") -> None:
     """Ask whether the older steps shall become a summary now, with what it frees and costs."""
     from agent_workbench.tui.screens.confirm import ConfirmScreen
 
@@ -62,6 +62,6 @@ def confirm_compacting(app: "WorkbenchApp", compacting: "Compacting") -> None:
 
     async def compact(yes: bool | None) -> None:
         if yes:
-            await app.want(CompactContext())
+            await tab.want(CompactContext())
 
-    app.push_screen(ConfirmScreen("Sum up the older steps now?", lines, app.clock), compact)
+    tab.push_screen(ConfirmScreen("Sum up the older steps now?", lines, tab.clock), compact)

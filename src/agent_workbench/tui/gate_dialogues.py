@@ -9,7 +9,7 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.core.views.gate import Waiting
 
 if TYPE_CHECKING:
-    from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.session_tab import SessionTab
 
 NO_REASON = "no reason given"
 EDIT_TITLES = {
@@ -31,39 +31,39 @@ class Draft:
     text: str
 
 
-def ask_reason(app: "WorkbenchApp", waiting: Waiting) -> None:
+def ask_reason(tab: "SessionTab", waiting: Waiting) -> None:
     """Ask why a proposal is rejected; nothing is rejected when the user thinks better of it."""
     from agent_workbench.tui.screens.reason import ReasonScreen
 
     async def reject(reason: str | None) -> None:
         if reason is not None:
-            await app.want(RejectProposal(waiting.proposal.id, reason.strip() or NO_REASON))
+            await tab.want(RejectProposal(waiting.proposal.id, reason.strip() or NO_REASON))
 
-    app.push_screen(ReasonScreen(f"Reject the {waiting.proposal.kind}"), reject)
+    tab.push_screen(ReasonScreen(f"Reject the {waiting.proposal.kind}"), reject)
 
 
-async def edit_proposal(app: "WorkbenchApp", waiting: Waiting, *, outside: bool = False) -> None:
+async def edit_proposal(tab: "SessionTab", waiting: Waiting, *, outside: bool = False) -> None:
     """Let the user change what waits; what was written and not taken is there again."""
     from agent_workbench.tui.outside import edit_outside
     from agent_workbench.tui.screens.edit import EditScreen
 
     proposal = waiting.proposal
-    draft = app.draft if app.draft is not None and app.draft.proposal == proposal else None
+    draft = tab.draft if tab.draft is not None and tab.draft.proposal == proposal else None
 
     async def replace(text: str | None) -> None:
-        app.draft = None
+        tab.draft = None
         if text is not None and text != proposal.text:
             # Where it is taken, another proposal waits; as long as this one does, it is not lost.
-            app.draft = Draft(proposal, text)
-            await app.want(EditProposal(proposal.id, text))
+            tab.draft = Draft(proposal, text)
+            await tab.want(EditProposal(proposal.id, text))
 
     text = draft.text if draft is not None else proposal.text
     if outside:
-        written = await edit_outside(app, text, SUFFIXES[proposal.kind])
+        written = await edit_outside(tab, text, SUFFIXES[proposal.kind])
         # An editor ends the last line, which says nothing.
         await replace(written if written is None or text.endswith("\n") else written.removesuffix("\n"))
         return
-    app.push_screen(
+    tab.push_screen(
         EditScreen(
             EDIT_TITLES[proposal.kind],
             text,

@@ -11,10 +11,10 @@ from agent_workbench.tui.outside import edit_outside
 from agent_workbench.tui.panes.diff import DiffPane
 
 if TYPE_CHECKING:
-    from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.session_tab import SessionTab
 
 
-def ask_why_left(app: "WorkbenchApp", pane: DiffPane, message: DiffPane.LeftUnexplained) -> None:
+def ask_why_left(tab: "SessionTab", pane: DiffPane, message: DiffPane.LeftUnexplained) -> None:
     """Ask why a part is left; it is taken again when the user thinks better of it."""
     from agent_workbench.tui.screens.reason import ReasonScreen
 
@@ -26,12 +26,12 @@ def ask_why_left(app: "WorkbenchApp", pane: DiffPane, message: DiffPane.LeftUnex
 
     keys = "Enter leaves it out, with or without a reason   Esc " + ("as it was" if message.known else "takes it again")
     asks = "why, in a line; the model reads it when the rest is approved"
-    app.push_screen(ReasonScreen(f"Leave {message.what} out", keys, asks, message.reason), explain)
+    tab.push_screen(ReasonScreen(f"Leave {message.what} out", keys, asks, message.reason), explain)
 
 
-async def edit_hunk(app: "WorkbenchApp", message: DiffPane.HunkEditWanted) -> None:
+async def edit_hunk(tab: "SessionTab", message: DiffPane.HunkEditWanted) -> None:
     """Let the user change one hunk; the whole diff with it takes the place of what waits."""
-    update = app.update_shown
+    update = tab.update_shown
     run = update.state.run if update is not None else None
     if run is None or run.waiting is None:
         return
@@ -39,25 +39,25 @@ async def edit_hunk(app: "WorkbenchApp", message: DiffPane.HunkEditWanted) -> No
 
     async def replace(text: str | None) -> None:
         if text is not None and text != before:
-            await _replace(app, proposal, message, text)
+            await _replace(tab, proposal, message, text)
 
     if message.outside:
-        await replace(await edit_outside(app, before, ".diff"))
+        await replace(await edit_outside(tab, before, ".diff"))
         return
     from agent_workbench.tui.screens.edit import EditScreen
 
     remark = "Each line begins with a space, + or -. It is shown again before it counts."
-    app.push_screen(EditScreen(f"Edit {message.what}", before, remark), replace)
+    tab.push_screen(EditScreen(f"Edit {message.what}", before, remark), replace)
 
 
-async def _replace(app: "WorkbenchApp", proposal: Proposal, message: DiffPane.HunkEditWanted, text: str) -> None:
+async def _replace(tab: "SessionTab", proposal: Proposal, message: DiffPane.HunkEditWanted, text: str) -> None:
     try:
         diff = with_hunk_text(message.patch, message.hunk, text)
     except PatchError as error:
-        app.tell(f"{error}. {error.advice}", "warning")
+        tab.tell(f"{error}. {error.advice}", "warning")
         return
     if not diff:
-        app.tell("nothing would be left of the diff; reject it instead", "warning")
+        tab.tell("nothing would be left of the diff; reject it instead", "warning")
         return
-    app.draft = Draft(proposal, diff)
-    await app.want(EditProposal(proposal.id, diff))
+    tab.draft = Draft(proposal, diff)
+    await tab.want(EditProposal(proposal.id, diff))

@@ -14,6 +14,7 @@ IN_DIALOGUES = frozenset(
         Scope.RECEIPT,
         Scope.REVIEW,
         Scope.FILE,
+        Scope.TOUR,
         Scope.SESSIONS,
         Scope.PIECE,
         Scope.FIND,
@@ -37,6 +38,9 @@ NAMES = {
     "plus": "+",
     "minus": "-",
     "slash": "/",
+    "full_stop": ".",
+    "comma": ",",
+    "exclamation_mark": "!",
 }
 
 
@@ -58,7 +62,8 @@ def bindings(*scopes: Scope) -> list[BindingType]:
 def key_name(key: str) -> str:
     """Return how a key is written for people."""
     if key.startswith("ctrl+"):
-        return f"Ctrl-{key.removeprefix('ctrl+').upper()}"
+        rest = key.removeprefix("ctrl+")
+        return f"Ctrl-{NAMES.get(rest, rest.upper())}"
     return NAMES.get(key, key)
 
 

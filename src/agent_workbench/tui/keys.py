@@ -20,6 +20,7 @@ class Scope(StrEnum):
     RECEIPT = "Context receipt"
     REVIEW = "Review"
     FILE = "File"
+    TOUR = "Tour"
     SESSIONS = "Sessions"
     ALLOW = "Rule to keep"
     RULES = "Rules"
@@ -138,6 +139,9 @@ KEYS = (
     Key(Scope.SESSIONS, "export_session", "x", "export", "Write the session as markdown into a new file of the repo."),
     Key(Scope.SESSIONS, "close_sessions", "S,escape,q", "close", "Back to the workbench."),
     Key(Scope.FILE, "close_file", "f,escape,q", "close", "Back to the workbench."),
+    Key(Scope.TOUR, "next_page", "enter,right,l,space", "next", "The next page; after the last one, to the workbench."),
+    Key(Scope.TOUR, "page_before", "left,h", "back", "The page before."),
+    Key(Scope.TOUR, "close_tour", "escape,q", "skip", "To the workbench."),
     Key(Scope.SCROLL, "line_down", "down,j", "down", "One line or entry down."),
     Key(Scope.SCROLL, "line_up", "up,k", "up", "One line or entry up."),
     Key(Scope.SCROLL, "page_down", "pagedown,ctrl+f", "page down", "One page down."),
@@ -159,11 +163,18 @@ KEYS = (
     Key(Scope.EVERYWHERE, "review", "R", "review", "All changes of the task as one diff, with the step behind each."),
     Key(Scope.EVERYWHERE, "rules", "L", "rules", "The rules that count, and how often each was used; revokes them."),
     Key(Scope.EVERYWHERE, "sessions", "S", "sessions", "All sessions of the repo: open, fork, export or prove one."),
+    Key(Scope.EVERYWHERE, "new_tab", "ctrl+t", "new tab", "Another session in a tab beside this one."),
+    Key(Scope.EVERYWHERE, "next_tab", "full_stop", "next tab", "To the next session's tab."),
+    Key(Scope.EVERYWHERE, "previous_tab", "comma", "tab before", "To the session's tab before."),
+    Key(Scope.EVERYWHERE, "waiting_tab", "exclamation_mark", "who waits", "To the next tab in which something waits."),
     Key(Scope.EVERYWHERE, "undo", "u", "undo", "Take the last diff back, files and all; asks first, tells the model."),
     Key(Scope.EVERYWHERE, "abort", "X", "abort", "Give the task up and roll back; asks first, keeps what was tried."),
     Key(Scope.EVERYWHERE, "help", "?", "help", "This list, the focused pane first."),
-    Key(Scope.EVERYWHERE, "leave", "q", "leave", "Leave; the session is kept and can be taken up again."),
-    Key(Scope.ALWAYS, "leave_anyway", "ctrl+q", "leave", "Leave, also from a dialogue."),
+    Key(Scope.EVERYWHERE, "tour", "f1", "tour", "A short tour of the workbench."),
+    Key(Scope.EVERYWHERE, "leave", "q", "leave", "Leave this session; it is kept and can be taken up again."),
+    Key(Scope.ALWAYS, "next_tab", "ctrl+pagedown", "next tab", "To the next session's tab."),
+    Key(Scope.ALWAYS, "previous_tab", "ctrl+pageup", "tab before", "To the session's tab before."),
+    Key(Scope.ALWAYS, "leave_anyway", "ctrl+q", "leave", "Leave all sessions, also from a dialogue."),
     Key(Scope.ALWAYS, "interrupt", "ctrl+c", "leave", "The same; while text is edited or selected it copies."),
     Key(Scope.ALWAYS, "palette", "ctrl+p", "palette", "Find any of these by its name."),
 )  # fmt: skip

@@ -26,7 +26,7 @@ class PaneScreen(WorkScreen[None]):
     BINDINGS = bindings(Scope.EVERYWHERE)
 
     def __init__(self) -> None:
-        super().__init__(id="workbench")
+        super().__init__(name="workbench")
         self.front = "plan"
         self.zoomed = False
 

@@ -8,50 +8,50 @@ from agent_workbench.core.views.plan import TaskRow
 from agent_workbench.tui.panes.plan import PlanWish
 
 if TYPE_CHECKING:
-    from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.session_tab import SessionTab
 
 
-async def change_plan(app: "WorkbenchApp", wish: PlanWish, row: TaskRow | None) -> None:
+async def change_plan(tab: "SessionTab", wish: PlanWish, row: TaskRow | None) -> None:
     """Do what the user wants of the plan at a task, or ask what it needs for that."""
-    update = app.update_shown
+    update = tab.update_shown
     if update is None or update.live.replay is not None:
-        app.tell("a recording is looked at, nothing of it can be changed", "warning")
+        tab.tell("a recording is looked at, nothing of it can be changed", "warning")
         return
     task = row.id if row is not None else None
     match wish:
         case PlanWish.UP | PlanWish.DOWN if task is not None:
-            await app.want(MoveTask(task, up=wish is PlanWish.UP))
+            await tab.want(MoveTask(task, up=wish is PlanWish.UP))
         case PlanWish.BLOCK if row is not None and row.blocked:
-            await app.want(BlockTask(row.id, blocked=False))
+            await tab.want(BlockTask(row.id, blocked=False))
         case PlanWish.BLOCK if row is not None:
-            _ask_why(app, row)
+            _ask_why(tab, row)
         case PlanWish.EDIT_ALL:
-            await _open(app, "The plan", OpenPlan())
+            await _open(tab, "The plan", OpenPlan())
         case PlanWish.NEW:
-            await _open(app, "A new task", OpenPlan(task, new=True))
+            await _open(tab, "A new task", OpenPlan(task, new=True))
         case PlanWish.EDIT | PlanWish.SHOW if task is not None:
-            await _open(app, f"Task {task}", OpenPlan(task), editable=wish is PlanWish.EDIT)
+            await _open(tab, f"Task {task}", OpenPlan(task), editable=wish is PlanWish.EDIT)
 
 
-async def _open(app: "WorkbenchApp", title: str, wanted: OpenPlan, *, editable: bool = True) -> None:
+async def _open(tab: "SessionTab", title: str, wanted: OpenPlan, *, editable: bool = True) -> None:
     from agent_workbench.tui.screens.plan_text import PlanTextScreen
 
-    update = app.update_shown
+    update = tab.update_shown
     if update is not None:
-        screen = PlanTextScreen(title, app.want, editable=editable)
+        screen = PlanTextScreen(title, tab.want, editable=editable)
         screen.show(update)
-        app.push_screen(screen)
-        await app.want(wanted)
+        tab.push_screen(screen)
+        await tab.want(wanted)
 
 
-def _ask_why(app: "WorkbenchApp", row: TaskRow) -> None:
+def _ask_why(tab: "SessionTab", row: TaskRow) -> None:
     from agent_workbench.tui.screens.reason import ReasonScreen
 
     task: TaskId = row.id
 
     async def block(reason: str | None) -> None:
         if reason is not None:
-            await app.want(BlockTask(task, reason.strip()))
+            await tab.want(BlockTask(task, reason.strip()))
 
     keys = "Enter blocks it   Esc leaves it as it is"
-    app.push_screen(ReasonScreen(f"Block {task}", keys, "why, in a line; it stands in the plan"), block)
+    tab.push_screen(ReasonScreen(f"Block {task}", keys, "why, in a line; it stands in the plan"), block)

@@ -9,45 +9,45 @@ from agent_workbench.core.rules import KEPT_WORDS, KeptRule, rule_words
 from agent_workbench.core.views.gate import Waiting
 
 if TYPE_CHECKING:
-    from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.session_tab import SessionTab
 
 
-async def offer_rules(app: "WorkbenchApp", waiting: Waiting) -> None:
+async def offer_rules(tab: "SessionTab", waiting: Waiting) -> None:
     """Ask by which rule what waits shall be let through from now on."""
     from agent_workbench.tui.screens.allow import AllowScreen
 
-    update = app.update_shown
+    update = tab.update_shown
     if update is None:
         return
 
     async def keep(chosen: KeptRule | None) -> None:
         if chosen is not None:
-            await app.want(AllowAlways(chosen.rule, chosen.kept))
+            await tab.want(AllowAlways(chosen.rule, chosen.kept))
 
-    screen = AllowScreen(waiting.proposal, app.clock, app.keymap)
+    screen = AllowScreen(waiting.proposal, tab.clock, tab.keymap)
     screen.show(update)
-    app.push_screen(screen, keep)
-    await app.want(LookBack(waiting.proposal.kind))
+    tab.push_screen(screen, keep)
+    await tab.want(LookBack(waiting.proposal.kind))
 
 
-def show_rules(app: "WorkbenchApp") -> None:
+def show_rules(tab: "SessionTab") -> None:
     """Show the rules that count."""
     from agent_workbench.tui.screens.rules import RulesScreen
 
-    update = app.update_shown
+    update = tab.update_shown
     if update is not None:
-        screen = RulesScreen(app.keymap, partial(confirm_revoking, app))
+        screen = RulesScreen(tab.keymap, partial(confirm_revoking, tab))
         screen.show(update)
-        app.push_screen(screen)
+        tab.push_screen(screen)
 
 
-def confirm_revoking(app: "WorkbenchApp", kept: KeptRule) -> None:
+def confirm_revoking(tab: "SessionTab", kept: KeptRule) -> None:
     """Ask whether a rule shall not count any more."""
     from agent_workbench.tui.screens.confirm import ConfirmScreen
 
     async def revoke(yes: bool | None) -> None:
         if yes:
-            await app.want(AllowAlways(kept.rule, kept.kept, always=False))
+            await tab.want(AllowAlways(kept.rule, kept.kept, always=False))
 
     lines = (inert_line(rule_words(kept.rule), 600), "", f"It is kept for {KEPT_WORDS[kept.kept]}.")
-    app.push_screen(ConfirmScreen("Revoke this rule?", lines, app.clock, yes="revoke", no="keep"), revoke)
+    tab.push_screen(ConfirmScreen("Revoke this rule?", lines, tab.clock, yes="revoke", no="keep"), revoke)

@@ -1,9 +1,12 @@
 """What the user wants in the panes and bars: handed to the session, or asked about first."""
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from agent_workbench.core.applied import last_diff
 from agent_workbench.core.intents import DropChunk, Intent, MergeTask, PinChunk, StartTask
+from agent_workbench.core.sessions import Onward
+from agent_workbench.core.views.session_tabs import TabView
 from agent_workbench.tui import (
     context_dialogues,
     dialogues,
@@ -22,19 +25,53 @@ from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.screens.help import HelpScreen
 from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.replay_bar import ReplayBar
+from agent_workbench.tui.widgets.session_strip import SessionStrip
 from agent_workbench.tui.workbench_screen import WorkbenchScreen
 
 if TYPE_CHECKING:
-    from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.session_tab import SessionTab
 
 
 class SessionScreen(WorkbenchScreen):
-    """The main screen of a `WorkbenchApp`."""
+    """The main screen of a `SessionTab`."""
 
-    @property
-    def bench(self) -> "WorkbenchApp":
-        """The app, as what it is."""
-        return cast("WorkbenchApp", self.app)
+    def __init__(self, tab: "SessionTab") -> None:
+        super().__init__(tab.clock, tab.keymap)
+        self.bench = tab
+
+    def on_workbench_screen_ready(self) -> None:
+        """Begin to read the session's updates; the app has other things to begin."""
+        self.bench.app.run_worker(self.bench.read(), name="bridge")
+
+    def show_tabs(self, tabs: Sequence[TabView], front: int) -> None:
+        """Show which sessions there are, and how they stand."""
+        if self.is_mounted:
+            self.query_one(SessionStrip).show(tabs, front)
+
+    def shown_again(self) -> None:
+        """Let nothing at the gate count as seen that another tab was over just now."""
+        if self.is_mounted:
+            self.query_one(GateBar).shown_again()
+
+    async def on_session_strip_chosen(self, message: SessionStrip.Chosen) -> None:
+        await self.bench.app.tabs.go_to_number(message.number)
+
+    async def action_new_tab(self) -> None:
+        """Begin another session beside this one."""
+        await self.bench.app.tabs.open(Onward())
+
+    async def action_next_tab(self) -> None:
+        await self.bench.app.tabs.go(1)
+
+    async def action_previous_tab(self) -> None:
+        await self.bench.app.tabs.go(-1)
+
+    async def action_tour(self) -> None:
+        """Take the tour."""
+        await dialogues.take_tour(self.bench)
+
+    async def action_waiting_tab(self) -> None:
+        await self.bench.app.tabs.go(1, waiting=True)
 
     async def on_gate_bar_decided(self, message: GateBar.Decided) -> None:
         await self.bench.want(message.intent)
@@ -159,4 +196,4 @@ class SessionScreen(WorkbenchScreen):
         self.bench.push_screen(HelpScreen(self.bench.keymap, message.scopes))
 
     async def on_workbench_screen_leave_wanted(self) -> None:
-        await self.bench.action_leave_anyway()
+        await self.bench.app.leave_tab(self.bench)

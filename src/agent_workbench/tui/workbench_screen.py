@@ -32,6 +32,7 @@ from agent_workbench.tui.widgets.bar import Bar
 from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.replay_bar import ReplayBar
 from agent_workbench.tui.widgets.row_list import RowList
+from agent_workbench.tui.widgets.session_strip import SessionStrip
 from agent_workbench.tui.widgets.status_line import StatusLine
 from agent_workbench.tui.widgets.tab_strip import TabStrip
 
@@ -94,6 +95,7 @@ class WorkbenchScreen(PaneScreen):
 
     def compose(self) -> ComposeResult:
         keys = {pane: self._keymap.first(Scope.EVERYWHERE, f"focus_{pane}") for pane in PANES}
+        yield SessionStrip()
         yield TabStrip(tuple((pane, keys[pane], name) for pane, name in PANES.items()))
         with Horizontal(id="body"):
             with Vertical(id="left"):

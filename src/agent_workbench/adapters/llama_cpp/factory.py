@@ -6,6 +6,7 @@ from pathlib import Path
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
+from agent_workbench.adapters.llama_cpp.shared import SharedModels
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.ports import Model
@@ -16,13 +17,17 @@ SERVER_VARIABLE = "LLAMA_SERVER"
 
 
 def model_from_settings(
-    settings: ModelSettings, environ: Mapping[str, str], log_path: Path, on_status: OnStatus
+    settings: ModelSettings,
+    environ: Mapping[str, str],
+    log_path: Path,
+    on_status: OnStatus,
+    shared: SharedModels | None = None,
 ) -> Model:
     """Return the model at `url`, or one that serves `path` itself, or with neither set the one at `LLAMA_SERVER_URL`.
 
-    `log_path` is where a server of ours writes, `on_status` gets a line on what is waited for. Nothing is started and
-    nobody asked before the first request; with no model configured that one raises `ModelUnavailable`. Raises
-    `ConfigError` for an address or a key that cannot be used.
+    A server of ours is one of `shared`, and writes to `log_path`; `on_status` gets a line on what is waited for.
+    Nothing is started and nobody asked before the first request; with no model configured that one raises
+    `ModelUnavailable`. Raises `ConfigError` for an address or a key that cannot be used.
     """
     # A file that was named, in the settings or by a flag, was meant; the variable may be there for other programs.
     url = settings.url or ("" if settings.path else environ.get(URL_VARIABLE, ""))
@@ -30,8 +35,13 @@ def model_from_settings(
         key = environ.get(settings.api_key_env, "") if settings.api_key_env else ""
         return LlamaCppModel(url, api_key=key.strip(), model_name=settings.name, on_status=on_status)
     if settings.path:
-        server = embedded_server(settings, environ, log_path, on_status)
-        return EmbeddedModel(server, model_name=settings.name, on_status=on_status)
+
+        def make(say: OnStatus) -> EmbeddedModel:
+            server = embedded_server(settings, environ, log_path, say)
+            return EmbeddedModel(server, model_name=settings.name, on_status=say)
+
+        served = settings.path, settings.server, settings.context_tokens
+        return shared.take(served, make, on_status) if shared is not None else make(on_status)
     return unconfigured()
 
 

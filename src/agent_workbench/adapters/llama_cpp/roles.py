@@ -11,6 +11,7 @@ from agent_workbench.adapters.llama_cpp.link import Link, Voice
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
 from agent_workbench.adapters.llama_cpp.prices import PricedModel
 from agent_workbench.adapters.llama_cpp.server_command import check_model_file
+from agent_workbench.adapters.llama_cpp.shared import SharedModels
 from agent_workbench.core.endpoints import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
 from agent_workbench.core.model import Purpose
@@ -21,19 +22,26 @@ ONE = (SHORT_FORM,)
 
 
 class Switchboard:
-    """The endpoints of `settings`, each made once and when it is first asked for.
+    """The endpoints of `settings`, each made once and when it is first asked for; `shared` has the servers of ours.
 
     `environ` holds the keys, `log` is where a server of ours writes, in `state_dir` stands what was spent.
     """
 
     def __init__(
-        self, settings: Settings, environ: Mapping[str, str], log: Path, state_dir: Path, on_status: OnStatus
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        log: Path,
+        state_dir: Path,
+        on_status: OnStatus,
+        shared: SharedModels | None = None,
     ) -> None:
         self._settings = settings
         self._environ = environ
         self._log = log
         self.ledger = SpendingLedger(state_dir)
         self._on_status = on_status
+        self._shared = shared
         self._links: dict[str, Link] = {}
         self._made: list[Model] = []
         self._served: dict[tuple[str, str], tuple[Model, Voice]] = {}
@@ -43,7 +51,7 @@ class Switchboard:
         chains = {purpose: self._settings.chain(purpose) for purpose in Purpose}
         if set(chains.values()) == {ONE}:
             # One model for everything needs nobody who chooses.
-            return model_from_settings(self._settings.model, self._environ, self._log, self._on_status)
+            return model_from_settings(self._settings.model, self._environ, self._log, self._on_status, self._shared)
         return ChainedModel(
             {purpose: tuple(map(self._link, chain)) for purpose, chain in chains.items()}, self._on_status
         )
@@ -109,7 +117,11 @@ class Switchboard:
             return UnusableModel(ModelRefused, what, f"set {key} where you start the workbench")
         try:
             return model_from_settings(
-                _as_model(endpoint, self._context_tokens(endpoint)), self._environ, self._log_of(name), voice
+                _as_model(endpoint, self._context_tokens(endpoint)),
+                self._environ,
+                self._log_of(name),
+                voice,
+                self._shared,
             )
         except ConfigError as error:
             return UnusableModel(ModelRefused, str(error), error.advice)

@@ -44,7 +44,7 @@ class AllowScreen(Dialogue[KeptRule | None]):
     BINDINGS = bindings(Scope.ALLOW)
 
     def __init__(self, proposal: Proposal, clock: Clock, keymap: Keymap) -> None:
-        super().__init__("Let this through from now on?", "", id="allow")
+        super().__init__("Let this through from now on?", "", name="allow")
         self._proposal = proposal
         self._rules = offered(proposal)
         self._keymap = keymap

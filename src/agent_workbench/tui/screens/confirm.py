@@ -24,7 +24,7 @@ class ConfirmScreen(Dialogue[bool]):
     def __init__(
         self, title: str, lines: Sequence[str], clock: Clock, *, yes: str = "yes", no: str = "no", name: str = "confirm"
     ) -> None:
-        super().__init__(title, f"y {yes}   n {no}", id=name)
+        super().__init__(title, f"y {yes}   n {no}", name=name)
         self._lines = lines
         self._answers = f"y {yes}   n {no}"
         self._readiness = Readiness(clock)

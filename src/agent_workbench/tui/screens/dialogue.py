@@ -20,8 +20,8 @@ Answer = TypeVar("Answer")
 class Dialogue(ModalScreen[Answer], WorkScreen[Answer]):
     """A frame around a body; texts are shown as they are, never as markup."""
 
-    def __init__(self, title: str, keys: str, *, id: str) -> None:
-        super().__init__(id=id)
+    def __init__(self, title: str, keys: str, *, name: str) -> None:
+        super().__init__(name=name, classes=name)
         self._heading = inert_line(title, 200)
         self._keys = keys
 

@@ -18,7 +18,7 @@ class EditScreen(Dialogue[str | None]):
     ]
 
     def __init__(self, title: str, text: str, remark: str, *, wraps: bool = False, at_end: bool = False) -> None:
-        super().__init__(title, f"Ctrl-S saves   Esc discards   {remark}", id="edit")
+        super().__init__(title, f"Ctrl-S saves   Esc discards   {remark}", name="edit")
         self._text = text
         self._wraps = wraps
         self._at_end = at_end

@@ -61,7 +61,7 @@ class FileScreen(Dialogue[None]):
     BINDINGS = bindings(Scope.FILE)
 
     def __init__(self, title: str, keymap: Keymap) -> None:
-        super().__init__(title, f"{keymap.first(Scope.FILE, 'close_file')} closes", id="file")
+        super().__init__(title, f"{keymap.first(Scope.FILE, 'close_file')} closes", name="file")
         self._seen: int | None = None
 
     def body(self) -> Iterable[Widget]:

@@ -33,7 +33,7 @@ class FindScreen(Dialogue[None]):
     BINDINGS = bindings(Scope.FIND)
 
     def __init__(self, keymap: Keymap, want: Callable[[Intent], Awaitable[None]]) -> None:
-        super().__init__("Put code before the model", "", id="find")
+        super().__init__("Put code before the model", "", name="find")
         self._keymap = keymap
         self._want = want
         self._fixed = ""

@@ -28,7 +28,7 @@ class HelpScreen(Dialogue[None]):
     BINDINGS = [Binding("escape,q,question_mark", "close", "close")]
 
     def __init__(self, keymap: Keymap, focused: tuple[Scope, ...]) -> None:
-        super().__init__("Keys", "j k PgUp PgDn scroll   Esc closes", id="help")
+        super().__init__("Keys", "j k PgUp PgDn scroll   Esc closes", name="help")
         self._entries = tuple(_entries(keymap, focused))
 
     def body(self) -> Iterable[Widget]:

@@ -63,7 +63,7 @@ class PieceScreen(Dialogue[None]):
     BINDINGS = bindings(Scope.PIECE)
 
     def __init__(self, key: str, keymap: Keymap, want: Callable[[Intent], Awaitable[None]]) -> None:
-        super().__init__("Code", "", id="piece")
+        super().__init__("Code", "", name="piece")
         self._key = key
         self._keymap = keymap
         self._want = want

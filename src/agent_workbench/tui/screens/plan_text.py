@@ -33,7 +33,7 @@ class PlanTextScreen(Dialogue[None]):
     ]
 
     def __init__(self, title: str, want: Callable[[Intent], Awaitable[None]], *, editable: bool) -> None:
-        super().__init__(title, EDITS if editable else LOOKS, id="plan-text")
+        super().__init__(title, EDITS if editable else LOOKS, name="plan-text")
         self._title = title
         self._want = want
         self._editable = editable

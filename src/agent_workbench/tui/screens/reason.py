@@ -21,7 +21,7 @@ class ReasonScreen(Dialogue[str | None]):
         asks: str = "why, in a line; the model reads it",
         text: str = "",
     ) -> None:
-        super().__init__(title, keys, id="reason")
+        super().__init__(title, keys, name="reason")
         self._asks = asks
         self._text = text
 

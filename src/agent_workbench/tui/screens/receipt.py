@@ -25,7 +25,7 @@ class ReceiptScreen(Dialogue[None]):
     def __init__(
         self, keymap: Keymap, want: Callable[[Intent], Awaitable[None]], compact: Callable[[Compacting], None]
     ) -> None:
-        super().__init__("Context", "", id="receipt")
+        super().__init__("Context", "", name="receipt")
         self._keymap = keymap
         self._want = want
         self._compact = compact

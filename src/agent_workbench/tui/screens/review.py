@@ -22,7 +22,7 @@ class ReviewScreen(Dialogue[None]):
         super().__init__(
             f"Review of {view.title}",
             f"{keys['go_to_step']} goes to the step   {keys['close_review']} closes",
-            id="review",
+            name="review",
         )
         self._view = view
         self._go_to = go_to

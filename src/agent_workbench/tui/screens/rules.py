@@ -31,7 +31,7 @@ class RulesScreen(Dialogue[None]):
     BINDINGS = bindings(Scope.RULES)
 
     def __init__(self, keymap: Keymap, revoke: Callable[[KeptRule], None]) -> None:
-        super().__init__("Rules", "", id="rules")
+        super().__init__("Rules", "", name="rules")
         self._keymap = keymap
         self._revoke = revoke
         self._fixed = False

@@ -39,7 +39,7 @@ class SayScreen(Dialogue[str | None]):
 
     def __init__(self) -> None:
         self._keys_line = "Enter sends   Ctrl-J new line   Esc discards"
-        super().__init__("A word to the model, read with its next step", self._keys_line, id="say")
+        super().__init__("A word to the model, read with its next step", self._keys_line, name="say")
 
     def body(self) -> Iterable[Widget]:
         return (WordArea(soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True),)

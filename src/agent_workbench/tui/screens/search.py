@@ -74,7 +74,7 @@ class SearchScreen(Dialogue[Chosen]):
     BINDINGS = bindings(Scope.SEARCH, Scope.SCROLL)
 
     def __init__(self, keymap: Keymap, place: ReplayPosition) -> None:
-        super().__init__("Search this recording", "", id="search")
+        super().__init__("Search this recording", "", name="search")
         self._keymap = keymap
         self._events = place.recording.events
         self._seq = place.seq

@@ -31,7 +31,7 @@ class SessionsScreen(Dialogue[Onward]):
     def __init__(
         self, keymap: Keymap, sessions: PastSessions, here: SessionId, fork: Callable[[SessionId], None]
     ) -> None:
-        super().__init__("Sessions", "", id="sessions")
+        super().__init__("Sessions", "", name="sessions")
         self._keymap = keymap
         self._sessions = sessions
         self._here = here

@@ -63,6 +63,10 @@ class GateBar(GateShown):
         if self._view.waiting is not None and self.app.screen is self.screen:
             self._readiness.painted(self._view.waiting.key)
 
+    def shown_again(self) -> None:
+        """Let the moment begin anew: something else was on screen meanwhile."""
+        self._readiness.begin_again()
+
     def action_approve(self) -> None:
         """Let what waits through, if it is known to have been seen; else say what is missing."""
         waiting = self._answerable(GateAct.APPROVE)

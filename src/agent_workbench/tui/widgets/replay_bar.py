@@ -21,9 +21,17 @@ from agent_workbench.tui.widgets.rows import Span
 
 TIMELINE_ROW = 1
 HINTS = {
-    "back": "back", "forward": "next", "next_diff": "diff", "next_failure": "failure", "next_decision": "decision",
-    "play": "play", "search_record": "search", "faster": "faster", "slower": "slower",
-    "next_match": "next match", "previous_match": "match before",
+    "back": "back",
+    "forward": "next",
+    "next_diff": "diff",
+    "next_failure": "failure",
+    "next_decision": "decision",
+    "play": "play",
+    "search_record": "search",
+    "faster": "faster",
+    "slower": "slower",
+    "next_match": "next match",
+    "previous_match": "match before",
 }
 
 

@@ -1,0 +1,55 @@
+"""Notifications of the desktop, by the program that each system brings for them."""
+
+import asyncio
+import contextlib
+import html
+import shutil
+import sys
+from collections.abc import Mapping
+
+from agent_workbench.host.handed_on import handed_on
+
+MOST_SECONDS = 5.0
+_SCRIPT = (
+    "on run argv",
+    "display notification (item 2 of argv) with title (item 1 of argv)",
+    "end run",
+)
+# How the desktop is reached.
+_OF_DESKTOPS = ("DBUS_", "XDG_", "DISPLAY", "WAYLAND_", "XAUTHORITY")
+
+
+class DesktopNotifications:
+    """The port `Desktop`: `notify-send`, or on macOS `osascript`, found on the PATH of `environ`."""
+
+    def __init__(self, environ: Mapping[str, str], platform: str = sys.platform) -> None:
+        self._environ = environ
+        self._platform = platform
+
+    async def notify(self, title: str, text: str) -> None:
+        """Show a notification; where there is no such program or no desktop, nothing happens."""
+        command = self._command(title, text)
+        program = await asyncio.to_thread(shutil.which, command[0], path=self._environ.get("PATH"))
+        if program is None:
+            return
+        with contextlib.suppress(OSError):
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *command[1:],
+                env=handed_on(self._environ, *_OF_DESKTOPS),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            try:
+                await asyncio.wait_for(process.wait(), MOST_SECONDS)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+
+    def _command(self, title: str, text: str) -> tuple[str, ...]:
+        """Return the program and its arguments; no text among them is read as an option, a script or markup."""
+        if self._platform == "darwin":
+            lines = tuple(word for line in _SCRIPT for word in ("-e", line))
+            return ("osascript", *lines, "--", title, text)
+        return ("notify-send", "--app-name", title, "--", title, html.escape(text, quote=False))

@@ -1,0 +1,171 @@
+"""A short tour: what the panes are, what the gate is, and the keys that are used most."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialogue import Dialogue
+
+SCRIPTED = "Demo: answers are scripted, the rest is real."
+LABEL_CELLS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of the tour: its title, and lines."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+class TourScreen(Dialogue[None]):
+    """Shows one page at a time; the last one leads to the workbench."""
+
+    BINDINGS = bindings(Scope.TOUR)
+
+    def __init__(self, keymap: Keymap) -> None:
+        super().__init__("", "", name="tour")
+        self._keymap = keymap
+        self._pages = tour_pages(keymap)
+        self._at = 0
+        self._remark = ""
+
+    def body(self) -> Iterable[Widget]:
+        return (VerticalScroll(Static("", id="tour-page", markup=False), classes="text", can_focus=True),)
+
+    def on_mount(self) -> None:
+        self._show()
+
+    def say_scripted(self) -> None:
+        """Say that this is the demo."""
+        if not self._remark:
+            self._remark = f"{SCRIPTED}\n"
+            self._show()
+
+    def _show(self) -> None:
+        page, last = self._pages[self._at], self._at == len(self._pages) - 1
+        lines = max(len(each.lines) for each in self._pages)
+        # All pages have the height of the longest, so that nothing moves.
+        text = "\n".join((*page.lines, *[""] * (lines - len(page.lines))))
+        self.query_one("#tour-page", Static).update(text)
+        self.query_one(".frame").border_title = Content(f"{page.title}  {self._at + 1} of {len(self._pages)}")
+        following, before, skips = (
+            self._keymap.first(Scope.TOUR, action) for action in ("next_page", "page_before", "close_tour")
+        )
+        keys = f"{following} to the workbench" if last else f"{following} next   {skips} skips the tour"
+        self.show_keys(self._remark + (f"{keys}   {before} back" if self._at else keys))
+
+    def action_next_page(self) -> None:
+        if self._at == len(self._pages) - 1:
+            self.dismiss(None)
+        else:
+            self._at += 1
+            self._show()
+
+    def action_page_before(self) -> None:
+        self._at = max(0, self._at - 1)
+        self._show()
+
+    def action_close_tour(self) -> None:
+        self.dismiss(None)
+
+    def on_click(self) -> None:
+        self.action_next_page()
+
+
+def tour_pages(keymap: Keymap) -> tuple[Page, ...]:
+    """Return the pages, with the keys as the user has them."""
+
+    def line(action: str, says: str, scope: Scope = Scope.EVERYWHERE) -> str:
+        return f"{keymap.first(scope, action):<{LABEL_CELLS}}{says}"
+
+    def pane(action: str, name: str, says: str) -> str:
+        return f"{keymap.first(Scope.EVERYWHERE, action):<3}{name:<{LABEL_CELLS}}{says}"
+
+    gate, diff, replay = Scope.GATE, Scope.DIFF, Scope.REPLAY
+    return (
+        Page(
+            "Agent Workbench",
+            (
+                "A language model on your own machine works on your plan's tasks,",
+                "in a copy of your repository: your files and your branch stay as",
+                "they are until you merge.",
+                "",
+                pane("focus_plan", "Plan", "what is to be done"),
+                pane("focus_steps", "Steps", "what the model thinks, does and is told"),
+                pane("focus_diff", "Diff", "what waits for you, in full"),
+                pane("focus_scratchpad", "Scratchpad", "notes, yours and the model's"),
+                pane("focus_code", "Code", "what the model was given to read"),
+                pane("focus_bar", "Bar", "what happens now, and what you can do about it"),
+                "",
+                line("start", "in the bar starts the next task", gate),
+                line("zoom", "gives the pane all the room"),
+            ),
+        ),
+        Page(
+            "The gate",
+            (
+                "Every diff, test run and commit waits in the bar at the bottom.",
+                "",
+                line("approve", "lets it through, exactly as it is shown", gate),
+                line("reject", "refuses it; the model reads your reason", gate),
+                line("edit", "changes it first", gate),
+                line("always", "lets such things through by a rule from now on", gate),
+                "",
+                "Only what was on screen can be approved, and only in the bar:",
+                "while there is more below, the first press shows it.",
+                line("focus_bar", "leads back to the bar from everywhere"),
+            ),
+        ),
+        Page(
+            "By hunk",
+            (
+                "In the diff pane, what is good can be taken without the rest.",
+                "",
+                line("next_change", "goes to the next hunk", diff),
+                line("take_hunk", "leaves the hunk out, or takes it again", diff),
+                line("select_lines", "begins a range of lines, to leave only these", diff),
+                line("why_left", "says why, for the model", diff),
+                line("edit_hunk", "changes the hunk", diff),
+                line("result", "shows what would be applied", diff),
+                "",
+                line("review", "shows all changes of a task, each with its step"),
+            ),
+        ),
+        Page(
+            "While it works",
+            (
+                line("tell", "says a word to the model, also while it writes"),
+                line("pause", "in the bar pauses after this step, and goes on", gate),
+                line("undo", "takes the last diff back, files and all"),
+                line("abort", "gives the task up; what was tried is kept"),
+                line("context", "shows what the model was given, and what it cost"),
+                "",
+                "Plan, notes and code can be changed meanwhile, in their panes.",
+                "",
+                line("new_tab", "begins another session in a tab beside this one"),
+                line("next_tab", "goes to the next tab"),
+                line("waiting_tab", "goes to the next tab in which something waits"),
+            ),
+        ),
+        Page(
+            "Nothing is lost",
+            (
+                "All that happens stands in the session's journal.",
+                "",
+                line("sessions", "lists the sessions: see one again, or go on with it"),
+                line("fork", "in a recording begins a new session from there", replay),
+                line("search_record", "in a recording finds words", replay),
+                "",
+                line("leave", "leaves; the task can be taken up where it stands"),
+                line("help", "lists the keys, those of the focused pane first"),
+                line("palette", "finds anything by its name, this tour too", Scope.ALWAYS),
+            ),
+        ),
+    )
