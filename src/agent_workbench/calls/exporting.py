@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.views.task_account import TaskAccount
     from agent_workbench.core.workspace import FileStat
 
+MOST_PICTURES = 100
+
 
 class ExportFormat(StrEnum):
     """How a session is written down."""
@@ -42,14 +44,28 @@ async def export_session(place: Place, form: ExportFormat) -> str:
 
 
 async def write_export(place: Place, form: ExportFormat, path: Path) -> None:
-    """Write the session into a file; raise `StorageError` where it cannot be written, or holds something already."""
+    """Write the session into a file; raises what `export_session` and `write_new` do."""
+    await write_new(path, await export_session(place, form))
+
+
+async def write_new(path: Path, document: str) -> None:
+    """Write a document into a file; raise `StorageError` where it cannot be written, or holds something already."""
     from agent_workbench.host.atomic import FileChanged, write_atomically
 
-    document = await export_session(place, form)
     try:
         await asyncio.to_thread(write_atomically, path, document.encode(), None)
     except FileChanged as error:
         raise StorageError(f"{path} is there already", advice="move it away, or say another name") from error
+
+
+async def keep_picture(folder: Path, name: str, picture: str) -> str:
+    """Write an SVG into a file of `folder` that is not there yet, `name` with a number if need be; return its name."""
+    for number in range(1, MOST_PICTURES + 1):
+        file = f"{name}.svg" if number == 1 else f"{name}-{number}.svg"
+        if not await asyncio.to_thread((folder / file).exists):
+            await write_new(folder / file, picture)
+            return file
+    raise StorageError(f"there are {MOST_PICTURES} pictures of this moment already", advice="move them away")
 
 
 async def _accounts(site: "Site", state: "SessionState") -> "AsyncIterator[TaskAccount]":

@@ -23,6 +23,14 @@ def say_json(value: object) -> None:
     _print(json.dumps(value, ensure_ascii=True), None)
 
 
+def say_document(text: str) -> None:
+    """Print a document whole, as it is: it was made so that nothing in it controls the terminal.
+
+    `say` cuts what is very long, which would no longer be the document. Raises what `say` does.
+    """
+    _print(text.removesuffix("\n"), None)
+
+
 def say_cells(cells: Sequence[str]) -> None:
     """Print texts as one line with a tab between them, for programs. Raises what `say` does."""
     _print("\t".join(map(inert_line, cells)), None)

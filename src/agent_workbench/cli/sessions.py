@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli import sessions_made, sessions_search
+from agent_workbench.cli import sessions_export, sessions_made, sessions_search
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.saying import say, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def add(verbs: "Verbs") -> None:
     """Add the verb with its own verbs."""
     verb = add_verb(
-        verbs, "sessions", "list, search, show, verify, fork or export the sessions of this repository", list_all
+        verbs,
+        "sessions",
+        "list, search, show, verify, fork, compare or export the sessions of this repository",
+        list_all,
     )
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     listing = add_verb(below, "list", "list sessions, newest first", list_all)
@@ -39,6 +42,7 @@ def add(verbs: "Verbs") -> None:
             each.add_argument("--json", action="store_true", help="with --prompt: as JSON")
 
     sessions_made.add(below)
+    sessions_export.add(below)
     sessions_search.add(below)
 
 

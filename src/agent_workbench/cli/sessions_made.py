@@ -1,9 +1,9 @@
-"""`agent sessions fork` and `agent sessions export`: what is made of a session."""
+"""`agent sessions fork` and `agent sessions compare`."""
 
 import argparse
 import asyncio
 import os
-import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,6 @@ from agent_workbench.core.place import Place
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
 
-FORMATS = ("markdown", "json")
-
 
 def add(verbs: "Verbs") -> None:
     """Add the verbs below `agent sessions`."""
@@ -24,10 +22,10 @@ def add(verbs: "Verbs") -> None:
     forking.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
     forking.add_argument("--at", metavar="SEQ", help="go on from after this event (`agent sessions show` numbers them)")
     forking.add_argument("--json", action="store_true", help="print the new session as a line of JSON")
-    exporting = add_verb(verbs, "export", "write a session down: markdown for a pull request, or JSON", export)
-    exporting.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
-    exporting.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="markdown when left out")
-    exporting.add_argument("--output", metavar="FILE", type=Path, help="a new file; standard output when left out")
+    comparing = add_verb(verbs, "compare", "two sessions beside each other, such as a fork and its parent", compare)
+    comparing.add_argument("first", metavar="A", help="its first or last letters")
+    comparing.add_argument("second", metavar="B", help="its first or last letters")
+    comparing.add_argument("--json", action="store_true", help="print the comparison as a line of JSON")
 
 
 def fork(options: argparse.Namespace) -> int:
@@ -45,14 +43,20 @@ def fork(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def export(options: argparse.Namespace) -> int:
-    """Print a session as a document, or write it to a file."""
-    from agent_workbench.calls.exporting import ExportFormat, export_session, write_export
+def compare(options: argparse.Namespace) -> int:
+    """Print where two sessions part, what each took and came to, and how their results differ."""
+    from agent_workbench.calls.comparing import compare_sessions
+    from agent_workbench.core.views.comparison import file_lines, parting_line, result_line, table_lines
 
-    place, form = Place(Path.cwd(), os.environ, {}, options.session), ExportFormat(options.format)
-    if options.output is None:
-        say(asyncio.run(export_session(place, form)).removesuffix("\n"))
+    place = Place(Path.cwd(), os.environ, {}, options.first)
+    comparison = asyncio.run(compare_sessions(place, options.second))
+    if options.json:
+        say_json(asdict(comparison))
         return ExitCode.DONE
-    asyncio.run(write_export(place, form, options.output))
-    say(f"written to {options.output}", to=sys.stderr)
+    files = file_lines(comparison)
+    for line in (parting_line(comparison), "", *table_lines(comparison), *(("", *files) if files else ())):
+        say(line)
+    say(f"\n{result_line(comparison)}")
+    if comparison.diff:
+        say(comparison.diff.removesuffix("\n"))
     return ExitCode.DONE

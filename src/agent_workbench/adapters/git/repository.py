@@ -7,6 +7,7 @@ from typing import ParamSpec, TypeVar
 
 from agent_workbench.adapters.git.checkout import Checkout
 from agent_workbench.adapters.git.discovery import Place, discover
+from agent_workbench.adapters.git.files import changes_between
 from agent_workbench.adapters.git.identity import WORKBENCH
 from agent_workbench.adapters.git.merging import Merging
 from agent_workbench.adapters.git.own_files import CheckoutFiles
@@ -20,6 +21,7 @@ from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.errors import LockedError
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
 from agent_workbench.core.merges import MergeBrings
+from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.workspace import (
     Checkpoint,
     FileStat,
@@ -89,6 +91,10 @@ class Repository:
     async def diff_stat(self, before: str, after: str) -> tuple[FileStat, ...]:
         """Return the files in which two trees or commits differ; raise `WorkspaceError` where git has not both."""
         return await asyncio.to_thread(lambda: self._now().worktrees.trees.stat(before, after))
+
+    async def changes_between(self, before: str, after: str) -> tuple[FileChange, ...]:
+        """Return how two trees or commits differ; raise `WorkspaceError` where git has not both."""
+        return await asyncio.to_thread(self._changes_between, before, after)
 
     async def task_commit(self, task: TaskId) -> CommitId | None:
         return await asyncio.to_thread(self._task_commit, task)
@@ -170,6 +176,10 @@ class Repository:
             if not elsewhere and not tools.refs.is_ancestor(tip, head):
                 return tip
         return None
+
+    def _changes_between(self, before: str, after: str) -> tuple[FileChange, ...]:
+        trees = self._now().worktrees.trees
+        return changes_between(trees, trees.tree_of(before), trees.tree_of(after))
 
     def _snapshot(self, session: SessionId) -> CommitId:
         tools = self._now()

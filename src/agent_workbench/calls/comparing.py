@@ -1,0 +1,56 @@
+"""Calls that hold two sessions against each other."""
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent_workbench.calls.records import recorded_events
+from agent_workbench.calls.sites import trusted_site
+from agent_workbench.core.errors import UsageError, WorkspaceError
+from agent_workbench.core.place import Place
+
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.bootstrap import Site
+    from agent_workbench.core.comparing import Comparison, Side
+    from agent_workbench.core.workspace import FileStat
+
+
+async def compare_sessions(place: Place, other: str) -> "Comparison":
+    """Return the session of `place` beside the session `other` (its first or last letters) of the same repo.
+
+    Raises `UsageError` for a session that there is not or that is both, `JournalError`.
+    """
+    from agent_workbench.core.comparing import compare
+
+    first, second = await recorded_events(place), await recorded_events(replace(place, session=other))
+    comparison = await asyncio.to_thread(compare, first, second)
+    if comparison.first.session == comparison.second.session:
+        raise UsageError("a session is compared with another one", advice="`agent sessions` lists them")
+    site, _ = await trusted_site(place)
+    return await _with_files(site, comparison)
+
+
+async def _with_files(site: "Site", comparison: "Comparison") -> "Comparison":
+    from agent_workbench.core.patch import render_changes
+
+    first, second = comparison.first, comparison.second
+    found = replace(
+        comparison,
+        first=replace(first, files=await _changed(site, first)),
+        second=replace(second, files=await _changed(site, second)),
+    )
+    if not (first.tree and second.tree):
+        return found
+    try:
+        between = await site.repository.diff_stat(first.tree, second.tree)
+        changes = await site.repository.changes_between(first.tree, second.tree)
+    except WorkspaceError:
+        return found  # a session from elsewhere, or one whose objects git has dropped
+    return replace(found, between=between, diff=await asyncio.to_thread(render_changes, changes))
+
+
+async def _changed(site: "Site", side: "Side") -> "tuple[FileStat, ...] | None":
+    try:
+        return await site.repository.diff_stat(side.base, side.tree) if side.tree else None
+    except WorkspaceError:
+        return None

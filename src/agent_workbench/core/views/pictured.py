@@ -1,0 +1,46 @@
+"""Which moments of a recording are worth a picture: the gates, as they stood when they were decided."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.views.task_account import POLICY
+
+ALWAYS_SEEN = frozenset({GateKind.DIFF, GateKind.COMMIT, GateKind.MERGE})
+"""The kinds that are pictured also where a rule or the policy decided."""
+UNDECIDED = "waits"
+
+
+@dataclass(frozen=True, slots=True)
+class PicturedGate:
+    """A gate after event `seq`, what waited at it, and the verdict that followed (`waits`: none did)."""
+
+    seq: int
+    proposal: Proposal
+    verdict: str
+
+    @property
+    def name(self) -> str:
+        """A name for the file, in the order of the recording."""
+        return f"{self.seq:05}-{self.proposal.kind}-{self.verdict}"
+
+
+def pictured_gates(events: Sequence[Recorded]) -> Iterator[PicturedGate]:
+    """Yield the gates: all diffs, commits and merges, and whatever else a person decided."""
+    waiting: Proposal | None = None
+    last = 0
+    for recorded in events:
+        match recorded.event:
+            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
+                waiting = proposal
+            case ActionDecided(proposal_id=name, by=by, verdict=verdict) if waiting and waiting.id == name:
+                if waiting.kind in ALWAYS_SEEN or not by.startswith(POLICY):
+                    yield PicturedGate(last, waiting, verdict)
+                waiting = None
+            case _:
+                pass
+        last = recorded.seq
+    if waiting is not None:
+        yield PicturedGate(last, waiting, UNDECIDED)

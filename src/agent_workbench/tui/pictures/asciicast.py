@@ -1,0 +1,74 @@
+"""Screens one after the other as an asciicast (version 2), the format of asciinema and its player."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+HIDE_CURSOR, CLEAR = "\x1b[?25l", "\x1b[2J"
+RESET = "\x1b[0m"
+LAST_SECONDS = 2.0
+"""How long the last screen is seen."""
+
+
+class Asciicast:
+    """Takes screens in their order; `text` is the file so far. The same screens are the same text, to the byte."""
+
+    def __init__(self, size: tuple[int, int], title: str, timestamp: int | None) -> None:
+        """`timestamp` is when it was recorded, in seconds since 1970."""
+        width, height = size
+        header: dict[str, object] = {"version": 2, "width": width, "height": height}
+        header |= {} if timestamp is None else {"timestamp": timestamp}
+        self._lines = [_json({**header, "title": title, "env": {"TERM": "xterm-256color"}})]
+        self._shown: tuple[str, ...] = ()
+        self._seconds = 0.0
+
+    def add(self, lines: Sequence[Strip], seconds: float, mark: str = "") -> None:
+        """Show these lines `seconds` after those before; `mark` names the place for who looks for it."""
+        self._seconds += seconds
+        now = tuple(map(terminal_line, lines))
+        begin = "" if self._shown else HIDE_CURSOR + CLEAR
+        changed = "".join(_changed(self._shown, now))
+        if begin or changed:
+            self._add("o", begin + changed)
+        if mark:
+            self._add("m", mark)
+        self._shown = now
+
+    def text(self) -> str:
+        """Return the file."""
+        last = _json([_rounded(self._seconds + LAST_SECONDS), "o", ""])
+        return "\n".join((*self._lines, last, ""))
+
+    def _add(self, kind: str, data: str) -> None:
+        self._lines.append(_json([_rounded(self._seconds), kind, data]))
+
+
+def terminal_line(strip: Strip) -> str:
+    """Return a line as a terminal is told to show it."""
+    return "".join(_terminal(segment) for segment in strip)
+
+
+def _terminal(segment: Segment) -> str:
+    style = segment.style or Style()
+    codes = [code for code, on in (("1", style.bold), ("2", style.dim), ("3", style.italic)) if on]
+    codes += [code for code, on in (("4", style.underline), ("7", style.reverse), ("9", style.strike)) if on]
+    codes += [] if style.color is None else style.color.get_ansi_codes()
+    codes += [] if style.bgcolor is None else style.bgcolor.get_ansi_codes(foreground=False)
+    return f"\x1b[{';'.join(codes)}m{segment.text}{RESET}" if codes else segment.text
+
+
+def _changed(before: Sequence[str], now: Sequence[str]) -> Iterator[str]:
+    for number, line in enumerate(now):
+        if number >= len(before) or before[number] != line:
+            yield f"\x1b[{number + 1};1H{line}"
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 6)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True)

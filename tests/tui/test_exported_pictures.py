@@ -1,0 +1,83 @@
+"""Pictures and films of a recording: nothing in them is markup, each cell is in its place, the same is the same."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from agent_workbench.core.events import ActionDecided
+from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.views.pictured import pictured_gates
+from agent_workbench.engine.replay import ReplaySession
+from agent_workbench.tui.pictures.asciicast import Asciicast
+from agent_workbench.tui.pictures.drawing import Lines, drawing
+from agent_workbench.tui.pictures.svg import CELL_PX, to_svg
+from tests.core.test_comparing import recorded
+from tests.fakes import runs
+
+HOSTILE = "</text><script>alert(1)</script>&lt; \ufffe\x00"
+SVG = "{http://www.w3.org/2000/svg}"
+SIZE = (120, 32)
+
+
+def test_an_svg_holds_foreign_text_as_text() -> None:
+    red = Style.parse("bold red on blue")
+    tree = ElementTree.fromstring(to_svg([[Segment(HOSTILE, red)], [Segment("a  漢字b")]], HOSTILE))
+    names = {each.tag.removeprefix(SVG) for each in tree.iter()}
+    assert names == {"svg", "title", "rect", "g", "text"}
+    texts = [
+        (each.text, float(each.get("x", "")), float(each.get("textLength", ""))) for each in tree.iter(f"{SVG}text")
+    ]
+    assert texts[0][0] == "</text><script>alert(1)</script>&lt; \ufffd\ufffd"
+    places = [(text, round(x / CELL_PX), round(width / CELL_PX)) for text, x, width in texts[1:]]
+    assert places == [("a", 0, 1), ("漢字", 3, 4), ("b", 7, 1)]
+
+
+def test_an_asciicast_tells_what_changed_and_when() -> None:
+    cast = Asciicast((4, 2), "a\x1b", 1_700_000_000)
+    first, second = Strip([Segment("ab", Style.parse("bold #ff0000"))]), Strip([Segment("cd")])
+    cast.add((first, second), 0.0)
+    cast.add((first, Strip([Segment("ce")])), 1.5, "waits")
+    cast.add((first, Strip([Segment("ce")])), 0.5)
+    text = cast.text()
+    assert text.isascii()
+    header, *lines = map(json.loads, text.splitlines())
+    assert (header["version"], header["width"], header["height"], header["timestamp"]) == (2, 4, 2, 1_700_000_000)
+    assert lines == [
+        [0.0, "o", "\x1b[?25l\x1b[2J\x1b[1;1H\x1b[1;38;2;255;0;0mab\x1b[0m\x1b[2;1Hcd"],
+        [1.5, "o", "\x1b[2;1Hce"],
+        [1.5, "m", "waits"],
+        [4.0, "o", ""],
+    ]
+
+
+def test_gates_are_pictured_as_they_were_decided() -> None:
+    events = recorded(*runs.up_to_done())
+    gates = list(pictured_gates(events))
+    kinds = "check diff check diff check commit".split()
+    assert [gate.name.partition("-")[2] for gate in gates] == [f"{kind}-approve" for kind in kinds]
+    for gate in gates:
+        decided = events[gate.seq + 1].event
+        assert isinstance(decided, ActionDecided)
+        assert (decided.proposal_id, decided.verdict) == (gate.proposal.id, Verdict.APPROVE)
+    assert list(pictured_gates(recorded(*runs.up_to_first_diff())))[-1].verdict == "waits"
+
+
+def text_of(lines: Lines) -> str:
+    return "\n".join("".join(segment.text for segment in line) for line in lines)
+
+
+async def test_a_recording_is_drawn_without_a_terminal() -> None:
+    session = ReplaySession(recorded(*runs.up_to_reflexion()), at=-1)
+    update = await anext(aiter(session.updates()))
+    async with drawing(SIZE) as app:
+        lines = await app.draw(update)
+    async with drawing(SIZE) as app:
+        again = to_svg(await app.draw(update), "again")
+    assert (len(lines), {line.cell_length for line in lines}) == (SIZE[1], {SIZE[0]})
+    assert re.search(r"replay .*\d+ of \d+", text_of(lines))
+    assert "Reflexion" in text_of(lines)
+    assert to_svg(lines, "again") == again
