@@ -8,8 +8,8 @@ from agent_workbench.core.patch import LeftOut, parse_patch, takeable_ids
 from agent_workbench.core.settings import GateKind
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
-from tests.tui.driver import LARGE, driving
-from tests.tui.scenes import HUNKS
+from tests.tui.driver import LARGE, SMALL, driving
+from tests.tui.scenes import CI, HUNKS
 
 
 async def test_what_was_left_stays_left_when_another_hunk_is_edited() -> None:
@@ -28,6 +28,15 @@ async def test_what_was_left_stays_left_when_another_hunk_is_edited() -> None:
         assert "hunk 1 of 3 · left: not asked for" in bench.text()
         await bench.record(ActionProposed(replace(edited, id=ProposalId("P-91"))))
         assert bench.diff.taking is None
+
+
+async def test_all_unusual_files_are_named_where_there_is_little_room() -> None:
+    paths = (".github/workflows/test.yml", "docs/PKG-INFO")
+    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", CI, diff=CI, paths=paths, special=paths)
+    async with driving(ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits)), SMALL) as bench:
+        await bench.look()
+        await bench.press("a")
+        assert "a again: this changes .github/workflows/test.yml, docs/PKG-INFO" in bench.text()
 
 
 async def test_escape_gives_a_range_up_before_it_leaves_the_pane() -> None:

@@ -63,8 +63,9 @@ class GateShown(Bar):
         elif view.more and view.mode is not GateMode.TROUBLE:
             said.append((f"  {view.more}", Tone.DIM))
         if paths := self.approval.asked_about(view.waiting):
+            # All the room there is: the one that is cut off may be the file that was deleted.
             key = self._keymap.first(Scope.GATE, GateAct.APPROVE)
-            return said, [(f"{key} again: this changes {', '.join(paths)}", Tone.WARN)]
+            return [(f"{key} again: this changes {', '.join(paths)}", Tone.WARN)], []
         if self._unseen and GateAct.APPROVE in view.acts:
             return said, [(f"{self._unseen} line{'' if self._unseen == 1 else 's'} not shown yet", Tone.WARN)]
         return said, []
