@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from agent_workbench.core.events import Recorded
+from agent_workbench.core.ids import TaskId
 from agent_workbench.core.marks import Marks
 from agent_workbench.core.past_actions import PastActions
 from agent_workbench.core.plan_piece import PlanPiece
@@ -118,6 +119,7 @@ class Live:
     `ui` is how the user wants the screen, from when the settings were read. `index` is how far the code search is with
     the workspace (None: there is none open), `found` what the user's last search of it brought.
     `past` are the past actions that the user wanted to see.
+    `taken` are the tasks that other sessions are at.
     `plan` is the answer to what the user wanted of the plan's text, `opened` the file they wanted to see.
     """
 
@@ -132,6 +134,7 @@ class Live:
     now: str = ""
     decidable: bool = True
     no_plan: str = ""
+    taken: tuple[TaskId, ...] = ()
     index: IndexStatus | None = None
     found: FoundCode | None = None
     past: PastShown | None = None

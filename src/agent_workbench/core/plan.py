@@ -1,5 +1,6 @@
 """The plan and its tasks as values, and which task may start when."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -122,10 +123,13 @@ class Plan:
         done = {each.id for each in self.tasks if each.status is TaskStatus.DONE}
         return tuple(each for each in task.depends_on if each not in done)
 
-    def next_task(self) -> Task | None:
-        """Return the first task of the agent that is pending (or was in progress) with its dependencies done."""
+    def next_task(self, passing: Collection[TaskId] = ()) -> Task | None:
+        """Return the first task of the agent that is pending (or was in progress) with its dependencies done.
+
+        Those of `passing` are passed over.
+        """
         for task in self.tasks:
-            open_ = task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
+            open_ = task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS) and task.id not in passing
             if open_ and task.owner is Owner.AGENT and not self.waits_for(task):
                 return task
         return None

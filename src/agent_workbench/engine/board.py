@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import (
     FoundCode,
     Live,
@@ -54,6 +55,11 @@ class Board:
         """Say how far the index of the open workspace is, if that is news."""
         if index != self.live.index:
             self._publish(replace(self._update, live=replace(self.live, index=index)))
+
+    def show_taken(self, taken: tuple[TaskId, ...]) -> None:
+        """Say which tasks other sessions are at, if that is news."""
+        if taken != self.live.taken:
+            self._publish(replace(self._update, live=replace(self.live, taken=taken)))
 
     def show_found(self, asked: str, chunks: tuple[Chunk, ...]) -> None:
         """Publish what was found for the user."""

@@ -18,7 +18,7 @@ from agent_workbench.engine.gating import decide, propose_merge, spoken
 from agent_workbench.engine.handling import handle
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.rulings import ruling
-from agent_workbench.engine.starting import read_again, start_task
+from agent_workbench.engine.starting import read_again, see_taken, start_task
 from agent_workbench.engine.tools.tool import REFUSALS
 from agent_workbench.engine.trouble import trouble_of
 from agent_workbench.engine.undoing import why_not_undo
@@ -142,7 +142,14 @@ class LiveSession:
         except WorkbenchError as error:
             await self._desk.record(trouble_of(move, error))
         if isinstance(move, Close):
+            await self._see_taken()
             await self._offer_merge()
+
+    async def _see_taken(self) -> None:
+        try:
+            await see_taken(self._desk)
+        except WorkbenchError as error:
+            self._desk.board.notify(spoken(error))
 
     async def _offer_merge(self) -> None:
         run = self._desk.run

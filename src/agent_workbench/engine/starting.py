@@ -33,9 +33,17 @@ def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:
         _choose(plan, task) if number == 0 else plan.task(task)
 
 
+async def see_taken(desk: Desk) -> None:
+    """See which of the tasks that could be started other sessions are at: they are not the next one here."""
+    state, startable = desk.state, (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
+    tasks = tuple(task.id for task in state.plan.tasks if task.status in startable)
+    desk.board.show_taken(await desk.ports.workspaces.taken(tasks, state.session))
+
+
 async def read_again(desk: Desk) -> None:
     """Read what the user may have changed while no session was open: the plan, and an unfinished task's notes."""
     await read_plan(desk)
+    await see_taken(desk)
     run = desk.state.run
     if run is None or not desk.state.unfinished:
         return
@@ -47,7 +55,8 @@ async def read_again(desk: Desk) -> None:
 async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
     await read_plan(desk)
-    task = _choose(desk.state.plan, wanted)
+    await see_taken(desk)
+    task = _choose(desk.state.plan, wanted, desk.board.live.taken)
     base = await _base(desk, task)
     workspaces = desk.ports.workspaces
     branch = await workspaces.free_branch(task.id, desk.state.session)
@@ -82,8 +91,8 @@ def _query(desk: Desk) -> CodeQuery:
     return CodeQuery(said, newest_failing(desk.run))
 
 
-def _choose(plan: Plan, wanted: TaskId | None) -> Task:
-    task = plan.task(wanted) if wanted else plan.next_task()
+def _choose(plan: Plan, wanted: TaskId | None, taken: tuple[TaskId, ...] = ()) -> Task:
+    task = plan.task(wanted) if wanted else plan.next_task(taken)
     if task is None:
         raise PlanError("no task of the plan is ready", advice="agent plan show tells how they stand")
     if task.owner is Owner.HUMAN:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -31,7 +32,7 @@ from agent_workbench.core.workspace import (
     WorkspaceRequest,
 )
 from agent_workbench.host.atomic import make_directories, storage_error
-from agent_workbench.host.locks import FileLock, describe_holder
+from agent_workbench.host.locks import FileLock, describe_holder, lock_holder
 from agent_workbench.host.paths import repo_key
 
 P = ParamSpec("P")
@@ -71,6 +72,9 @@ class Repository:
 
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
         return await asyncio.to_thread(self._free_branch, task, session)
+
+    async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> tuple[TaskId, ...]:
+        return await asyncio.to_thread(self._taken, tasks, session)
 
     async def open(self, request: WorkspaceRequest) -> GitWorkspace:
         opening = asyncio.ensure_future(asyncio.to_thread(self._open, request))
@@ -130,6 +134,11 @@ class Repository:
         tools = self._now()
         entries = tools.worktrees.trees.entries(tools.checkout.head())
         return tuple(sorted(path for path, entry in entries.items() if entry.is_regular))
+
+    def _taken(self, tasks: Sequence[TaskId], session: SessionId) -> tuple[TaskId, ...]:
+        folder = self._now().folder
+        holders = ((task, lock_holder(lock_path(folder, task))) for task in tasks)
+        return tuple(task for task, holder in holders if holder and not holder.startswith(_held_by(session)))
 
     def _free_branch(self, task: TaskId, session: SessionId) -> str:
         tools = self._now()
@@ -203,6 +212,11 @@ class _Tools:
         self.folder = worktrees_root / repo_key(place.common_dir)
 
 
+def _held_by(session: SessionId) -> str:
+    """Return how a lock's text begins that this session holds."""
+    return f"session {session}, "
+
+
 def _task_lock(folder: Path, request: WorkspaceRequest) -> FileLock:
     """Return the task's lock, held; raise `LockedError` naming the session that has it."""
     path = lock_path(folder, request.task)
@@ -212,7 +226,7 @@ def _task_lock(folder: Path, request: WorkspaceRequest) -> FileLock:
         folder.chmod(0o700)
     except OSError as error:
         raise storage_error(f"{path.parent} cannot be made", error) from error
-    lock = FileLock(path, f"session {request.session}, {describe_holder()}")
+    lock = FileLock(path, f"{_held_by(request.session)}{describe_holder()}")
     try:
         lock.acquire()
     except LockedError as error:

@@ -106,7 +106,7 @@ def _view(update: SessionUpdate) -> GateView:
         # Before there is a session no key of a pane does anything.
         mode = GateMode.BUSY if state.session else GateMode.STARTING
         return GateView(mode, inert_line(live.activity) or "working", _progress(live), "", acts)
-    return _idle(state, live.no_plan)
+    return _idle(state, live)
 
 
 def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateView:
@@ -181,12 +181,12 @@ def _progress(live: Live) -> str:
     return f"{streaming.tokens:,} tokens, {streaming.seconds:.0f} s" if streaming.text else ""
 
 
-def _idle(state: SessionState, no_plan: str) -> GateView:
-    if not state.plan_path and no_plan:
-        return GateView(GateMode.IDLE, "no plan", inert_line(no_plan, 300), "q leaves")
+def _idle(state: SessionState, live: Live) -> GateView:
+    if not state.plan_path and live.no_plan:
+        return GateView(GateMode.IDLE, "no plan", inert_line(live.no_plan, 300), "q leaves")
     if not state.plan_path:
         return GateView(GateMode.STARTING, "starting", "the plan is read, the model is made ready")
-    next_task = state.plan.next_task()
+    next_task = state.plan.next_task(live.taken)
     if next_task is not None:
         text = inert_line(f"{next_task.id}  {next_task.description}")
         return GateView(GateMode.IDLE, "nothing runs", f"next is {text}", "", (GateAct.START,), task=next_task.id)
@@ -194,4 +194,5 @@ def _idle(state: SessionState, no_plan: str) -> GateView:
         return GateView(GateMode.IDLE, "the plan is empty", 'leave with q, then: agent plan new "goal"')
     if all(task.status is TaskStatus.DONE for task in state.plan.tasks):
         return GateView(GateMode.IDLE, "all tasks are done", "q leaves; `agent replay` shows how it went")
-    return GateView(GateMode.IDLE, "no task can start", "each is over, blocked, or for a person")
+    at_work = f", or another session is at it ({', '.join(live.taken)})" if live.taken else ""
+    return GateView(GateMode.IDLE, "no task can start", inert_line(f"each is over, blocked, or for a person{at_work}"))
