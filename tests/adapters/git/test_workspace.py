@@ -1,7 +1,10 @@
 """A workspace from opening to release, the user's checkout untouched."""
 
+import asyncio
 import os
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -110,6 +113,23 @@ async def test_release_leaves_nothing_of_an_idle_workspace(user: User, workspace
     assert not Path(workspace.facts.path).exists()
     assert user.git("for-each-ref", "refs/heads/agent") == ""
     assert "agent-T-1" not in user.git("worktree", "list")
+
+
+async def test_a_release_that_is_given_up_lets_go_all_the_same(
+    user: User, repository: Repository, workspace: GitWorkspace
+) -> None:
+    go, only = threading.Event(), ThreadPoolExecutor(1)
+    asyncio.get_running_loop().set_default_executor(only)
+    only.submit(go.wait)
+    releasing = asyncio.create_task(workspace.release(keep=True))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    releasing.cancel()
+    await asyncio.sleep(0)
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await releasing
+    assert await repository.open(user.request())
 
 
 async def test_release_keeps_a_branch_with_a_commit(user: User, workspace: GitWorkspace) -> None:

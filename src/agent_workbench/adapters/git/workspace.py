@@ -103,7 +103,13 @@ class GitWorkspace:
         return await self._do(self._files.changes, self._facts.base, tree)
 
     async def release(self, keep: bool) -> None:
-        await self._do(self._release, keep)
+        releasing = asyncio.ensure_future(self._do(self._release, keep))
+        try:
+            await asyncio.shield(releasing)
+        except asyncio.CancelledError:
+            # Nobody would do it again, and the task's lock would be kept.
+            await asyncio.wait({releasing})
+            raise
 
     def _release(self, keep: bool) -> None:
         try:
