@@ -24,7 +24,8 @@ class PlanPiece:
     new: bool = False
 
     def whole_with(self, text: str) -> str:
-        """Return the whole plan with `text` in the place of the piece; what follows it begins on a line of its own."""
-        rest = self.whole[self.end :]
-        joint = "\n" if rest and text and not text.endswith("\n") else ""
-        return self.whole[: self.start] + text + joint + rest
+        """Return the whole plan with `text` for the piece; what follows begins on a line of its own if it did."""
+        head, rest = self.whole[: self.end], self.whole[self.end :]
+        newline = "\r\n" if "\r\n" in self.whole else "\n"
+        parted = head.endswith("\n") and rest and text and not text.endswith("\n")
+        return self.whole[: self.start] + text + (newline if parted else "") + rest

@@ -38,6 +38,14 @@ async def test_a_task_moves_with_its_comment(tmp_path: Path) -> None:
             "[{id: T-1, description: x}, # c\n {id: T-2, description: y}]\n",
             "[{id: T-2, description: y}, # c\n {id: T-1,",
         ),
+        (
+            "- id: T-1\r\n  description: x\r\n- id: T-2\r\n  description: y",
+            "- id: T-2\r\n  description: y\r\n- id: T-1\r\n",
+        ),
+        (
+            "- id: T-1\n  description: >-\n    x\n    # text too\n- id: T-2\n  description: y\n",
+            "- id: T-2\n  description: y\n- id: T-1\n  description: >-\n    x\n    # text too\n",
+        ),
         ("- ? id\n  : T-1\n  ? description\n  : x\n- id: T-2\n  description: y\n", "- id: T-2"),
     ],
 )
@@ -46,6 +54,21 @@ async def test_tasks_move_in_any_spelling(tmp_path: Path, text: str, wanted: str
     await file.move(T2, up=True)
     assert [task.id for task in (await file.read()).tasks] == [T2, T1]
     assert content(tmp_path).startswith(wanted)
+
+
+async def test_no_comment_is_lost_where_a_plan_has_to_be_written_anew(tmp_path: Path) -> None:
+    ones = "- id: T-1\n  description: x\n  accept_tests: ['a']\n# mine\n- id: T-2\n  description: y\n"
+    text = f"{ones}- id: T-3\n  description: |\n    what ends as the file does"
+    file = plan_file(tmp_path, text)
+    with pytest.raises(PlanError, match="the comment '# mine' would be lost"):
+        await file.move(T3, up=True)
+    assert content(tmp_path) == text
+
+
+async def test_a_piece_in_brackets_that_was_not_changed_changes_nothing(tmp_path: Path) -> None:
+    text = "[{id: T-1, description: x}, {id: T-2, description: y}]\n"
+    piece = await plan_file(tmp_path, text).piece(T1)
+    assert piece.whole_with(piece.text) == text
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

@@ -56,7 +56,8 @@ def with_moved(before: PlanText, task: TaskId, *, up: bool) -> str:
     one, other = spans[first], spans[first + 1]
     upper, between, lower = text[one.start : one.end], text[one.end : other.start], text[other.start : other.end]
     if upper.endswith("\n") and not lower.endswith("\n"):
-        lower, upper = lower + "\n", upper.removesuffix("\n")
+        newline = "\r\n" if upper.endswith("\r\n") else "\n"
+        lower, upper = lower + newline, upper.removesuffix(newline)
     return text[: one.start] + lower + between + upper + text[other.end :]
 
 
@@ -67,7 +68,12 @@ def _spans(before: PlanText) -> list[Span]:
         return []
     if listing.flow:
         return [Span(item.start.index, item.end.index) for item in listing.items]
-    return [Span(_start(before.text, item), _end(before.text, item)) for item in listing.items]
+    spans: list[Span] = []
+    for item in listing.items:
+        # What looks like a comment above may be the last line of the text of the task before.
+        above = spans[-1].end if spans else 0
+        spans.append(Span(max(above, _start(before.text, item)), _end(before.text, item)))
+    return spans
 
 
 def _start(text: str, item: Node) -> int:
