@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.tui.keymap import Keymap, binding_id, keys_document
+from agent_workbench.tui.keymap import Keymap, binding_id, keys_document, reachable
 from agent_workbench.tui.keys import KEYS, Scope
+from agent_workbench.tui.screens.help import key_entries
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
-BARS = (Scope.GATE, Scope.REPLAY)
-PANES = (Scope.PLAN, Scope.STEPS, Scope.DIFF, Scope.SCRATCHPAD, Scope.CODE)
+HIDDEN = {Scope.REPLAY: {"home", "end"}}
+"""Keys of the bar that stand before those which scroll its pane; `g` and `G` do."""
 
 
 async def test_the_document_is_made_from_the_keymap(pytestconfig: pytest.Config) -> None:
@@ -24,11 +25,30 @@ def test_each_key_has_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("scope", [*BARS, *PANES])
+@pytest.mark.parametrize("scope", Scope)
 def test_no_key_means_two_things_in_one_place(scope: Scope) -> None:
-    reachable = (scope, *((Scope.EVERYWHERE, Scope.ALWAYS)))
-    keys = [each for key in KEYS if key.scope in reachable for each in key.keys.split(",")]
-    assert len(set(keys)) == len(keys)
+    keys = [each for key in KEYS if key.scope in reachable(scope) for each in key.keys.split(",")]
+    twice = {key for key in keys if keys.count(key) > 1}
+    assert twice == HIDDEN.get(scope, set())
+
+
+def test_a_key_that_was_moved_onto_another_one_is_told() -> None:
+    assert list(Keymap({"approve": "f2"}).troubles()) == []
+    assert list(Keymap({"approve": "z"}).troubles()) == ["z means two things: approve and zoom"]
+    assert list(Keymap({"expand_all": "a"}).troubles()) == []
+    assert list(Keymap({"copy": "f2", "verify_session": "f2"}).troubles()) == [
+        "f2 means two things: copy and verify_session"
+    ]
+
+
+def test_help_is_searched_by_words_by_names_and_by_keys() -> None:
+    def found(asked: str) -> list[str]:
+        return [entry.key.split(".")[1] for entry in key_entries(Keymap({}), Scope, asked)]
+
+    assert len(found("")) == len(KEYS)
+    assert found("hunk leave") == ["take_hunk"]
+    assert "palette" in found("Ctrl-P")
+    assert found("zebra crossing") == []
 
 
 def test_a_moved_key_is_shown_where_the_old_one_was() -> None:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_workbench.core.comparing import Comparison, Side
 from textual.pilot import Pilot
 
-from agent_workbench.core.comparing import Comparison, Side
 from agent_workbench.core.errors import TrustError
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.live import SessionUpdate

@@ -150,8 +150,8 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         self.set_keymap(self.keymap.moved)
         if not self.choose_theme(theme):
             self.tell(f"there is no theme {theme!r}; Ctrl-P lists them", "warning")
-        for name in self.keymap.unknown:
-            self.tell(f"ui.keys: there is no key named {name!r}; docs/keys.md lists the names", "warning")
+        for trouble in self.keymap.troubles():
+            self.tell(f"ui.keys: {trouble}", "warning")
 
     async def on_workbench_screen_ready(self) -> None:
         """When the first session's panes stand, begin what had to wait for that."""

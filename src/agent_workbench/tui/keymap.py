@@ -1,6 +1,6 @@
 """Bindings, hints, help and docs/keys.md, made from the keys and from what the user moved."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from textual.binding import Binding, BindingType
 
@@ -19,6 +19,7 @@ IN_DIALOGUES = frozenset(
         Scope.PIECE,
         Scope.FIND,
         Scope.SEARCH,
+        Scope.HELP,
     }
 )
 NAMES = {
@@ -89,20 +90,40 @@ class Keymap:
         key = next(each for each in KEYS if each.scope is scope and each.action == action)
         return self.names(key)[0]
 
-    def sections(self, focused: Iterable[Scope] = ()) -> list[tuple[Scope, list[Key]]]:
-        """Return all keys by scope, those of the focused place first."""
-        first = list(focused)
-        scopes = [*first, *(scope for scope in Scope if scope not in first)]
-        return [(scope, [key for key in KEYS if key.scope is scope]) for scope in scopes]
+    def troubles(self) -> Iterator[str]:
+        """Yield what of the moved keys cannot be: names that there are not, keys that mean two things in one place."""
+        for name in self.unknown:
+            yield f"there is no key named {name!r}; docs/keys.md lists the names"
+        told = set()
+        for scope in Scope:
+            meant: dict[str, Key] = {}
+            for key in (each for each in KEYS if each.scope in reachable(scope)):
+                for name in self.names(key):
+                    other = meant.setdefault(name, key)
+                    both = frozenset({binding_id(key), binding_id(other)})
+                    if other is not key and both not in told and not both.isdisjoint(self.moved):
+                        told.add(both)
+                        yield f"{name} means two things: {' and '.join(sorted(both))}"
+
+
+def reachable(scope: Scope) -> tuple[Scope, ...]:
+    """Return the scopes whose keys count at the same time as those of `scope`, that one first."""
+    everywhere = () if scope in (*IN_DIALOGUES, Scope.TOUR) else (Scope.EVERYWHERE,)
+    return tuple(dict.fromkeys((scope, Scope.SCROLL, *everywhere, Scope.ALWAYS)))
+
+
+def keys_of(scope: Scope) -> list[Key]:
+    """Return the keys of a scope, in their order."""
+    return [key for key in KEYS if key.scope is scope]
 
 
 def keys_document(keymap: Keymap) -> str:
     """Return docs/keys.md."""
     lines = ["# Keys", "", "Made from `tui/keys.py`; do not edit by hand.", ""]
     lines += ["Move a key by its name in `.agent.yml`: `ui: {keys: {approve: f2}}`.", ""]
-    for scope, keys in keymap.sections():
+    for scope in Scope:
         lines += [f"## {scope}", "", "| key | what it does | name |", "| --- | --- | --- |"]
-        lines += [f"| {_cell(keymap.names(key))} | {key.says} | `{binding_id(key)}` |" for key in keys]
+        lines += [f"| {_cell(keymap.names(key))} | {key.says} | `{binding_id(key)}` |" for key in keys_of(scope)]
         lines.append("")
     return "\n".join(lines)
 

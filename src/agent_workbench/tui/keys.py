@@ -24,6 +24,7 @@ class Scope(StrEnum):
     SESSIONS = "Sessions"
     ALLOW = "Rule to keep"
     RULES = "Rules"
+    HELP = "Help"
     SCROLL = "Every pane"
     EVERYWHERE = "Everywhere"
     ALWAYS = "Also while something is asked"
@@ -142,6 +143,8 @@ KEYS = (
     Key(Scope.TOUR, "next_page", "enter,right,l,space", "next", "The next page; after the last one, to the workbench."),
     Key(Scope.TOUR, "page_before", "left,h", "back", "The page before."),
     Key(Scope.TOUR, "close_tour", "escape,q", "skip", "To the workbench."),
+    Key(Scope.HELP, "search_keys", "slash,i", "words", "Look for keys by words of what they do."),
+    Key(Scope.HELP, "close_help", "?,escape,q", "close", "Back to the workbench; from the words to all keys first."),
     Key(Scope.SCROLL, "line_down", "down,j", "down", "One line or entry down."),
     Key(Scope.SCROLL, "line_up", "up,k", "up", "One line or entry up."),
     Key(Scope.SCROLL, "page_down", "pagedown,ctrl+f", "page down", "One page down."),

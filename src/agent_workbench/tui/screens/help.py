@@ -1,49 +1,98 @@
-"""All keys, those of the focused place first."""
+"""All keys: those that count where the focus is first; words that are typed leave those that they are about."""
 
 from collections.abc import Iterable, Iterator
 
-from textual.binding import Binding
+from textual import events
+from textual.containers import Horizontal
 from textual.widget import Widget
+from textual.widgets import Input
 
 from agent_workbench.core.views.tones import Block, Entry, Tone
-from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keymap import Keymap, binding_id, bindings, keys_of
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.screens.dialogue import Dialogue
 from agent_workbench.tui.widgets.entry_list import EntryList
 
+ALWAYS_HERE = (Scope.SCROLL, Scope.EVERYWHERE, Scope.ALWAYS)
+TWO_COLUMNS_CELLS = 150
+MOST_CHARS = 60
+ASKS = "words of what you want to do, or a key"
+
 
 class HelpList(EntryList):
-    """The list of keys."""
+    """A list of keys."""
 
     BINDINGS = bindings(Scope.SCROLL)
+    scope = Scope.HELP
     label_cells = 14
 
-    def on_mount(self) -> None:
-        self.focus()
+    def action_expand(self) -> None:
+        """Nothing is folded here."""
 
 
 class HelpScreen(Dialogue[None]):
-    """Made from the keymap, so that it cannot be wrong."""
+    """Made from the keymap, so that it cannot be wrong. With much room the keys of other places stand beside."""
 
-    BINDINGS = [Binding("escape,q,question_mark", "close", "close")]
+    BINDINGS = bindings(Scope.HELP)
 
     def __init__(self, keymap: Keymap, focused: tuple[Scope, ...]) -> None:
-        super().__init__("Keys", "j k PgUp PgDn scroll   Esc closes", name="help")
-        self._entries = tuple(_entries(keymap, focused))
+        ask, close = (keymap.first(Scope.HELP, each) for each in ("search_keys", "close_help"))
+        super().__init__("Keys", f"{ask} looks for words   j k PgUp PgDn scroll   {close} closes", name="help")
+        self._keymap = keymap
+        self._focused = focused
 
     def body(self) -> Iterable[Widget]:
-        keys = HelpList(id="keys")
-        keys.show_entries(self._entries)
-        return (keys,)
+        asked = Input(placeholder=ASKS, max_length=MOST_CHARS, compact=True)
+        return asked, Horizontal(HelpList(id="keys"), HelpList(id="keys-elsewhere"))
 
-    def action_close(self) -> None:
-        self.dismiss(None)
+    def on_mount(self) -> None:
+        self.query_one("#keys", HelpList).focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._show(event.size.width)
+
+    def on_input_changed(self) -> None:
+        """Leave the keys that the words are about."""
+        self._show(self.size.width)
+
+    def on_input_submitted(self) -> None:
+        self.query_one("#keys", HelpList).focus()
+
+    def _show(self, width: int) -> None:
+        asked = self.query_one(Input).value
+        here = (*self._focused, *ALWAYS_HERE)
+        elsewhere = tuple(scope for scope in Scope if scope not in here)
+        beside = width >= TWO_COLUMNS_CELLS
+        left = tuple(key_entries(self._keymap, here if beside else (*here, *elsewhere), asked, self._focused))
+        keys, others = self.query_one("#keys", HelpList), self.query_one("#keys-elsewhere", HelpList)
+        keys.show_entries(left, empty="no key is about that")
+        others.display = beside
+        others.show_entries(tuple(key_entries(self._keymap, elsewhere, asked)) if beside else ())
+        for each in (keys, others):
+            each.scroll_to(y=0, animate=False)
+
+    def action_search_keys(self) -> None:
+        self.query_one(Input).focus()
+
+    def action_close_help(self) -> None:
+        """Close; while words are typed they are given up first."""
+        asked = self.query_one(Input)
+        if asked.has_focus and asked.value:
+            asked.value = ""
+        else:
+            self.dismiss(None)
 
 
-def _entries(keymap: Keymap, focused: tuple[Scope, ...]) -> Iterator[Entry]:
-    for scope, keys in keymap.sections(focused):
-        heading = Block(f"{scope}{' (focused)' if scope in focused else ''}", Tone.TITLE, rule=True, space_before=True)
-        for number, key in enumerate(keys):
+def key_entries(keymap: Keymap, scopes: Iterable[Scope], asked: str, focused: Iterable[Scope] = ()) -> Iterator[Entry]:
+    """Yield the keys of these scopes in their order, each scope under a heading; of all or of what the words are in."""
+    words = asked.lower().split()
+    for scope in scopes:
+        said = f"{scope}{' (focused)' if scope in focused else ''}"
+        heading: tuple[Block, ...] = (Block(said, Tone.TITLE, rule=True, space_before=True),)
+        for key in keys_of(scope):
             names = "  ".join(keymap.names(key))
-            said = Block(key.says, Tone.PLAIN, names, Tone.KEY)
-            yield Entry(f"{scope}.{key.action}", (said,) if number else (heading, said))
+            about = f"{scope} {names} {key.label} {key.says} {binding_id(key)}".lower()
+            if asked.strip() in keymap.names(key) or all(word in about for word in words):
+                block = Block(key.says, Tone.PLAIN, names, Tone.KEY)
+                yield Entry(f"{scope}.{key.action}", (*heading, block))
+                heading = ()
