@@ -103,6 +103,7 @@ def test_a_program_with_any_arguments_is_let_through(line: str) -> None:
     "program",
     [
         *("sh", "bash", "/bin/sh", "Bash", "env", "sudo", "xargs", "eval", "exec", "command", "python", "python3.12"),
+        *("zsh-5.9", "rbash", "perl5.36", "node18", "npx", "coproc", "flock", "chroot"),
         *("perl", "node", "find", "awk", "ssh", "time", "if", ".", "source", "busybox"),
         *("py test", "pytest;rm", "A=1", "$X", "~/x", "../x", "a/../sh", "-c", "", "pytest\n"),
     ],

@@ -29,9 +29,11 @@ _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII
 _MORE_THAN_WORDS = re.compile(r"[;&|<>()$`\\!{}]")
 # What runs whatever its arguments say: with any arguments it would be any command.
 _RUNS_ANYTHING = re.compile(
-    r"(?:ba|da|a|k|z|c|tc|fi|pw)?sh|busybox|env|sudo|doas|su|xargs|parallel|exec|eval|command|builtin|source|\.|trap"
-    r"|nohup|time|timeout|nice|ionice|setsid|stdbuf|watch|script|ssh|find|awk|gawk|mawk|if|then|else|elif|while|until"
-    r"|for|case|do|perl|ruby|node|nodejs|deno|bun|php|lua|(?:python|pypy)[0-9.]*",
+    r"(?:ba|da|a|k|z|c|tc|fi|pw|rba|mk|ya)?sh[-0-9.]*|busybox|toybox|env|sudo|doas|su|runuser|pkexec|xargs|parallel"
+    r"|exec|eval|command|builtin|source|\.|trap|coproc|if|then|else|elif|while|until|for|case|do|select|function"
+    r"|nohup|time|timeout|nice|ionice|setsid|stdbuf|watch|script|flock|strace|ltrace|chroot|unshare|nsenter|taskset|chrt"
+    r"|ssh|find|[gm]?awk|npx|pnpx|bunx|uvx"
+    r"|(?:i?python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|expect|osascript|rscript)[-0-9.]*",
     re.ASCII,
 )
 
