@@ -30,7 +30,7 @@ class PastActions:
 
 
 def session_actions(session: SessionId, events: Iterable[Event], kind: GateKind) -> tuple[PastAction, ...]:
-    """Return what of a kind was decided in a session, the newest first; what was replaced counts as it was in the end."""
+    """Return what of a kind was decided in a session, the newest first; what was replaced counts as it ended up."""
     found: dict[ProposalId, PastAction] = {}
     for event in events:
         match event:

@@ -61,8 +61,8 @@ class Proposal:
     would be applied or committed, computed by us and shown; only it is carried out. `commands` are what a check runs.
     `special` lists paths that deserve a second look (CI, settings, deletions, renames), `repaired` says in a sentence
     each what was mended in the diff that came. `fallback`: the workbench wrote the text, as the model could not.
-    `outlook`: what a summary comes to. `brings`: the commits of a merge, each a line. `hunks`: the diff is what the user
-    took of another one, and what became of each of that one's hunks.
+    `outlook`: what a summary comes to. `brings`: the commits of a merge, each a line. `hunks`: the diff is what the
+    user took of another one, and what became of each of that one's hunks.
     """
 
     id: ProposalId

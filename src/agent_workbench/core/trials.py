@@ -1,6 +1,5 @@
 """What trying a model out brought: its answers, what they took, and for which role it is fit."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -80,10 +79,6 @@ class ModelReport:
             return 0.0
         seconds = read.figures.prompt_seconds or read.first_seconds
         return (read.figures.prompt_tokens - read.figures.cached_tokens) / seconds if seconds > 0 else 0.0
-
-    def share_of(self, kinds: Collection[Kind]) -> float:
-        """The share of right answers among questions of these kinds."""
-        return _share([each.right for each in self.asked if each.kind in kinds])
 
 
 def _share(held: list[bool]) -> float:

@@ -1,5 +1,7 @@
 """Taking some hunks and leaving others; how patches are written."""
 
+from collections.abc import Collection
+
 import pytest
 
 from agent_workbench.core.errors import PatchError
@@ -7,9 +9,9 @@ from agent_workbench.core.patch import (
     FileChange,
     FileContent,
     LeftOut,
+    Patch,
     apply_patch,
     file_id,
-    keep_hunks,
     leave_out,
     parse_patch,
     patch_stat,
@@ -21,6 +23,10 @@ from tests.core.patch.diffs import create, modify, small
 
 TWO = "@@ -1 +1,2 @@\n-a\n+A\n+AA\n@@ -5 +6 @@ def f():\n-e\n+E\n"
 MODE = "diff --git a/m b/m\nold mode 100644\nnew mode 100755\n"
+
+
+def keep_hunks(patch: Patch, taken: Collection[str]) -> Patch:
+    return leave_out(patch, [LeftOut(each) for each in takeable_ids(patch) if each not in taken])
 
 
 def test_files_without_a_taken_hunk_drop_out() -> None:
@@ -46,7 +52,7 @@ def test_a_change_without_hunks_is_taken_by_the_file_s_id() -> None:
 
 def test_an_id_of_another_diff_is_refused() -> None:
     with pytest.raises(PatchError, match="has no hunk ffff"):
-        keep_hunks(parse_patch(small("x")), ["f" * 64])
+        leave_out(parse_patch(small("x")), [LeftOut("f" * 64)])
 
 
 def test_counts_and_new_numbers_are_made_anew() -> None:

@@ -5,15 +5,11 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from io import StringIO
-from typing import TYPE_CHECKING
 
 from agent_workbench.core.documents import DocumentFault, Listing, Node, Scalar, Table
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import GateKind, Rule
 from agent_workbench.core.typed_documents import is_nothing, read_value
-
-if TYPE_CHECKING:
-    pass
 
 Compose = Callable[[str], Node | None]
 Keys = tuple[str, ...]

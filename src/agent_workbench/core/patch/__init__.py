@@ -6,7 +6,7 @@ from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.identify import content_hash, file_id, hunk_id, patch_hash, takeable_ids
 from agent_workbench.core.patch.parse import parse_patch
 from agent_workbench.core.patch.render import patch_stat, render_changes, render_patch
-from agent_workbench.core.patch.select import keep_hunks, leave_out
+from agent_workbench.core.patch.select import leave_out
 from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import (
     FileChange,
@@ -39,7 +39,6 @@ __all__ = [
     "file_id",
     "fit_diff",
     "hunk_id",
-    "keep_hunks",
     "leave_out",
     "matches_glob",
     "parse_patch",

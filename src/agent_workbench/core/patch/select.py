@@ -1,21 +1,11 @@
 """What is left of a diff when only some of its hunks, or of their lines, are taken."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.identify import file_id, hunk_id, takeable_ids
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, HunkLine, LeftOut, LineKind, Patch
-
-
-def keep_hunks(patch: Patch, taken: Collection[str]) -> Patch:
-    """Return the patch with only the hunks whose ids are in `taken`; files of which nothing is left drop out.
-
-    A file without hunks (rename, mode, empty file) stays if its `file_id` is in `taken`. Raises `PatchError` for an id
-    that is not in the patch: whoever decided saw another diff.
-    """
-    _check_known(patch, taken)
-    return leave_out(patch, [LeftOut(each) for each in takeable_ids(patch) if each not in taken])
 
 
 def leave_out(patch: Patch, left: Iterable[LeftOut]) -> Patch:
