@@ -1,10 +1,19 @@
 """What these tests share: short ways to write diffs and contents, and hypothesis strategies for both."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from hypothesis import strategies as st
 
-from agent_workbench.core.patch import FileChange, FileContent, Patch, apply_patch, parse_patch
+from agent_workbench.core.patch import (
+    FileChange,
+    FileContent,
+    LeftOut,
+    Patch,
+    apply_patch,
+    leave_out,
+    parse_patch,
+    takeable_ids,
+)
 
 Contents = Mapping[str, FileContent | None]
 
@@ -16,6 +25,11 @@ def content(text: str | None, *, executable: bool = False) -> FileContent | None
 def modify(body: str, path: str = "x.py") -> str:
     """Return a diff of one file; `body` begins with its first @@."""
     return f"--- a/{path}\n+++ b/{path}\n{body}"
+
+
+def keep_hunks(patch: Patch, taken: Collection[str]) -> Patch:
+    """Return the patch with all left out but what these ids name."""
+    return leave_out(patch, [LeftOut(each) for each in takeable_ids(patch) if each not in taken])
 
 
 def small(path: str) -> str:

@@ -15,14 +15,13 @@ from agent_workbench.core.patch import (
     HunkLine,
     LineKind,
     Patch,
-    keep_hunks,
     parse_patch,
     patch_stat,
     render_changes,
     render_patch,
     takeable_ids,
 )
-from tests.core.patch.diffs import content, edits, outcome, texts
+from tests.core.patch.diffs import content, edits, keep_hunks, outcome, texts
 
 PATH = "a b/é.py"
 Lines = list[tuple[str, bool]]

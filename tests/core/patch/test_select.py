@@ -1,7 +1,5 @@
 """Taking some hunks and leaving others; how patches are written."""
 
-from collections.abc import Collection
-
 import pytest
 
 from agent_workbench.core.errors import PatchError
@@ -9,7 +7,6 @@ from agent_workbench.core.patch import (
     FileChange,
     FileContent,
     LeftOut,
-    Patch,
     apply_patch,
     file_id,
     leave_out,
@@ -19,14 +16,10 @@ from agent_workbench.core.patch import (
     render_patch,
     takeable_ids,
 )
-from tests.core.patch.diffs import create, modify, small
+from tests.core.patch.diffs import create, keep_hunks, modify, small
 
 TWO = "@@ -1 +1,2 @@\n-a\n+A\n+AA\n@@ -5 +6 @@ def f():\n-e\n+E\n"
 MODE = "diff --git a/m b/m\nold mode 100644\nnew mode 100755\n"
-
-
-def keep_hunks(patch: Patch, taken: Collection[str]) -> Patch:
-    return leave_out(patch, [LeftOut(each) for each in takeable_ids(patch) if each not in taken])
 
 
 def test_files_without_a_taken_hunk_drop_out() -> None:
