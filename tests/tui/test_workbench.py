@@ -69,7 +69,7 @@ async def test_a_small_terminal_shows_what_happens_while_the_user_is_at_the_bar(
         await bench.live(Live(activity="thinking", streaming=Streaming("Thought: Now I mult", 5, 1.0)))
         assert "Now I mult" in bench.text()
         await bench.live(
-            Live(activity="thinking", streaming=Streaming("Thought: x\nAction: write_diff\n--- a/y.py", 9, 1))
+            Live(activity="thinking", streaming=Streaming("Thought: x\nAction: write_diff\n--- a/y.py\n", 9, 1))
         )
         assert "Diff · being written" in bench.text()
         assert "y.py" in bench.text()

@@ -25,7 +25,8 @@ async def close(desk: Desk) -> None:
     """Write the task's status to the plan and to the journal."""
     run = desk.run
     status = run.status or TaskStatus.DONE
-    reason = run.reason or "its checks pass and nothing had to be changed"
+    why = "its checks pass and nothing had to be changed" if run.checks else "nothing was changed, and it has no checks"
+    reason = run.reason or why
     if status is not TaskStatus.FAILED or not await _done_elsewhere(desk, run.task):
         await desk.ports.plans.set_status(run.task, status)
         await desk.record(TaskStatusChanged(run.task, status, reason))

@@ -113,6 +113,8 @@ def test_each_kind_has_its_acts(kind: GateKind, acts: str) -> None:
 def test_the_diff_pane_goes_back_to_what_was_applied_last() -> None:
     waiting = view_diff(update_after(*runs.up_to_first_diff()))
     assert waiting.proposal
+    answered = view_diff(update_after(*runs.up_to_first_diff()[:-1]))
+    assert (answered.diff, answered.proposal, answered.title) == (runs.WRONG, "", "Diff · being checked")
     after = view_diff(update_after(*runs.up_to_reflexion()))
     assert (after.diff, after.proposal) == (runs.WRONG, "")
 

@@ -52,11 +52,13 @@ def view_diff(update: SessionUpdate) -> DiffView:
         return view if update.live.replay is None else replace(view, by_hunk=False)
     if update.live.running is not None:
         return _running(update)
-    streaming = update.live.streaming
-    if streaming is not None:
-        parts = take_apart(streaming.text)
+    # What was written stays in sight while it is found out where it belongs.
+    streaming, answer = update.live.streaming, run.answer if run is not None else None
+    if streaming is not None or answer is not None:
+        parts = take_apart(streaming.text if streaming is not None else answer.text if answer is not None else "")
+        word = "being written" if streaming is not None else "being checked"
         if parts.action == WRITE_DIFF:
-            return DiffView("Diff · being written", "streaming", diff=parts.body, grows=True, empty="…")
+            return DiffView(f"Diff · {word}", "streaming", diff=parts.body, grows=True, empty="…")
     return _past(update.state)
 
 
