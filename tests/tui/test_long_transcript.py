@@ -1,8 +1,14 @@
 """Of a long transcript only what is near the screen is laid out, and no more is needed to be anywhere in it."""
 
+import pytest
+from textual.geometry import Size
+from textual.screen import Screen
+
+from agent_workbench.core.live import Live, Streaming
 from agent_workbench.core.views.tones import Block, Entry
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.entry_window import WINDOW
+from agent_workbench.tui.widgets.row_list import RowList
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import Driver, driving
@@ -65,3 +71,28 @@ async def test_what_is_followed_for_hours_stays_small() -> None:
         steps.show_entries(everything[:7])
         await bench.idle()
         assert shown(steps)[:7] == [f"entry {number}" for number in range(7)]
+
+
+async def test_what_grows_does_not_lay_the_screen_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    laid_out = 0
+    plain = Screen._refresh_layout
+
+    def counted(screen: Screen[object], size: Size | None = None, scroll: bool = False) -> None:
+        nonlocal laid_out
+        laid_out += 1
+        plain(screen, size, scroll)
+
+    async with driving(ScriptedSession(*runs.up_to_reflexion())) as bench:
+        await bench.live(writes(40))
+        monkeypatch.setattr(Screen, "_refresh_layout", counted)
+        await bench.live(writes(60))
+        diff = bench.app.workbench.query_one("#diff", RowList)
+        assert diff.max_scroll_y == diff.row_count - diff.room.height
+        assert diff.scroll_offset.y == diff.max_scroll_y, "its end is followed"
+        assert diff.vertical_scrollbar.window_virtual_size == diff.row_count
+        assert laid_out == 0
+
+
+def writes(lines: int) -> Live:
+    diff = "--- /dev/null\n+++ b/y.py\n@@ -0,0 +1,100 @@\n" + "".join(f"+line {number}\n" for number in range(lines))
+    return Live(activity="thinking", streaming=Streaming(f"Thought: x\nAction: write_diff\n{diff}", 9, 1))

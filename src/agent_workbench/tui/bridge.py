@@ -9,12 +9,19 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports import Session
 
 FRAME_SECONDS = 0.04
+MOST_LATE_SECONDS = 0.2
 
 
 async def carry_updates(session: "Session", paint: Callable[["SessionUpdate"], object]) -> None:
-    """Hand each update to `paint`, at most 25 a second; those that come meanwhile are passed over by the session."""
+    """Hand each update to `paint`, at most 25 a second; those that come meanwhile are passed over by the session.
+
+    Where painting holds up what else is to be done, keys above all, there are fewer.
+    """
+    loop = asyncio.get_running_loop()
     async for update in session.updates():
         paint(update)
         if update.ended:
             return
+        due = loop.time() + FRAME_SECONDS
         await asyncio.sleep(FRAME_SECONDS)
+        await asyncio.sleep(min(MOST_LATE_SECONDS, loop.time() - due))

@@ -22,6 +22,8 @@ WHY_CHECKED = {
     CheckPurpose.ASKED: "the model asked for it",
     CheckPurpose.FINAL: "the last look before the commit",
 }
+OUTPUT_LINES = 120
+"""So much of running output is shown: it comes many times a second, and all of it is laid out each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,8 @@ def _running(update: SessionUpdate) -> DiffView:
     if running is None:
         return _past(update.state)
     line = Block(f"$ {inert_line(running.line, 2000)}", Tone.STRONG)
-    tail = Block(inert(running.tail.rstrip("\n"), limit_chars=200_000), space_before=True)
+    last = "\n".join(running.tail.rstrip("\n").split("\n")[-OUTPUT_LINES:])
+    tail = Block(inert(last, limit_chars=200_000), space_before=True)
     return DiffView(f"Output · {running.seconds:.0f} s", f"running:{running.line}", (line, tail), grows=True)
 
 

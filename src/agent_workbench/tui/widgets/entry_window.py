@@ -40,8 +40,9 @@ class EntryWindow(RowList):
         leaves_old = not has_room and self.follows and self._at_end
         if (same or goes_on) and self._laid_out_width and not leaves_old:
             reaches = has_room and self._end >= len(old)
+            settled = self._settled_rows
             self._add(len(entries) if reaches else self._end, self._laid_out_width)
-            self.rows_changed()
+            self.rows_changed(settled)
         else:
             self.lay_out_again()
 
@@ -82,8 +83,8 @@ class EntryWindow(RowList):
             self.call_later(self._show_earlier)
 
     def _show_later(self) -> None:
-        """Lay out more entries at the end."""
-        if self._end < len(self.entries):
+        """Lay out more entries at the end, if that is still on screen."""
+        if self._end < len(self.entries) and self.scroll_y >= self.max_scroll_y:
             self._add(min(len(self.entries), self._end + WINDOW), self._laid_out_width)
             self.rows_changed()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
-from textual.geometry import Offset, Size
+from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import SELECT_ALL, Selection
@@ -75,12 +75,24 @@ class RowList(ScrollView, can_focus=True):
         self.lay_out(self._laid_out_width)
         self.rows_changed()
 
-    def rows_changed(self) -> None:
-        """Fit the scrolling to the rows, and follow their end if they are followed."""
+    def rows_changed(self, first: int = 0) -> None:
+        """Fit the scrolling to the rows, of which those from `first` on are others, and follow their end if wanted."""
         wide = self.widest() if self.styles.overflow_x == "auto" else 0
-        self.virtual_size = Size(max(wide, self._laid_out_width), self.row_count)
+        self._take_size(Size(max(wide, self._laid_out_width), self.row_count))
         self._follow()
-        self.refresh()
+        above = first - self.scroll_offset.y
+        if above <= 0:
+            self.refresh()
+        elif above < self.size.height:
+            self.refresh(Region(0, above, self.size.width, self.size.height - above))
+
+    def _take_size(self, size: Size) -> None:
+        """Take the size of all rows; only where it is the pane's size too, the whole screen is laid out for it."""
+        if not self.container_size or self.styles.auto_dimensions:
+            self.virtual_size = size
+        elif size != self.virtual_size:
+            self.set_reactive(RowList.virtual_size, size)
+            self._scroll_update(size)
 
     def _follow(self) -> None:
         """Go to the end if the user was there; once more when the sizes are settled."""

@@ -134,6 +134,9 @@ class DiffShowing(RowList):
     def _note_rows(self, width: int) -> Iterator[Row]:
         if self.notes():
             rows = entry_rows(Entry("", self.notes()), -1, width, NOTE_LABEL_CELLS, expanded=True)
+            if not self._view.proposal:  # nobody has to see it in full, and output is laid out many times a second
+                yield from rows
+                return
             for number, row in enumerate(rows):
                 yield replace(row, pieces=(Piece(-1 - number, 0, row.cells, 0, row.cells),))
 
