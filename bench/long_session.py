@@ -23,10 +23,13 @@ URL = "http://127.0.0.1:8080"
 
 def long_session(events: int, tasks: int = 1) -> tuple[e.Recorded, ...]:
     """Return so many events of one session, its steps shared out among `tasks` tasks, an event every few seconds."""
-    return tuple(
-        e.Recorded(seq, _time(seq), event, f"{seq:064x}")
-        for seq, event in enumerate(islice(_story(events, tasks), events))
-    )
+    return tuple(story_of(events, tasks))
+
+
+def story_of(events: int, tasks: int = 1) -> Iterator[e.Recorded]:
+    """Yield the same events one by one."""
+    for seq, event in enumerate(islice(_story(events, tasks), events)):
+        yield e.Recorded(seq, _time(seq), event, f"{seq:064x}")
 
 
 def _time(seq: int) -> str:

@@ -44,7 +44,7 @@ def measure(events: int = 10_000, seeks: int = 40, rounds: int = 3) -> list[Figu
     story = long_session(events)
     with tempfile.TemporaryDirectory(prefix="bench-replay-") as name:
         folder = Path(name)
-        _write(folder, story)
+        write_journal(folder, story)
         opened = seconds_of(lambda: ReplaySession(read_journal(folder).events), rounds)
     places = random.Random(7).sample(range(events), min(seeks, events))
     return [
@@ -56,7 +56,8 @@ def measure(events: int = 10_000, seeks: int = 40, rounds: int = 3) -> list[Figu
     ]
 
 
-def _write(folder: Path, story: Sequence[Recorded]) -> None:
+def write_journal(folder: Path, story: Sequence[Recorded]) -> None:
+    """Write the events as the journal of a session in `folder`, in a chain of their own."""
     lines, previous = [], ""
     for recorded in story:
         kind, body = encode_event(recorded.event)

@@ -50,7 +50,7 @@ def paint(command: Sequence[str], marker: str, folder: str, environment: Mapping
             raise NotPaintedError(f"the program ended with {program.wait(END_SECONDS)}: {_text(chunks)}")
         return _painted(chunks, marker)
     finally:
-        _end(program, ours)
+        end(program, ours)
 
 
 def _chunks(terminal: int, started: float, marker: str) -> tuple[list[tuple[float, bytes]], bool]:
@@ -94,7 +94,8 @@ def _first_with(chunks: list[tuple[float, bytes]], marker: str) -> tuple[float, 
     return None
 
 
-def _end(program: "subprocess.Popen[bytes]", terminal: int) -> None:
+def end(program: "subprocess.Popen[bytes]", terminal: int) -> None:
+    """End a program and all that it started, and close its terminal."""
     deadline = time.monotonic() + END_SECONDS
     with contextlib.suppress(ProcessLookupError):
         os.killpg(program.pid, signal.SIGTERM)

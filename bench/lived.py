@@ -1,0 +1,64 @@
+"""`python -m bench.lived STEPS FILE`: the workbench on a terminal while a session of so many steps happens.
+
+Each event is folded and published as the engine does it, as fast as the screen lets it. A line of FILE for each tenth:
+the steps so far and the memory of the process in bytes.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+
+from agent_workbench.calls.working import system_clock
+from agent_workbench.core.events import ModelAnswered
+from agent_workbench.core.fold import fold
+from agent_workbench.core.intents import Intent
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.state import SessionState
+from agent_workbench.engine.board import Board
+from agent_workbench.tui.app import WorkbenchApp
+from bench.long_session import story_of
+from bench.tui_scenes import EVENTS_PER_STEP, task_count
+
+TENTHS = 10
+
+
+class _Happening:
+    """A session that nobody steers."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    async def submit(self, intent: Intent) -> None:
+        """Let it be."""
+        del intent
+
+    def updates(self) -> AsyncIterator[SessionUpdate]:
+        """Yield the newest update, then each newer one."""
+        return self._board.updates()
+
+
+async def live(steps: int, told: Path) -> None:
+    """Show a session of so many steps from its beginning to its end."""
+    board = Board(SessionState())
+    app = WorkbenchApp(lambda: _Happening(board), clock=system_clock())
+    shown = asyncio.create_task(app.run_async())
+    await app.first_screen.wait()
+    state, answered, lines = SessionState(), 0, list[str]()
+    for recorded in story_of(steps * EVENTS_PER_STEP, task_count(steps)):
+        state = fold(state, recorded)
+        board.show_state(state)
+        await asyncio.sleep(0)
+        if isinstance(recorded.event, ModelAnswered):
+            answered += 1
+            if answered % (steps // TENTHS) == 0:
+                lines.append(f"{answered} {psutil.Process().memory_info().rss}")
+    await asyncio.to_thread(told.write_text, "\n".join(lines))
+    board.end("")
+    await shown
+
+
+if __name__ == "__main__":
+    asyncio.run(live(int(sys.argv[1]), Path(sys.argv[2])))
