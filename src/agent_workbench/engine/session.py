@@ -147,7 +147,7 @@ class LiveSession:
 
     async def _see_taken(self) -> None:
         try:
-            await see_taken(self._desk)
+            await see_taken(self._desk, self._desk.state.plan)
         except WorkbenchError as error:
             self._desk.board.notify(spoken(error))
 

@@ -22,9 +22,17 @@ from agent_workbench.engine.tools import open_tools
 async def read_plan(desk: Desk) -> None:
     """Read the plan's file, and journal it when it is news."""
     plan = await desk.ports.plans.read()
+    await see_taken(desk, plan)
     if plan != desk.state.plan or desk.state.plan_path != desk.ports.plans.path:
         first = not desk.state.plan_path
         await desk.record(PlanRead(desk.ports.plans.path, plan, Author.WORKBENCH if first else Author.USER))
+
+
+async def see_taken(desk: Desk, plan: Plan) -> None:
+    """See which of the tasks that could be started other sessions are at: they are not the next one here."""
+    startable = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
+    tasks = tuple(task.id for task in plan.tasks if task.status in startable)
+    desk.board.show_taken(await desk.ports.workspaces.taken(tasks, desk.state.session))
 
 
 def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:
@@ -33,17 +41,9 @@ def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:
         _choose(plan, task) if number == 0 else plan.task(task)
 
 
-async def see_taken(desk: Desk) -> None:
-    """See which of the tasks that could be started other sessions are at: they are not the next one here."""
-    state, startable = desk.state, (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
-    tasks = tuple(task.id for task in state.plan.tasks if task.status in startable)
-    desk.board.show_taken(await desk.ports.workspaces.taken(tasks, state.session))
-
-
 async def read_again(desk: Desk) -> None:
     """Read what the user may have changed while no session was open: the plan, and an unfinished task's notes."""
     await read_plan(desk)
-    await see_taken(desk)
     run = desk.state.run
     if run is None or not desk.state.unfinished:
         return
@@ -55,7 +55,6 @@ async def read_again(desk: Desk) -> None:
 async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
     await read_plan(desk)
-    await see_taken(desk)
     task = _choose(desk.state.plan, wanted, desk.board.live.taken)
     base = await _base(desk, task)
     workspaces = desk.ports.workspaces

@@ -120,7 +120,7 @@ class WorkbenchScreen(PaneScreen):
         """Show an update in every part of the screen."""
         begins = update.state.unfinished and not (self.update_shown and self.update_shown.state.unfinished)
         self.update_shown = update
-        self.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan))
+        self.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan, update.live.taken))
         self.query_one(StepsPane).show(view_steps(update, self._transcripts))
         diff, pane = view_diff(update), self.query_one(DiffPane)
         goes_on = pane.has_focus and pane.is_edited_by(diff)

@@ -1,5 +1,6 @@
 """The plan pane: tasks with where they stand, and all that is known of each."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from agent_workbench.core.ids import TaskId
@@ -41,13 +42,13 @@ class PlanView:
     busy: bool
 
 
-def view_plan(state: SessionState, no_plan: str = "") -> PlanView:
-    """Return what the plan pane shows; `no_plan` says why there is none."""
+def view_plan(state: SessionState, no_plan: str = "", taken: Collection[TaskId] = ()) -> PlanView:
+    """Return what the plan pane shows; `no_plan` says why there is none, other sessions are at the tasks of `taken`."""
     done = sum(task.status is TaskStatus.DONE and not _is_running(state, task) for task in state.plan.tasks)
     count = f" · {done} of {len(state.plan.tasks)} done" if state.plan.tasks else ""
     return PlanView(
         title=f"Plan{count}",
-        rows=tuple(_row(state, task) for task in state.plan.tasks),
+        rows=tuple(_row(state, task, taken=task.id in taken) for task in state.plan.tasks),
         empty=_empty(state, no_plan),
         busy=state.unfinished,
     )
@@ -59,7 +60,7 @@ def _empty(state: SessionState, no_plan: str) -> str:
     return f'{inert_line(state.plan_path)} has no task yet. `agent plan new "goal"` writes one with you.'
 
 
-def _row(state: SessionState, task: Task) -> TaskRow:
+def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
     run = state.run_of(task.id)
     mergeable = run is not None and run.commit is not None and run.merged is None
     running = _is_running(state, task)
@@ -71,6 +72,8 @@ def _row(state: SessionState, task: Task) -> TaskRow:
     head = Block(inert_line(f"{task.id}  {task.description}"), Tone.STRONG, glyph, tone)
     if task.blocked_because:
         word += f": {inert_line(task.blocked_because, 300)}"
+    if taken:
+        word = "another session is at it"
     under = Block(", ".join((word, *_remarks(state.plan, task), *_changed(state, task))), tone)
     return TaskRow(
         id=task.id,
@@ -78,7 +81,7 @@ def _row(state: SessionState, task: Task) -> TaskRow:
         long=Entry(task.id, (replace(head, space_before=True), under, *_details(task))),
         running=running,
         mergeable=mergeable,
-        open=task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS),
+        open=task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS) and not taken,
         blocked=task.status is TaskStatus.BLOCKED,
     )
 
