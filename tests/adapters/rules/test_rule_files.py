@@ -192,10 +192,10 @@ def test_own_rules_count_here_or_everywhere(tmp_path: Path) -> None:
         asyncio.run(here.book.kept())
 
 
-async def written(session: Path) -> None:
+async def written(session: Path, parent: SessionId | None = None, copied: int | None = None) -> None:
     proposal = Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "x" * 9000, 1, diff="y" * 9000, paths=("a",))
     writer = await asyncio.to_thread(JournalWriter.open_new, session, Redactor({}))
-    await writer.append(0, "t", SessionStarted(SessionId(session.name), "r", CommitId("c"), "0"))
+    await writer.append(0, "t", SessionStarted(SessionId(session.name), "r", CommitId("c"), "0", parent, copied))
     await writer.append(1, "t", ActionProposed(proposal))
     await writer.append(2, "t", ActionDecided(proposal.id, Verdict.APPROVE, "user"))
     await writer.close()
@@ -205,7 +205,9 @@ def test_past_actions_are_read_from_all_journals_that_can_be(tmp_path: Path) -> 
     for day in ("01", "02"):
         asyncio.run(written(tmp_path / f"202601{day}T030405-abc234"))
     (tmp_path / "20260103T030405-abc234").mkdir()
+    asyncio.run(written(tmp_path / "20260104T030405-abc234", SessionId("20260101T030405-abc234"), 2))
+    asyncio.run(written(tmp_path / "20260105T030405-abc234", SessionId("20260101T030405-abc234"), 1))
     past = past_actions(tmp_path, GateKind.DIFF)
-    assert [each.session[:8] for each in past.actions] == ["20260102", "20260101"]
+    assert [each.session[:8] for each in past.actions] == ["20260105", "20260102", "20260101"], "a fork's own alone"
     assert {(each.proposal.paths, each.verdict) for each in past.actions} == {(("a",), Verdict.APPROVE)}
     assert past_actions(tmp_path, GateKind.COMMAND).actions == ()

@@ -1,6 +1,6 @@
 """What stood at the gate in the sessions of a repository, read from the lines that tell it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from agent_workbench.adapters.journal.line import parse
@@ -16,6 +16,7 @@ from agent_workbench.core.settings import GateKind
 MOST_SESSIONS = 300
 MOST_BYTES = 64_000_000
 MOST_ACTIONS = 5_000
+_DECIDED = "action_decided"
 _WANTED = (b'"kind":"action_proposed"', b'"kind":"proposal_replaced"', b'"kind":"action_decided"')
 
 
@@ -26,6 +27,7 @@ def past_actions(sessions_dir: Path, kind: GateKind) -> PastActions:
     """
     found: list[PastAction] = []
     folders = session_folders(sessions_dir)
+    names = {directory.name for directory in folders}
     read = sessions = 0
     for directory in folders[:MOST_SESSIONS]:
         if read > MOST_BYTES or len(found) > MOST_ACTIONS:
@@ -36,17 +38,29 @@ def past_actions(sessions_dir: Path, kind: GateKind) -> PastActions:
             continue
         read += sum(map(len, lines))
         sessions += 1
-        found += session_actions(SessionId(directory.name), _events(lines), kind)
+        found += session_actions(SessionId(directory.name), _events(lines, _copied(lines, names)), kind)
     return PastActions(tuple(found[:MOST_ACTIONS]), sessions, sessions == len(folders) and len(found) <= MOST_ACTIONS)
 
 
-def _events(lines: list[bytes]) -> Iterator[Event]:
+def _copied(lines: list[bytes], sessions: Collection[str]) -> int:
+    """Return the number of the last event that a fork has from one of these sessions, -1 where there is none."""
+    try:
+        body = parse(lines[0]).body if lines else {}
+    except JournalError:
+        return -1
+    seq = body.get("parent_seq")
+    return seq if body.get("parent") in sessions and isinstance(seq, int) else -1
+
+
+def _events(lines: list[bytes], copied: int) -> Iterator[Event]:
+    """Yield what stood at the gate; what was decided up to event `copied` is told by another session."""
     for raw in lines:
         # The kind stands before the body, where anything may be said.
         if any(mark in raw[:200] for mark in _WANTED):
             try:
                 line = parse(raw)
-                yield decode_event(line.kind, _without_blobs(line.body))
+                if line.kind != _DECIDED or line.seq > copied:
+                    yield decode_event(line.kind, _without_blobs(line.body))
             except JournalError:
                 continue
 
