@@ -13,12 +13,14 @@ SCOPES = {GateAct.ABORT: Scope.EVERYWHERE, GateAct.LEAVE: Scope.EVERYWHERE, Gate
 BADGES = {
     GateMode.STARTING: "foreground",
     GateMode.WAITING: "warning",
-    GateMode.BUSY: "accent",
+    GateMode.BUSY: "secondary",
     GateMode.PAUSED: "warning",
     GateMode.TROUBLE: "error",
     GateMode.IDLE: "primary",
 }
 DIFF_ACTIONS = ("take_hunk", "select_lines", "next_change", "result", "why_left", "edit_hunk")
+FAR_ACTS = 2
+"""So many keys of the bar are said while the focus is elsewhere: there the pane's own matter."""
 MODE_CLASSES = {f"-{mode}": mode for mode in GateMode}
 
 
@@ -82,10 +84,12 @@ class GateShown(Bar):
         steering = set() if self._near or self._view.mode is GateMode.PAUSED else {GateAct.PAUSE, GateAct.GO_ON}
         acts = [act for act in self._view.acts if act not in steering]
         named = [self._hint(act) for act in acts]
-        far = [] if self._near or all(act in SCOPES for act in acts) else [self._go_there]
+        if not self._near:
+            far = [] if all(act in SCOPES for act in acts) else [self._go_there, *named[:FAR_ACTS]]
+            return [*far, *self._pane_hints(), *([] if far else named), *self._general_hints()]
         parts = [Hint(self._keymap.first(Scope.EVERYWHERE, "focus_diff"), "by hunk", "screen.focus_diff")]
         by_hunk = parts if self._is_by_hunk else []
-        return [*far, *named, *by_hunk, *self._pane_hints(), *self._general_hints()]
+        return [*named, *by_hunk, *self._pane_hints(), *self._general_hints()]
 
     @property
     def _near(self) -> bool:
@@ -108,15 +112,15 @@ class GateShown(Bar):
         return Hint(self._gate_key, "then", "screen.focus_bar")
 
     def _pane_hints(self) -> list[Hint]:
-        """The keys of the focused pane, when nothing waits; they are pressed there, so they cannot be clicked here."""
+        """The keys of the focused pane; they are pressed there, so they cannot be clicked here."""
         focused = self.screen.focused
         scope = getattr(focused, "scope", Scope.GATE)
         useless: frozenset[str] = getattr(focused, "useless", frozenset())
-        if scope is Scope.GATE or self._view.mode in (GateMode.WAITING, GateMode.STARTING):
+        if scope is Scope.GATE or self._view.mode is GateMode.STARTING:
             return []
-        started = Scope.PLAN if GateAct.START in self._view.acts else None
-        keys = [key for key in KEYS if key.scope is scope and (key.action != "start_selected" or scope is not started)]
-        keys = [key for key in keys if key.action not in useless]
+        if GateAct.START in self._view.acts or self._view.mode is not GateMode.IDLE:
+            useless |= {"start_selected"}
+        keys = [key for key in KEYS if key.scope is scope and key.action not in useless]
         return [Hint(self._keymap.names(key)[0], key.label, "") for key in keys[:3]]
 
     def _hint(self, act: GateAct) -> Hint:
