@@ -1,4 +1,4 @@
-"""`agent sessions fork` and `export`, on the session of a demo: what is printed, left alone and refused."""
+"""`agent sessions fork`, `compare` and `export`, on the session of a demo: what is printed, left alone and refused."""
 
 import hashlib
 import json
@@ -11,6 +11,27 @@ def digest(folder: Path) -> dict[str, str]:
     return {
         str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.name != "lock"
     }
+
+
+def compared(machine: Machine, repo: Path, parent: str, child: str) -> None:
+    told = machine.agent("sessions", "compare", parent, child, cwd=repo).out.splitlines()
+    assert told[0].startswith("They part after event ")
+    assert [line.split()[1:] for line in told if line.startswith("status")] == [["done", "not", "finished"]]
+    found = json.loads(machine.agent("sessions", "compare", child, parent, "--json", cwd=repo).out)
+    assert (found["first"]["session"], found["first"]["task"], found["second"]["task"]) == (child, "T-2", "T-2")
+
+
+def drawn(machine: Machine, repo: Path, session: str) -> None:
+    export = ("sessions", "export", session, "--format")
+    assert machine.agent(*export, "svg", "--gates", "--output", "gates", cwd=repo).code == 0
+    files = sorted(path.name.partition("-")[2] for path in (repo / "gates").iterdir())
+    assert files == sorted(["diff-approve.svg"] * 3 + ["commit-approve.svg", "commit-waits.svg"])
+    film = machine.agent(*export, "asciicast", "--size", "80x24", "--at", "80", cwd=repo).out.splitlines()
+    head, *shown = map(json.loads, film)
+    assert (head["version"], head["width"], head["height"]) == (2, 80, 24)
+    assert [each[0] for each in shown] == sorted(each[0] for each in shown)
+    assert [each[2] for each in shown if each[1] == "m"][0].startswith("waits: diff of shop/cart.py")
+    assert machine.agent(*export, "json", "--at", "3", cwd=repo).code == 2
 
 
 def test_a_session_is_forked_listed_and_exported(machine: Machine) -> None:
@@ -28,6 +49,8 @@ def test_a_session_is_forked_listed_and_exported(machine: Machine) -> None:
     assert (exported.code, "# T-2: " in (repo / "pr.md").read_text()) == (0, True)
     again = machine.agent("sessions", "export", child, "--output", "pr.md", cwd=repo)
     assert (again.code, "is there already" in again.err) == (4, True)
+    compared(machine, repo, parent.name, child)
+    drawn(machine, repo, child)
     assert digest(parent) == before
 
     journal = parent / "journal.jsonl"

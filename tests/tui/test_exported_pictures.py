@@ -57,7 +57,7 @@ def test_an_asciicast_tells_what_changed_and_when() -> None:
 def test_gates_are_pictured_as_they_were_decided() -> None:
     events = recorded(*runs.up_to_done())
     gates = list(pictured_gates(events))
-    kinds = "check diff check diff check commit".split()
+    kinds = ["check", "diff", "check", "diff", "check", "commit"]
     assert [gate.name.partition("-")[2] for gate in gates] == [f"{kind}-approve" for kind in kinds]
     for gate in gates:
         decided = events[gate.seq + 1].event

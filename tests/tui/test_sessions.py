@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_workbench.core.comparing import Comparison, Side
 from textual.pilot import Pilot
 
+from agent_workbench.core.comparing import Comparison, Side
 from agent_workbench.core.errors import TrustError
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.live import SessionUpdate
@@ -109,6 +109,26 @@ async def test_a_fork_is_asked_about_and_then_shown() -> None:
         await bench.until(lambda: len(bench.app.tabs.all) == 2)
         assert past.asked == [("foresee", here.session, here.seq), ("fork", here.session, here.seq)]
         assert bench.opened == [Onward(FORKED)]
+
+
+async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture() -> None:
+    past = GivenSessions()
+    async with driving(ScriptedSession(*runs.up_to_reflexion()), past=past) as bench:
+        await bench.press("S")
+        await bench.until(lambda: "waits" in bench.text())
+        await bench.press("g", "=")
+        await bench.until(lambda: "marks a session" in bench.text())
+        await bench.press("G", "m", "k", "=")
+        await bench.until(lambda: bench.screen.name == "comparison")
+        shown = bench.text()
+        assert "cde456 against bcd345" in shown
+        assert "They part after event 36, step 3" in shown
+        assert "return sum(line.cents * line.quantity" in shown
+        await bench.press("ctrl+o")
+        await bench.until(lambda: bool(past.pictures))
+        assert "They part after event 36, step 3" in past.pictures[0]
+        await bench.press("=", "j")
+        assert bench.screen.name == "sessions"
 
 
 def test_how_the_sessions_look(snap_compare: Compare) -> None:

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent_workbench.calls.exporting import ExportFormat, write_export
+from agent_workbench.calls.comparing import compare_sessions
+from agent_workbench.calls.exporting import ExportFormat, keep_picture, write_export
 from agent_workbench.calls.forking import foresee_fork, fork_session
 from agent_workbench.calls.records import session_summaries, verify_session
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.place import Place
 from agent_workbench.core.sessions import SessionSummary
+
+if TYPE_CHECKING:
+    from agent_workbench.core.comparing import Comparison
 
 
 class RepoSessions:
@@ -43,6 +48,14 @@ class RepoSessions:
         path = Path(f"session-{session}.md")
         await write_export(self._of(session), ExportFormat.MARKDOWN, self._place.folder / path)
         return str(path)
+
+    async def compare(self, first: SessionId, second: SessionId) -> "Comparison":
+        """Return two sessions beside each other."""
+        return await compare_sessions(self._of(first), second)
+
+    async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
+        """Write it into a new file of the folder; return the file's name."""
+        return await keep_picture(self._place.folder, f"session-{session}-{max(0, seq)}", picture)
 
     def _of(self, session: SessionId) -> Place:
         return replace(self._place, session=session)

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
+
+if TYPE_CHECKING:  # what a comparison is made of is not needed to list sessions
+    from agent_workbench.core.comparing import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +67,9 @@ class PastSessions(Protocol):
 
     async def export(self, session: SessionId) -> str:
         """Write the session as markdown into a file nothing else is in; return its path."""
+
+    async def compare(self, first: SessionId, second: SessionId) -> "Comparison":
+        """Return two sessions beside each other."""
+
+    async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
+        """Write a picture of the screen at event `seq` into a file nothing else is in; return its path."""

@@ -236,6 +236,13 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
     async def action_previous_tab(self) -> None:
         await self.tabs.go(-1)
 
+    def action_picture(self) -> None:
+        """Keep a picture of what is on screen when nothing of the palette is."""
+        from agent_workbench.tui import past_dialogues
+
+        if self.tabs.all:
+            self.call_after_refresh(past_dialogues.keep_picture, self.tabs.front)
+
     def action_palette(self) -> None:
         self.action_command_palette()
 
@@ -249,6 +256,7 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         """Yield every action by its name, for the palette."""
         if self.tabs.all:
             yield from key_commands(self.workbench, self.keymap)
+        yield SystemCommand("Picture", "Keep a picture (SVG) of the screen as a new file", self.action_picture)
         yield SystemCommand("Theme", "Change the colours for now; `ui.theme` keeps them", self.action_change_theme)
 
 

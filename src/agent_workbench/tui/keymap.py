@@ -16,6 +16,7 @@ IN_DIALOGUES = frozenset(
         Scope.FILE,
         Scope.TOUR,
         Scope.SESSIONS,
+        Scope.COMPARISON,
         Scope.PIECE,
         Scope.FIND,
         Scope.SEARCH,

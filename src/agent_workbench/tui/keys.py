@@ -22,6 +22,7 @@ class Scope(StrEnum):
     FILE = "File"
     TOUR = "Tour"
     SESSIONS = "Sessions"
+    COMPARISON = "Comparison of sessions"
     ALLOW = "Rule to keep"
     RULES = "Rules"
     HELP = "Help"
@@ -138,7 +139,10 @@ KEYS = (
     Key(Scope.SESSIONS, "fork_session", "F", "fork", "Begin a new session where the selected one ends; asks first."),
     Key(Scope.SESSIONS, "verify_session", "v", "prove", "Prove that the session's journal is whole and unchanged."),
     Key(Scope.SESSIONS, "export_session", "x", "export", "Write the session as markdown into a new file of the repo."),
+    Key(Scope.SESSIONS, "mark_session", "m", "mark", "Mark the selected session, to compare another one with it."),
+    Key(Scope.SESSIONS, "compare_session", "=", "compare", "The marked session, or else its parent, beside this one."),
     Key(Scope.SESSIONS, "close_sessions", "S,escape,q", "close", "Back to the workbench."),
+    Key(Scope.COMPARISON, "close_comparison", "=,escape,q", "close", "Back to the sessions."),
     Key(Scope.FILE, "close_file", "f,escape,q", "close", "Back to the workbench."),
     Key(Scope.TOUR, "next_page", "enter,right,l,space", "next", "The next page; after the last one, to the workbench."),
     Key(Scope.TOUR, "page_before", "left,h", "back", "The page before."),
@@ -179,5 +183,6 @@ KEYS = (
     Key(Scope.ALWAYS, "previous_tab", "ctrl+pageup", "tab before", "To the session's tab before."),
     Key(Scope.ALWAYS, "leave_anyway", "ctrl+q", "leave", "Leave all sessions, also from a dialogue."),
     Key(Scope.ALWAYS, "interrupt", "ctrl+c", "leave", "The same; while text is edited or selected it copies."),
+    Key(Scope.ALWAYS, "picture", "ctrl+o", "picture", "Keep a picture (SVG) of the screen in a new file here."),
     Key(Scope.ALWAYS, "palette", "ctrl+p", "palette", "Find any of these by its name."),
 )  # fmt: skip

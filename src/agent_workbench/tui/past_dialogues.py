@@ -9,11 +9,13 @@ from agent_workbench.core.intents import GoToEvent
 from agent_workbench.core.sessions import Onward
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
+    from agent_workbench.core.comparing import Comparison
     from agent_workbench.tui.screens.search import Chosen
     from agent_workbench.tui.session_tab import SessionTab
 
+NO_PICTURE = "a picture cannot be kept here; `agent sessions export --format svg` makes one"
 NONE_HERE = "the sessions of this repo are not at hand here; `agent sessions` lists them"
 
 
@@ -30,7 +32,35 @@ def show_sessions(tab: "SessionTab") -> None:
         if onward is not None:
             await tab.app.tabs.open(onward)
 
-    tab.push_screen(SessionsScreen(tab.keymap, tab.past, here, partial(fork, tab)), go)
+    tab.push_screen(SessionsScreen(tab.keymap, tab.past, here, partial(fork, tab), partial(show_comparison, tab)), go)
+
+
+def show_comparison(tab: "SessionTab", comparison: "Comparison") -> None:
+    """Show two sessions beside each other."""
+    from agent_workbench.tui.screens.comparison import ComparisonScreen
+
+    tab.push_screen(ComparisonScreen(comparison, tab.keymap))
+
+
+def keep_picture(tab: "SessionTab") -> None:
+    """Keep a picture of the screen as it is now; say where."""
+    from agent_workbench.tui.pictures.drawing import screen_lines
+    from agent_workbench.tui.pictures.svg import to_svg
+
+    update = tab.update_shown
+    if tab.past is None or update is None:
+        tab.tell(NO_PICTURE, "warning")
+        return
+    state = update.state
+    picture = to_svg(screen_lines(tab.app), f"session {state.session} at event {state.seq}, {state.time[:19]}Z")
+    tab.run_worker(_keep(tab, tab.past.keep_picture(state.session, state.seq, picture)), group="picture")
+
+
+async def _keep(tab: "SessionTab", keeping: "Coroutine[None, None, str]") -> None:
+    try:
+        tab.tell(f"the picture is in {await keeping}")
+    except WorkbenchError as error:
+        tab.tell(_spoken(error), "error")
 
 
 def search_recording(tab: "SessionTab", take_matches: "Callable[[str, tuple[int, ...]], None]") -> None:

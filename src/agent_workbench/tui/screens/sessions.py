@@ -1,4 +1,4 @@
-"""The sessions of the repo: one of them is opened, seen again, forked, written down or proved."""
+"""The sessions of the repo: one of them is opened, seen again, forked, compared, written down or proved."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from textual.widget import Widget
 from textual.widgets import Static
 
+from agent_workbench.core.comparing import Comparison
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inert import inert_line
@@ -23,19 +24,26 @@ LOADING = "reading the sessions"
 class SessionsScreen(Dialogue[Onward]):
     """Returns the session that is to be shown next, None when it was closed. `here` is the one that is shown now.
 
-    `fork` asks about and makes a fork of a session.
+    `fork` asks about and makes a fork of a session, `show` lays a comparison over this screen.
     """
 
     BINDINGS = bindings(Scope.SESSIONS)
 
     def __init__(
-        self, keymap: Keymap, sessions: PastSessions, here: SessionId, fork: Callable[[SessionId], None]
+        self,
+        keymap: Keymap,
+        sessions: PastSessions,
+        here: SessionId,
+        fork: Callable[[SessionId], None],
+        show: Callable[[Comparison], None],
     ) -> None:
         super().__init__("Sessions", "", name="sessions")
         self._keymap = keymap
         self._sessions = sessions
         self._here = here
         self._fork = fork
+        self._show_comparison = show
+        self._marked: SessionId | None = None
         self._rows: tuple[SessionRow, ...] = ()
         self._found: dict[SessionId, tuple[bool, str]] = {}
         self._said = LOADING
@@ -73,7 +81,7 @@ class SessionsScreen(Dialogue[Onward]):
 
     def _show(self) -> None:
         shown = self.query_one(SessionList)
-        shown.show(self._rows, self._found, self._here, empty="" if self._said else EMPTY)
+        shown.show(self._rows, self._found, self._here, self._marked, empty="" if self._said else EMPTY)
         said = self.query_one("#sessions-said", Static)
         said.display = bool(self._said)
         said.update(self._said)
@@ -87,10 +95,15 @@ class SessionsScreen(Dialogue[Onward]):
         opens = "goes on with it" if row is not None and row.takes_up else "sees it again"
         says = {"open_session": opens, "see_again": "sees it again"} if row is not None and row.takes_up else {}
         says = says or {"open_session": opens}
-        says |= {"fork_session": "forks", "verify_session": "proves", "export_session": "exports"}
+        says |= {
+            "fork_session": "forks",
+            "compare_session": "compares",
+            "verify_session": "proves",
+            "export_session": "exports",
+        }
         says |= {"close_sessions": "closes"}
         keys = (f"{self._keymap.first(Scope.SESSIONS, action)} {said}" for action, said in says.items())
-        self.show_keys("   ".join(keys))
+        self.show_keys("  ".join(keys))
 
     @property
     def _selected(self) -> SessionRow | None:
@@ -136,6 +149,30 @@ class SessionsScreen(Dialogue[Onward]):
 
     async def _export(self, session: SessionId) -> None:
         self._say(f"written to {await self._sessions.export(session)}")
+
+    def action_mark_session(self) -> None:
+        """Mark the selected session, or take its mark away."""
+        row = self._selected
+        if row is not None:
+            self._marked = row.summary.id if row.summary.id != self._marked else None
+            self._show()
+
+    def action_compare_session(self) -> None:
+        row = self._selected
+        if row is None:
+            return
+        other = self._marked or row.summary.parent
+        if other is None or other == row.summary.id:
+            mark = self._keymap.first(Scope.SESSIONS, "mark_session")
+            self._say(f"{mark} marks a session; then another one can be compared with it")
+        else:
+            self._do(self._compare(other, row.summary.id))
+
+    async def _compare(self, first: SessionId, second: SessionId) -> None:
+        self._say(f"comparing {first} with {second}")
+        comparison = await self._sessions.compare(first, second)
+        self._say("")
+        self._show_comparison(comparison)
 
     def action_close_sessions(self) -> None:
         self.dismiss(None)

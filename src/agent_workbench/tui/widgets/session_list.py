@@ -36,16 +36,27 @@ class SessionList(EntryList):
         self._sessions: dict[str, SessionRow] = {}
         self._found: Mapping[SessionId, tuple[bool, str]] = {}
         self._here = SessionId("")
+        self._marked: SessionId | None = None
         self._name_cells = 0
 
     def show(
-        self, rows: Sequence[SessionRow], found: Mapping[SessionId, tuple[bool, str]], here: SessionId, *, empty: str
+        self,
+        rows: Sequence[SessionRow],
+        found: Mapping[SessionId, tuple[bool, str]],
+        here: SessionId,
+        marked: SessionId | None = None,
+        *,
+        empty: str,
     ) -> None:
-        """Show these sessions, and what verifying some of them `found`; the one that is `here` is marked."""
+        """Show these sessions, and what verifying some of them `found`; `here` is shown now, `marked` is compared."""
+        self._marked = marked
         self._sessions, self._found, self._here = {row.summary.id: row for row in rows}, dict(found), here
         self._name_cells = max((len(row.branch) + len(row.summary.id) for row in rows), default=0)
         # All that is visible stands in the entry, so that a session that changed is another entry.
-        entries = tuple(Entry(row.summary.id, (Block(f"{row}{found.get(row.summary.id)}"),)) for row in rows)
+        entries = tuple(
+            Entry(row.summary.id, (Block(f"{row}{found.get(row.summary.id)}{row.summary.id == marked}"),))
+            for row in rows
+        )
         self.show_entries(entries, empty=empty)
 
     @property
@@ -83,6 +94,8 @@ class SessionList(EntryList):
     def _below(self, row: SessionRow) -> Iterable[Span]:
         if row.about and row.summary.id != self._here:
             yield row.about, Tone.BAD if row.summary.problem else Tone.DIM
+        if row.summary.id == self._marked:
+            yield "marked: another one is compared with it", Tone.ACCENT
         if row.summary.id in self._found:
             whole, said = self._found[row.summary.id]
             yield f"{'✓' if whole else '✗'} {inert_line(said)}", Tone.GOOD if whole else Tone.BAD
