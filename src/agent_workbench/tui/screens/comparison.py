@@ -1,0 +1,51 @@
+"""Two sessions beside each other: what each took and came to, and the diff between their results."""
+
+from collections.abc import Iterable
+
+from textual.binding import Binding
+from textual.widget import Widget
+
+from agent_workbench.core.comparing import Comparison
+from agent_workbench.core.views.comparison import view_comparison
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.panes.diff.looking import DiffLooking
+from agent_workbench.tui.screens.dialogue import Dialogue
+
+HINTS = {"next_change": "next change", "side_by_side": "side by side", "fold": "folds"}
+
+
+class ComparedDiff(DiffLooking):
+    """A diff of which nothing is taken or left: it has the keys of the diff pane that look at one."""
+
+    BINDINGS = [
+        each
+        for each in bindings(Scope.DIFF, Scope.SCROLL)
+        if isinstance(each, Binding) and hasattr(DiffLooking, f"action_{each.action}")
+    ]
+    scope = Scope.DIFF
+
+
+class ComparisonScreen(Dialogue[None]):
+    """Shows a comparison."""
+
+    BINDINGS = bindings(Scope.COMPARISON)
+
+    def __init__(self, comparison: Comparison, keymap: Keymap) -> None:
+        self._view = view_comparison(comparison)
+        hints = (
+            [f"{keymap.first(Scope.DIFF, action)} {said}" for action, said in HINTS.items()] if self._view.diff else []
+        )
+        hints.append(f"{keymap.first(Scope.COMPARISON, 'close_comparison')} closes")
+        super().__init__(self._view.title, "   ".join(hints), name="comparison")
+
+    def body(self) -> Iterable[Widget]:
+        return (ComparedDiff(),)
+
+    def on_mount(self) -> None:
+        diff = self.query_one(ComparedDiff)
+        diff.focus()
+        diff.show(self._view)
+
+    def action_close_comparison(self) -> None:
+        self.dismiss(None)
