@@ -105,6 +105,15 @@ async def test_the_end_of_the_steps_is_followed_only_from_the_end() -> None:
         assert steps.scroll_offset.y == steps.max_scroll_y > before
 
 
+async def test_the_steps_of_a_task_that_begins_are_gone_to() -> None:
+    async with driving(ScriptedSession(*runs.up_to_done())) as bench:
+        steps = bench.pane("steps")
+        await bench.press("2", "g", "0")
+        assert steps.scroll_offset.y == 0
+        await bench.record(*runs.started())
+        assert steps.scroll_offset.y == steps.max_scroll_y > 0
+
+
 async def test_an_entry_is_expanded_and_folded() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff()), LARGE) as bench:
         steps = bench.pane("steps")

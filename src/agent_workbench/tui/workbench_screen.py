@@ -121,7 +121,10 @@ class WorkbenchScreen(PaneScreen):
         begins = update.state.unfinished and not (self.update_shown and self.update_shown.state.unfinished)
         self.update_shown = update
         self.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan, update.live.taken))
-        self.query_one(StepsPane).show(view_steps(update, self._transcripts))
+        steps = self.query_one(StepsPane)
+        steps.show(view_steps(update, self._transcripts))
+        if begins and not steps.has_focus:
+            steps.action_to_bottom_row()
         diff, pane = view_diff(update), self.query_one(DiffPane)
         goes_on = pane.has_focus and pane.is_edited_by(diff)
         pane.show(diff)
