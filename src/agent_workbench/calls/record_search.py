@@ -22,10 +22,16 @@ class FoundInSession:
 
 
 async def search_sessions(place: Place, asked: str) -> AsyncIterator[FoundInSession]:
-    """Yield what the sessions hold of the words, newest session first; only those with a match or a problem."""
-    for session in await session_summaries(place):
+    """Yield what the sessions hold of the words, newest session first; only those with a match or a problem.
+
+    What a fork has from a session that is there too is looked up in that one alone.
+    """
+    sessions = await session_summaries(place)
+    names = {session.id for session in sessions}
+    for session in sessions:
+        copied = session.parent_seq if session.parent in names else None
         try:
-            found = await asyncio.to_thread(_search, session.directory, asked)
+            found = await asyncio.to_thread(_search, session.directory, asked, copied)
         except (JournalError, StorageError) as error:
             yield FoundInSession(session, Found(asked), str(error))
             continue
@@ -33,7 +39,9 @@ async def search_sessions(place: Place, asked: str) -> AsyncIterator[FoundInSess
             yield FoundInSession(session, found)
 
 
-def _search(directory: Path, asked: str) -> Found:
+def _search(directory: Path, asked: str, copied: int | None) -> Found:
+    """Look the words up in the events of a session, behind event `copied`."""
     from agent_workbench.adapters.journal.reader import read_journal
 
-    return search(read_journal(directory).events, asked)
+    first = 0 if copied is None else copied + 1
+    return search(read_journal(directory).events[first:], asked)
