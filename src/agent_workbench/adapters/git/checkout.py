@@ -44,20 +44,30 @@ class Checkout:
 
     def facts(self) -> RepoFacts:
         """Return the checkout as it stands."""
-        head = self.head()
-        listed = self._files("ls-files", "-z", "--stage")
-        modules = [path for path in paths_in(listed) if path.startswith(GITLINK)]
+        head, branch, shallow = self.where()
+        tracked, untracked = self._listed()
         return RepoFacts(
             root=self.place.root,
             git_dir=self.place.git_dir,
             common_dir=self.place.common_dir,
             head=head,
-            branch=self.branch(),
+            branch=branch,
             dirty_paths=tuple(sorted(self.dirty())),
-            untracked_paths=tuple(sorted(self.untracked())),
-            shallow=self.plumbing.line("rev-parse", "--is-shallow-repository") == "true",
-            submodules=tuple(sorted(path.partition("\t")[2] for path in modules)),
+            untracked_paths=tuple(sorted(untracked)),
+            shallow=shallow,
+            submodules=tuple(sorted(path for mode, path in tracked if mode == GITLINK)),
         )
+
+    def where(self) -> tuple[CommitId, str, bool]:
+        """Return `head`, `branch`, and whether the history is cut off; raise as `head` does."""
+        three = ("--is-shallow-repository", "HEAD^{commit}", "--symbolic-full-name", "HEAD")
+        outcome = self.plumbing.attempt("rev-parse", *three)
+        said = os.fsdecode(outcome.out).removesuffix("\n").split("\n")
+        # Without a commit git says something else, and less where a branch is named HEAD too.
+        if outcome.status or len(said) != len(three) - 1:
+            return self.head(), self.branch(), self.plumbing.line("rev-parse", "--is-shallow-repository") == "true"
+        shallow, head, name = said
+        return CommitId(head), "" if name == "HEAD" else name.removeprefix(_HEADS), shallow == "true"
 
     def dirty(self) -> set[str]:
         """Return tracked paths that differ from HEAD, in the index or on the disk."""
@@ -70,15 +80,22 @@ class Checkout:
 
     def files(self) -> tuple[str, ...]:
         """Return the tracked files and those that are neither tracked nor ignored, sorted; none of submodules."""
+        tracked, untracked = self._listed()
+        names = {path for mode, path in tracked if mode != GITLINK}.union(untracked)
+        return tuple(sorted(name for name in names if not name.endswith("/")))
+
+    def _listed(self) -> tuple[list[tuple[str, str]], list[str]]:
+        """Return modes and paths of what is tracked, and what `untracked` returns."""
         # One walk for both; the tag says which is which, and of the tracked alone there is more before the path.
         listed = self._files("ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard")
-        names = set()
+        tracked, untracked = [], []
         for tag, _, rest in (line.partition(" ") for line in paths_in(listed)):
             if tag == "?":
-                names.add(rest)
-            elif not rest.startswith(GITLINK):
-                names.add(rest.partition("\t")[2])
-        return tuple(sorted(name for name in names if not name.endswith("/")))
+                untracked.append(rest)
+            else:
+                head, _, path = rest.partition("\t")
+                tracked.append((head.partition(" ")[0], path))
+        return tracked, untracked
 
     def unmerged(self) -> bool:
         """Return whether the index holds conflicts."""

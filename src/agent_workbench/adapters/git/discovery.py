@@ -29,9 +29,12 @@ def discover(start: str) -> tuple[GitProgram, Place]:
     program = find_git(str(root or folder))
     if root is None:
         raise _no_repository(program, folder)
-    git_dir = _ask(program, root, "--absolute-git-dir")
-    common_dir = _ask(program, root, "--path-format=absolute", "--git-common-dir")
-    place = Place(str(root), git_dir, common_dir, _ask(program, root, "--show-object-format"))
+    questions = (("--absolute-git-dir",), ("--path-format=absolute", "--git-common-dir"), ("--show-object-format",))
+    answers = _ask(program, root, *(word for question in questions for word in question)).split("\n")
+    if len(answers) != len(questions):  # a folder's name has an end of line in it
+        answers = [_ask(program, root, *question) for question in questions]
+    git_dir, common_dir, algorithm = answers
+    place = Place(str(root), git_dir, common_dir, algorithm)
     if git_dir == common_dir and _is_bare(program, git_dir):
         raise _bare(root)
     return program, place

@@ -30,6 +30,7 @@ class History:
         content: Content,
         deposit: Deposit,
         request: WorkspaceRequest,
+        stands_at: CommitId,
     ) -> None:
         self._worktrees, self._plumbing, self._site, self._facts = worktrees, plumbing, site, facts
         self._content, self._deposit = content, deposit
@@ -37,7 +38,7 @@ class History:
         self._base_entries = self._trees.entries(facts.base)
         self._session = request.session
         self._standing = standing_ref(request)
-        self._stand_at(self._refs.standing(request) or facts.base)
+        self._stand_at(stands_at)
 
     def _stand_at(self, commit: CommitId) -> None:
         """Take `commit` for what the next checkpoint follows and is compared with."""
@@ -54,16 +55,24 @@ class History:
         stored = self._store(changed)
         tree = self._trees.build(self._last_tree, updates | stored, self._site.scratch)
         ref = f"refs/agent/{session}/{seq}"
-        existing = self._refs.commit(ref)
-        if existing is not None and self._trees.tree_of(existing) == tree:
-            commit = existing
-        else:
-            commit = CommitId(self._trees.commit(tree, [self._last], message, WORKBENCH))
-            self._refs.move(ref, commit, "", "checkpoint")
-        self._refs.set(self._standing, commit)
+        commit = self._keep(ref, tree, message)
         self._last, self._last_tree, self._last_entries = commit, tree, now | stored
         self._content.track(self._last_entries)
         return Checkpoint(ref, commit, tree)
+
+    def _keep(self, ref: str, tree: str, message: str) -> CommitId:
+        """Make `ref` a checkpoint of `tree`, or return the one it is already; raise if it is one of something else."""
+        commit = CommitId(self._trees.commit(tree, [self._last], message, WORKBENCH))
+        try:
+            self._refs.create(ref, commit, "checkpoint", self._standing)
+        except WorkspaceError:
+            # One that was made before may not have been recorded.
+            existing = self._refs.commit(ref)
+            if existing is None or self._trees.tree_of(existing) != tree:
+                raise
+            self._refs.set(self._standing, existing)
+            return existing
+        return commit
 
     def _store(self, changed: dict[str, Entry]) -> dict[str, Entry]:
         """Store the content of these paths and return their entries as they were stored."""

@@ -86,20 +86,22 @@ class Merging:
         return MergeOutcome(new, plan.branch, plan.how)
 
     def _plan(self, theirs: CommitId) -> _Plan:
-        head, branch = self._checkout.head(), self._checkout.branch()
+        head, branch, _ = self._checkout.where()
         if not branch:
             why = "HEAD is detached, so there is no branch to merge into."
             return _Plan(head, branch, obstacles=(why,))
-        if self._refs.is_ancestor(theirs, head):
+        parted = self._refs.parted(head, theirs)
+        if parted == theirs:
             return _Plan(head, branch, how="fast-forward")
-        if self._refs.is_ancestor(head, theirs):
-            tree, how = self._trees.tree_of(theirs), "fast-forward"
+        ours, brought = self._trees.trees_of(head, theirs)
+        if parted == head:
+            tree, how = brought, "fast-forward"
         else:
             how = "merge"
             tree, conflicts = self._merged_tree(head, theirs)
             if conflicts:
                 return _Plan(head, branch, obstacles=conflicts)
-        changed = tuple(self._trees.differences(self._trees.tree_of(head), tree))
+        changed = tuple(self._trees.differences(ours, tree))
         return _Plan(head, branch, tree, how, changed, tuple(self._in_the_way(changed)))
 
     def _merged_tree(self, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,6 +59,7 @@ _STORAGE = re.compile(
     r"|insufficient permission|unable to write|write error|too many open files",
     re.IGNORECASE,
 )
+_NAME = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 _LOCKED = re.compile(r"unable to create '(.*\.lock)': file exists", re.IGNORECASE)
 
 
@@ -108,6 +110,11 @@ def find_git(untrusted: str) -> GitProgram:
     path = shutil.which("git", path=os.pathsep.join(folders)) if folders else None
     if path is None:
         raise RepoError("git was not found", advice=_INSTALL)
+    return _known_git(path)
+
+
+@cache
+def _known_git(path: str) -> GitProgram:
     said = GitProgram(path, ()).run(["version"], environment=git_environment()).out.decode(errors="replace")
     match = re.search(r"\d+(?:\.\d+)+", said)
     version = tuple(map(int, match[0].split("."))) if match else (0,)
@@ -172,6 +179,16 @@ class Plumbing:
         if outcome.status:
             raise failure(arguments[0], outcome)
         return outcome.out
+
+    def resolve(self, *revisions: str) -> list[str | None]:
+        """Return the object that each revision stands for, None where there is none; one process for all of them."""
+        if not revisions:
+            return []
+        # A line would end where a revision has an end of line, and no such thing is there.
+        asked = "".join(f"{'' if chr(10) in revision else revision}\n" for revision in revisions)
+        out = self.run("cat-file", "--batch-check=%(objectname)", stdin=os.fsencode(asked))
+        # What is not there is named again, with a word behind it.
+        return [os.fsdecode(line) if _NAME.fullmatch(line) else None for line in out.split(b"\n")[:-1]]
 
     def line(self, *arguments: str, git_dir: str = "") -> str:
         """Return the one line a command answers with, without its end."""

@@ -119,13 +119,20 @@ class Repository:
         """
         return await asyncio.to_thread(self._snapshot, session)
 
-    def _now(self) -> "_Tools":
-        """Return what works on the repository with the configuration it has at this moment."""
+    def _find(self) -> tuple[GitProgram, Place]:
         with self._finding:
             if self._found is None:
                 self._found = discover(str(self._start))
-            program, place = self._found
-        return _Tools(program, place, self._worktrees_root.resolve())
+            return self._found
+
+    def _folder(self) -> Path:
+        """Return where the repository's worktrees and locks are."""
+        _, place = self._find()
+        return self._worktrees_root.resolve() / repo_key(place.common_dir)
+
+    def _now(self) -> "_Tools":
+        """Return what works on the repository with the configuration it has at this moment."""
+        return _Tools(*self._find(), self._folder())
 
     def _inspect(self) -> RepoFacts:
         return self._now().checkout.facts()
@@ -136,27 +143,26 @@ class Repository:
         return tuple(sorted(path for path, entry in entries.items() if entry.is_regular))
 
     def _taken(self, tasks: Sequence[TaskId], session: SessionId) -> tuple[TaskId, ...]:
-        folder = self._now().folder
+        folder = self._folder()
         holders = ((task, lock_holder(lock_path(folder, task))) for task in tasks)
         return tuple(task for task, holder in holders if holder and not holder.startswith(_held_by(session)))
 
     def _free_branch(self, task: TaskId, session: SessionId) -> str:
         tools = self._now()
-        tools.refs.check_room()
         plain = f"{BRANCH_PREFIX}{task}"
+        taken = tools.refs.is_taken(plain)
         note = site_of(tools.folder, plain).note()
-        if tools.refs.is_taken(plain) or (note is not None and note.session != session):
+        if taken or (note is not None and note.session != session):
             return f"{plain}-{session_suffix(session)}"
         return plain
 
     def _open(self, request: WorkspaceRequest) -> GitWorkspace:
         tools = self._now()
-        tools.checkout.head()
         site = site_of(tools.folder, request.branch)
         lock = _task_lock(tools.folder, request)
         try:
-            facts = tools.worktrees.prepare(request, site)
-            return GitWorkspace(tools.worktrees, tools.plumbing, site, facts, request, lock)
+            facts, stands_at = tools.worktrees.prepare(request, site)
+            return GitWorkspace(tools.worktrees, tools.plumbing, site, facts, request, stands_at, lock)
         except BaseException:
             lock.release()
             raise
@@ -188,7 +194,7 @@ class Repository:
 
     def _changes_between(self, before: str, after: str) -> tuple[FileChange, ...]:
         trees = self._now().worktrees.trees
-        return changes_between(trees, trees.tree_of(before), trees.tree_of(after))
+        return changes_between(trees, *trees.trees_of(before, after))
 
     def _snapshot(self, session: SessionId) -> CommitId:
         tools = self._now()
@@ -203,13 +209,13 @@ class Repository:
 class _Tools:
     """What works on the repository; made for each call, as the user may change the configuration in between."""
 
-    def __init__(self, program: GitProgram, place: Place, worktrees_root: Path) -> None:
+    def __init__(self, program: GitProgram, place: Place, folder: Path) -> None:
         self.plumbing = Plumbing(program, place.git_dir)
         self.worktrees = Worktrees(place, self.plumbing)
         self.refs = self.worktrees.refs
         self.checkout = Checkout(place, self.plumbing, self.worktrees.trees, self.refs)
         self.merging = Merging(self.checkout, self.plumbing, self.worktrees.trees, self.refs)
-        self.folder = worktrees_root / repo_key(place.common_dir)
+        self.folder = folder
 
 
 def _held_by(session: SessionId) -> str:

@@ -61,20 +61,27 @@ class Trees:
 
     def tree_of(self, revision: str) -> str:
         """Return the tree of a commit (or the tree itself); raise `WorkspaceError` if there is no such object."""
-        if revision in self._trees:
-            return self._trees[revision]
-        outcome = self.plumbing.attempt("rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}")
-        if outcome.status:
-            raise WorkspaceError(f"{revision} is not a commit of this repository")
-        tree = outcome.out.decode().strip()
-        if len(revision) == len(self.no_object):
-            self._trees[revision] = tree
-        return tree
+        return self.trees_of(revision)[0]
+
+    def trees_of(self, *revisions: str) -> list[str]:
+        """Return the trees of some commits (or trees) as `tree_of` does; one process for all of them."""
+        unknown = [revision for revision in dict.fromkeys(revisions) if revision not in self._trees]
+        found = dict(zip(unknown, self.plumbing.resolve(*(f"{each}^{{tree}}" for each in unknown)), strict=True))
+        trees = []
+        for revision in revisions:
+            tree = self._trees.get(revision) or found[revision]
+            if tree is None:
+                raise WorkspaceError(f"{revision} is not a commit of this repository")
+            if len(revision) == len(self.no_object):
+                self._trees[revision] = tree
+            trees.append(tree)
+        return trees
 
     def entries(self, tree: str) -> dict[str, Entry]:
         """Return all files, links and submodules of a tree by path."""
         if len(tree) != len(self.no_object):
             return self._list(tree)
+        tree = self._trees.get(tree, tree)
         # Asked for last, so forgotten last.
         entries = self._entries.pop(tree, None)
         if entries is None:
@@ -94,6 +101,8 @@ class Trees:
 
     def differences(self, before: str, after: str) -> list[Difference]:
         """Return what is not the same in two trees, by path; a renamed file is one removed and one added."""
+        if self._trees.get(before) == self._trees.get(after, after):
+            return []
         out = self.plumbing.run(
             *("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index"),
             *("--no-abbrev", "--ignore-submodules=none", before, after, "--"),
@@ -177,9 +186,11 @@ class Trees:
                 index = str(Path(folder) / "index")
                 self.plumbing.run("read-tree", parent, index=index)
                 self.plumbing.run("update-index", "-z", "--index-info", stdin=self._index_info(updates), index=index)
-                return self.plumbing.run("write-tree", index=index).decode().strip()
+                tree = self.plumbing.run("write-tree", index=index).decode().strip()
         except OSError as error:
             raise storage_error(f"{scratch} cannot be written", error) from error
+        self._trees[tree] = tree
+        return tree
 
     def _index_info(self, updates: Mapping[str, Entry | None]) -> bytes:
         # Removals first: a file may take the place of a folder, or a folder that of a file.
@@ -189,7 +200,7 @@ class Trees:
 
     def stat(self, before: str, after: str) -> tuple[FileStat, ...]:
         """Return the files in which two trees or commits differ, with lines added and removed."""
-        names = (self.tree_of(before), self.tree_of(after))
+        names = self.trees_of(before, after)
         shape = ("-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
         return tuple(_stat(record) for record in paths_in(self.plumbing.run("diff-tree", *shape, *names)))
 

@@ -39,15 +39,16 @@ class GitWorkspace:
         site: Site,
         facts: WorkspaceFacts,
         request: WorkspaceRequest,
+        stands_at: CommitId,
         lock: FileLock,
     ) -> None:
-        """Take over a prepared worktree and its lock. Blocks."""
+        """Take over a prepared worktree, the commit that the work in it stands at, and its lock. Blocks."""
         self._worktrees, self._site, self._facts, self._lock = worktrees, site, facts, lock
         self._plumbing = plumbing
         content = Content(worktrees.trees, facts.path, facts.linked)
         deposit = Deposit(worktrees.trees, facts.path, site.scratch)
         self._files = WorktreeFiles(worktrees.trees, content, deposit, site)
-        self._history = History(worktrees, plumbing, site, facts, content, deposit, request)
+        self._history = History(worktrees, plumbing, site, facts, content, deposit, request, stands_at)
         self._standing = standing_ref(request)
         self._busy = threading.Lock()
 

@@ -28,33 +28,33 @@ class Worktrees:
         self.trees = Trees(plumbing, place.algorithm)
         self.refs = Refs(plumbing, self.trees.no_object)
 
-    def prepare(self, request: WorkspaceRequest, site: Site) -> WorkspaceFacts:
-        """Return the facts of a worktree that is ready: found as it was left, made anew, or rebuilt.
+    def prepare(self, request: WorkspaceRequest, site: Site) -> tuple[WorkspaceFacts, CommitId]:
+        """Return the facts of a worktree that is ready, and the commit that the work in it stands at.
 
-        Raises `WorkspaceError` when the branch or the folder belongs to somebody else, `StorageError`.
+        It is found as it was left, made anew, or rebuilt. Raises `StorageError`, and `WorkspaceError` when the branch
+        or the folder belongs to somebody else.
         """
-        self.refs.check_room()
-        request = replace(request, base=self.refs.known_commit(request.base))
-        note, tip = site.note(), self.refs.branch_tip(request.branch)
-        last = self.refs.standing(request)
+        base, tip, last = self.refs.find(request)
+        request = replace(request, base=base)
+        note = site.note()
         self._check_folder(request, site, note)
         same_session = note is not None and note.session == request.session
-        if tip not in {None, request.base} and not same_session and last is None:
+        if tip not in {None, base} and not same_session and last is None:
             raise WorkspaceError(
                 f"the branch {request.branch} exists already and holds other work",
                 advice=f"look at it with `git log {request.branch}`; delete or rename it, or take another session",
             )
-        links = wanted_links(request.links, self._place.root, self.trees.entries(request.base))
+        tree, _ = self.trees.trees_of(tip or base, base)
+        links = wanted_links(request.links, self._place.root, self.trees.entries(base))
         found = note is not None and note.ready and site.tree.is_dir()
         if found:
             self._take_up(request, site, tip)
         else:
             ours = note.commits if note is not None and same_session else ()
-            self._build(request, site, tip, last or tip or request.base, ours)
+            self._build(request, site, tip, last or tip or base, ours)
         make_links(links, self._place.root, str(site.tree))
-        tree = self.trees.tree_of(tip or request.base)
         rebuilt = not found and (same_session or tip is not None or last is not None)
-        return WorkspaceFacts(str(site.tree), request.branch, request.base, tree, links, rebuilt)
+        return WorkspaceFacts(str(site.tree), request.branch, base, tree, links, rebuilt), last or base
 
     def _check_folder(self, request: WorkspaceRequest, site: Site, note: Note | None) -> None:
         """Raise when the folder for the worktree holds something that is not this session's work on this base."""
