@@ -67,6 +67,8 @@ async def carry(desk: Desk, proposal: Proposal) -> None:
     )
     if refusal is not None and proposal.tool in MUST_WORK:
         await desk.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
+    elif refusal is not None and proposal.kind is GateKind.MERGE:
+        desk.board.notify(spoken(refusal))  # what it says ends the task's steps, and those may be out of sight
     if kept is not None:
         await propose_draft(desk, all_tools()[KEEP_CHANGES], kept)
 

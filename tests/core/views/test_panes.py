@@ -110,6 +110,13 @@ def test_each_kind_has_its_acts(kind: GateKind, acts: str) -> None:
     assert " ".join(acts_for(proposal)) == acts
 
 
+def test_what_is_not_merged_yet_is_named_where_nothing_else_can_start() -> None:
+    update = update_after(*runs.up_to_done())
+    alone = replace(update.state, plan=replace(update.state.plan, tasks=update.state.plan.tasks[:1]))
+    view = view_gate(replace(update, state=alone))
+    assert (view.word, view.text) == ("all tasks are done", "m in the plan merges T-1")
+
+
 def test_the_diff_pane_goes_back_to_what_was_applied_last() -> None:
     waiting = view_diff(update_after(*runs.up_to_first_diff()))
     assert waiting.proposal

@@ -15,6 +15,7 @@ from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.check_blocks import PURPOSES
 from agent_workbench.core.views.diff import proposal_key, repairs
 from agent_workbench.core.views.diff_lines import LIMIT_LINES, diff_stat
+from agent_workbench.core.views.plan import is_mergeable
 from agent_workbench.core.views.summing_up import frees_text, steps_summed_up
 
 
@@ -191,8 +192,14 @@ def _idle(state: SessionState, live: Live) -> GateView:
         text = inert_line(f"{next_task.id}  {next_task.description}")
         return GateView(GateMode.IDLE, "nothing runs", f"next is {text}", "", (GateAct.START,), task=next_task.id)
     if not state.plan.tasks:
-        return GateView(GateMode.IDLE, "the plan is empty", 'leave with q, then: agent plan new "goal"')
+        return GateView(
+            GateMode.IDLE, "the plan is empty", 'n in the plan writes a task; or leave with q: agent plan new "goal"'
+        )
+    unmerged = ", ".join(each.id for each in state.plan.tasks if is_mergeable(state, each.id))
+    merge = inert_line(f"m in the plan merges {unmerged}") if unmerged else ""
     if all(task.status is TaskStatus.DONE for task in state.plan.tasks):
-        return GateView(GateMode.IDLE, "all tasks are done", "q leaves; `agent replay` shows how it went")
+        return GateView(GateMode.IDLE, "all tasks are done", merge or "q leaves; `agent replay` shows how it went")
+    if merge:
+        return GateView(GateMode.IDLE, "no other task can start", merge)
     at_work = f", or another session is at it ({', '.join(live.taken)})" if live.taken else ""
     return GateView(GateMode.IDLE, "no task can start", inert_line(f"each is over, blocked, or for a person{at_work}"))

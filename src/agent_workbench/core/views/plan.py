@@ -54,15 +54,21 @@ def view_plan(state: SessionState, no_plan: str = "", taken: Collection[TaskId] 
     )
 
 
+def is_mergeable(state: SessionState, task: TaskId) -> bool:
+    """Whether a task has a commit of this session that is not in the user's branch."""
+    run = state.run_of(task)
+    return run is not None and run.commit is not None and run.merged is None
+
+
 def _empty(state: SessionState, no_plan: str) -> str:
     if not state.plan_path:
         return inert(no_plan, limit_chars=1000) or "reading the plan …"
-    return f'{inert_line(state.plan_path)} has no task yet. `agent plan new "goal"` writes one with you.'
+    return f'{inert_line(state.plan_path)} has no task yet. n writes one, `agent plan new "goal"` asks the model.'
 
 
 def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
     run = state.run_of(task.id)
-    mergeable = run is not None and run.commit is not None and run.merged is None
+    mergeable = is_mergeable(state, task.id)
     running = _is_running(state, task)
     glyph, word, tone = GLYPHS[TaskStatus.IN_PROGRESS if running else task.status]
     if run is not None and run.merged is not None:
