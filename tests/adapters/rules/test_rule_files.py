@@ -77,12 +77,14 @@ def test_a_rule_is_added_in_place_and_taken_out_again(before: str, after: str) -
         "approvals: # nothing\n# last\n",
         "approvals:\n  rules: # nothing\n# last\n",
         "{test_command: a} # short\n",
+        "# first\r\n---\r\napprovals:\r\n  rules: # nothing\r\n",
     ],
 )
 def test_an_odd_spelling_is_written_anew_with_its_comments(text: str) -> None:
     after = added(text, ODD)
     assert rules_at(after, REPO_KEYS, compose_text)[-1] == ODD
     assert all(f"# {words}" in after for words in ("short", "first", "none", "last", "nothing") if words in text)
+    assert after.count("\r\n") == (after.count("\n") if "\r" in text else 0)
     assert ODD not in rules_at(without_rule(after, REPO_KEYS, ODD, compose_text), REPO_KEYS, compose_text)
 
 

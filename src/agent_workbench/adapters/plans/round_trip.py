@@ -1,7 +1,5 @@
 """Changing a plan whose spelling no edit in place fits: the whole text is written anew, comments and order kept."""
 
-import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -11,12 +9,10 @@ from agent_workbench.adapters.plans.rendering import render_tasks
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskStatus
+from agent_workbench.core.rewritten import lost_comment, with_line_ends_of
 
 if TYPE_CHECKING:
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
-
-# Also what only looks like one: better that a line is not changed than that one is lost.
-_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\r\n]*?(?=\s*$)", re.MULTILINE)
 
 
 def with_status(text: str, wanted: TaskId, status: TaskStatus, reason: str) -> str:
@@ -68,7 +64,6 @@ def _rewritten(text: str, change: "Callable[[CommentedSeq], None]") -> str:
         yaml.dump(document, stream)
     except YAMLError as error:
         raise PlanError(f"this YAML cannot be written anew: {error}") from error
-    written = stream.getvalue()
-    if lost := Counter(_COMMENT.findall(text)) - Counter(_COMMENT.findall(written)):
-        raise PlanError(f"the comment {next(iter(lost))[:60]!r} would be lost")
-    return written.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in text else written
+    if lost := lost_comment(text, stream.getvalue()):
+        raise PlanError(f"the comment {lost[:60]!r} would be lost")
+    return with_line_ends_of(text, stream.getvalue())

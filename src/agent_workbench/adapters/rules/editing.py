@@ -8,6 +8,7 @@ from io import StringIO
 
 from agent_workbench.core.documents import DocumentFault, Listing, Node, Scalar, Table
 from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.rewritten import lost_comment, with_line_ends_of
 from agent_workbench.core.settings import GateKind, Rule
 from agent_workbench.core.typed_documents import is_nothing, read_value
 
@@ -16,6 +17,8 @@ Keys = tuple[str, ...]
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
 # Our own keys; whatever else is text stands in quotes.
 BARE = ("approvals", "rules", "everywhere", "repos")
+# ruamel drops what stands above the first line of the document.
+_HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*---[ \t]*\r?\n")
 _INDENTED_LIST = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*\n\1 +- ", re.MULTILINE)
 
 
@@ -52,7 +55,8 @@ def _checked(text: str, keys: Keys, rule: Rule, wanted: tuple[Rule, ...], compos
     for way in (_added if added else _removed, _rewritten):
         try:
             found = way(text, keys, rule, compose)
-            if rules_at(found, keys, compose) == wanted and _but(_plain(compose(found)), keys) == same:
+            kept = not (added and lost_comment(text, found))
+            if kept and rules_at(found, keys, compose) == wanted and _but(_plain(compose(found)), keys) == same:
                 return found
         except (DocumentFault, ValueError, TypeError):
             continue
@@ -95,7 +99,7 @@ def _removed(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
 
 
 def _rewritten(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
-    """Return the text as ruamel writes it, comments and order kept."""
+    """Return the text as ruamel writes it, order and nearly all comments kept."""
     from ruamel.yaml import YAML
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
     from ruamel.yaml.error import YAMLError
@@ -103,11 +107,12 @@ def _rewritten(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
     del compose
     yaml, stream = YAML(typ="rt"), StringIO()
     yaml.preserve_quotes, yaml.width = True, 10_000
-    yaml.explicit_start = text.startswith("---")
+    head = _HEAD.match(text)
+    above = head[0] if head else ""
     if _INDENTED_LIST.search(text):
         yaml.indent(mapping=2, sequence=4, offset=2)
     try:
-        document: CommentedMap | None = yaml.load(text)
+        document: CommentedMap | None = yaml.load(text[len(above) :])
         if document is None:
             raise ValueError
         place = document
@@ -127,7 +132,7 @@ def _rewritten(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
         yaml.dump(document, stream)
     except YAMLError as error:
         raise ValueError(str(error)) from error
-    return stream.getvalue()
+    return with_line_ends_of(text, above + stream.getvalue())
 
 
 def _rendered(value: object) -> str:
