@@ -23,6 +23,7 @@ class Caller:
         self._app = app
         self._waiting: dict[str, Call] = {}
         self._telling: set[asyncio.Task[None]] = set()
+        self.moment_seconds = MOMENT_SECONDS
         self.ways: tuple[CallBy, ...] = UiSettings().notify
 
     def heed(self, tab: "SessionTab", call: Call | None) -> None:
@@ -34,7 +35,7 @@ class Caller:
             tab.told = key
         elif waiting is None or waiting.key != key:
             self._waiting[tab.mode] = call
-            self._app.set_timer(MOMENT_SECONDS, lambda: self._tell(tab, call))
+            self._app.set_timer(self.moment_seconds, lambda: self._tell(tab, call))
 
     def _tell(self, tab: "SessionTab", call: Call) -> None:
         if self._waiting.get(tab.mode) != call:

@@ -156,7 +156,7 @@ def _placed(tabs: Sequence[TabView], numbers: Sequence[int], *, words: bool) -> 
     placed, at = [], 1
     for number in numbers:
         tab = tabs[number]
-        head = f" {number + 1} {tab.name} "
+        head = f" {tab.name} "
         text = f"{head}{tab.badge[0]}{f' {tab.words}' if words else ''} "
         placed.append(PlacedTab(number, at, text, len(head)))
         at += len(text) + GAP

@@ -1,0 +1,127 @@
+"""Sessions side by side: each has its own screens, its own gate and its own end."""
+
+from textual import events
+from textual.pilot import Pilot
+
+from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.errors import LockedError
+from agent_workbench.core.events import ActionProposed
+from agent_workbench.core.intents import ApproveProposal, Leave, RejectProposal
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.sessions import Onward
+from agent_workbench.core.settings import CallBy
+from agent_workbench.tui.app import Surroundings, WorkbenchApp
+from agent_workbench.tui.caller import terminal_notification
+from tests.fakes import runs
+from tests.fakes.scripted_session import FakeClock, ScriptedSession
+from tests.tui.driver import LARGE, SMALL, Driver, driving
+from tests.tui.test_pictures import Compare
+
+ANSWERED, DIFF = runs.diff_step(3, runs.RIGHT)
+PROPOSED = (*ANSWERED, ActionProposed(DIFF))
+LINE = "T-1 ▸ works   new · idle"
+
+
+def line(bench: Driver) -> str:
+    return bench.text().splitlines()[0].strip()
+
+
+async def test_a_tab_that_waits_says_so_and_has_a_gate_and_dialogues_of_its_own() -> None:
+    other = ScriptedSession(*runs.opening())
+    async with driving(ScriptedSession(*runs.up_to_reflexion()), LARGE, others=[other]) as bench:
+        first = bench.session
+        await bench.press("ctrl+t")
+        assert bench.opened == [Onward()]
+        assert line(bench) == LINE
+        drawn = bench.app.tabs.all[0].update_shown
+        first.record(*PROPOSED)
+        await bench.until(lambda: line(bench) == "T-1 ! diff waits   new · idle")
+        assert bench.app.tabs.all[0].update_shown is drawn, "a tab behind another is not drawn"
+        await bench.press("exclamation_mark")
+        assert bench.app.update_shown is first.newest
+        await bench.press("a")
+        assert "too quick" in bench.text()
+        assert first.intents == []
+        await bench.press("r")
+        assert bench.screen.name == "reason"
+        await bench.press("ctrl+pagedown")
+        assert bench.screen.name == "workbench"
+        await bench.press("comma", *"off by one", "enter")
+        assert [type(each) for each in first.intents] == [RejectProposal]
+        await bench.look()
+        await bench.press("a")
+        assert isinstance(first.intents[-1], ApproveProposal)
+        assert other.intents == []
+
+
+async def test_a_tab_is_left_alone_and_the_last_one_ends_the_app() -> None:
+    others = [ScriptedSession(*runs.opening()), ScriptedSession(*runs.up_to_done())]
+    async with driving(ScriptedSession(*runs.up_to_reflexion()), SMALL, others=others) as bench:
+        await bench.press("ctrl+t")
+        await bench.press("ctrl+t")
+        await bench.press("q")
+        await bench.until(lambda: len(bench.app.tabs.all) == 2)
+        assert [type(each) for each in others[1].intents] == [Leave]
+        assert line(bench) == LINE
+        assert bench.app.return_value is None
+        await bench.press("full_stop")
+        assert bench.app.tabs.front.session is bench.session
+        bench.session.intents.clear()
+        await bench.press("ctrl+q")
+        await bench.until(lambda: bench.app.return_value is not None)
+        assert [type(each) for each in (*bench.session.intents, *others[0].intents)] == [Leave, Leave]
+        assert bench.app.farewells == ["kept"] * 3
+
+
+async def test_what_keeps_a_session_from_being_opened_is_said() -> None:
+    async def open_session(onward: Onward) -> ScriptedSession:
+        raise LockedError(f"{onward.session or 'T-1'} is in use by pid 7", advice="end it")
+
+    async with driving(ScriptedSession(*runs.up_to_reflexion())) as bench:
+        await bench.press("full_stop")
+        assert "Ctrl-T opens another" in " ".join(bench.text().split())
+        bench.app.around = Surroundings(open_session=open_session)
+        await bench.press("ctrl+t")
+        assert "in use by pid 7" in bench.text()
+        assert len(bench.app.tabs.all) == 1
+
+
+async def test_who_looks_elsewhere_is_called_once_for_each_thing_that_waits() -> None:
+    async with driving(ScriptedSession(*runs.up_to_reflexion())) as bench:
+        rung: list[str] = []
+        bench.app.bell = lambda: rung.append("bell")  # type: ignore[method-assign]
+        bench.app.write_control = rung.append  # type: ignore[method-assign, assignment]
+        bench.app.caller.moment_seconds = 0.01
+        bench.app.caller.ways = (CallBy.BELL, CallBy.TERMINAL)
+        bench.app.post_message(events.AppBlur())
+        await bench.record(*PROPOSED)
+        await bench.until(lambda: bool(rung))
+        assert rung == ["bell", terminal_notification("T-1: diff waits", in_tmux=False)]
+        await bench.live(bench.session.newest.live)
+        bench.app.post_message(events.AppFocus())
+        await bench.record(*runs.applied(DIFF), *runs.tested("P-40", CheckPurpose.AFTER_DIFF, good=True))
+        await bench.record(ActionProposed(runs.commit()))
+        await bench.until(lambda: bench.app.tabs.front.told == f"proposal {runs.commit().id}")
+        assert len(rung) == 2
+
+
+def test_a_notification_goes_through_tmux_and_holds_no_other_sequence() -> None:
+    assert terminal_notification("x", in_tmux=False) == "\x1b]9;Agent Workbench: x\x07"
+    assert terminal_notification("x", in_tmux=True) == "\x1bPtmux;\x1b\x1b]9;Agent Workbench: x\x07\x1b\\"
+
+
+def test_how_tabs_look(snap_compare: Compare) -> None:
+    session, other = ScriptedSession(*runs.up_to_reflexion()), ScriptedSession(*runs.up_to_done())
+
+    async def open_session(_: Onward) -> ScriptedSession:
+        return other
+
+    app = WorkbenchApp(lambda: session, clock=FakeClock(), around=Surroundings(open_session=open_session))
+
+    async def settle(pilot: Pilot[SessionUpdate]) -> None:
+        bench = await Driver(app, session, FakeClock(), pilot).idle()
+        await bench.press("ctrl+t")
+        session.record(*PROPOSED)
+        await bench.until(lambda: "diff waits" in bench.text())
+
+    assert snap_compare(app, terminal_size=SMALL, run_before=settle)
