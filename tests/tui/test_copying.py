@@ -21,11 +21,13 @@ from tests.tui.test_hunks import proposal
 
 def test_wrapped_rows_become_the_lines_they_were() -> None:
     text = "a word  and another one that is wrapped\nwörter 価格 and  two  spaces " + "x" * 40
-    rows = list(entry_rows(Entry("k", (Block(text, Tone.PLAIN, "Result"),)), 0, 24, 8, expanded=True))
-    assert len(rows) > 5
-    assert selected_text(rows.__getitem__, len(rows), SELECT_ALL) == text
+    entry = Entry("k", (Block(text, Tone.PLAIN, "Result"), Block("and more", Tone.DIM, "Note")))
+    for width in (24, 40):
+        rows = list(entry_rows(entry, 0, width, 8, expanded=True))
+        assert len(rows) > 5
+        assert selected_text(rows.__getitem__, len(rows), SELECT_ALL) == f"{text}\nand more"
     part = Selection.from_offsets(Offset(10, 0), Offset(13, 1))
-    assert selected_text(rows.__getitem__, len(rows), part) == text[2 : text.index("another") + 5]
+    assert selected_text(rows.__getitem__, len(rows), part) == text[2 : text.index("wrapped") + 5]
 
 
 async def test_the_hunk_the_lines_and_the_entry_under_the_cursor_are_copied() -> None:

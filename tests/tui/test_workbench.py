@@ -215,12 +215,20 @@ async def test_a_session_that_ends_closes_the_workbench() -> None:
         assert bench.app.return_value is not None
 
 
-async def test_the_help_begins_with_the_focused_pane_and_has_every_key() -> None:
+async def test_the_help_begins_with_the_focused_pane_has_every_key_and_can_be_searched() -> None:
     async with driving(ScriptedSession(*runs.opening()), LARGE) as bench:
         await bench.press("5", "?")
-        keys = bench.screen.query_one(EntryList)
+        keys, elsewhere = bench.screen.query(EntryList)
         assert "Retrieved code (focused)" in keys.entries[0].blocks[0].text
+        assert len(keys.entries) + len(elsewhere.entries) == len(KEYS)
+        await bench.resize(*SMALL)
         assert len(keys.entries) == len(KEYS)
+        await bench.press("slash", *"take hunk", "enter")
+        assert [entry.key for entry in keys.entries] == ["Diff.take_hunk"]
+        await bench.press("slash", "escape")
+        assert len(keys.entries) == len(KEYS)
+        await bench.press("escape", "escape")
+        assert bench.screen.name == "workbench"
 
 
 async def test_a_question_is_asked_and_answered_once() -> None:
@@ -331,6 +339,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.allow import AllowScreen
     from agent_workbench.tui.screens.file import FileScreen
     from agent_workbench.tui.screens.find import FindScreen
+    from agent_workbench.tui.screens.help import HelpScreen
     from agent_workbench.tui.screens.piece import PieceScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
     from agent_workbench.tui.screens.review import ReviewScreen

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -9,6 +10,7 @@ from rich.style import Style
 from agent_workbench.core.views.tones import Block, Entry, Tone
 
 Span = tuple[str, Tone | Style]
+INDENT_CELLS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,22 @@ def _fitting(text: str, width: int) -> int:
 
 
 def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
-    """Yield the rows of an entry; folded blocks say how many lines they hold back."""
+    """Yield the rows of an entry; folded blocks say how many lines they hold back.
+
+    Labels that would take more than a quarter of the width stand above their text.
+    """
+    above = width < 4 * label_cells
     for number, block in enumerate(entry.blocks):
         if block.space_before and (item > 0 or number > 0):
             yield Row((("", Tone.PLAIN),), item if number else -1)
-        yield from block_rows(block, item, width, label_cells, expanded=expanded)
+        if not above:
+            yield from block_rows(block, item, width, label_cells, expanded=expanded)
+            continue
+        rows = block_rows(replace(block, label=""), item, width, INDENT_CELLS, expanded=expanded)
+        if block.label:
+            yield Row(((block.label, block.label_tone),), item, lead=cell_len(block.label))
+            yield from (replace(row, link="") for row in islice(rows, 1))
+        yield from rows
 
 
 def block_rows(block: Block, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
