@@ -30,7 +30,7 @@ def drawn(machine: Machine, repo: Path, session: str) -> None:
     head, *shown = map(json.loads, film)
     assert (head["version"], head["width"], head["height"]) == (2, 80, 24)
     assert [each[0] for each in shown] == sorted(each[0] for each in shown)
-    assert [each[2] for each in shown if each[1] == "m"][0].startswith("waits: diff of shop/cart.py")
+    assert next(each[2] for each in shown if each[1] == "m").startswith("waits: diff of shop/cart.py")
     assert machine.agent(*export, "json", "--at", "3", cwd=repo).code == 2
 
 

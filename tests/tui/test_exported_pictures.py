@@ -4,10 +4,12 @@ import json
 import re
 from xml.etree import ElementTree
 
+import pytest
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ActionDecided
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.views.pictured import pictured_gates
@@ -17,6 +19,7 @@ from agent_workbench.tui.pictures.drawing import Lines, drawing
 from agent_workbench.tui.pictures.svg import CELL_PX, to_svg
 from tests.core.test_comparing import recorded
 from tests.fakes import runs
+from tests.fakes.scripted_session import ScriptedSession
 
 HOSTILE = "</text><script>alert(1)</script>&lt; \ufffe\x00"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -64,6 +67,15 @@ def test_gates_are_pictured_as_they_were_decided() -> None:
         assert isinstance(decided, ActionDecided)
         assert (decided.proposal_id, decided.verdict) == (gate.proposal.id, Verdict.APPROVE)
     assert list(pictured_gates(recorded(*runs.up_to_first_diff())))[-1].verdict == "waits"
+
+
+async def test_a_screen_that_fails_is_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    update = ScriptedSession(*runs.opening()).newest
+    async with drawing(SIZE) as app:
+        app.workbench.call_later(lambda: 1 / 0)
+        with pytest.raises(WorkbenchError, match="could not be drawn"):
+            await app.draw(update)
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 def text_of(lines: Lines) -> str:

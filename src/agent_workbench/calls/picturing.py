@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap import Say
 from agent_workbench.calls.records import replay_session
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.place import Place
@@ -106,10 +107,11 @@ async def write_gates(place: Place, size: Size, folder: Path) -> list[Path]:
     return [path for path, _ in pictures]
 
 
-async def asciicast(place: Place, at: int, size: Size) -> tuple[str, int]:
+async def asciicast(place: Place, at: int, size: Size, say: Say) -> tuple[str, int]:
     """Return a session from event `at` on as an asciicast, and how many events at its end were too many for it.
 
-    Each event is seen as long as in a replay. Raises `UsageError`, `JournalError`.
+    Each event is seen as long as in a replay. `say` is told how far the drawing is. Raises `UsageError`,
+    `JournalError`.
     """
     from agent_workbench.core.narration import narrate
     from agent_workbench.core.pacing import wait_seconds
@@ -122,6 +124,7 @@ async def asciicast(place: Place, at: int, size: Size) -> tuple[str, int]:
         cast = Asciicast(size, f"session {drawn.session}", _timestamp(shown[0].time) if shown else None)
         before = shown[0].time if shown else ""
         for number, each in enumerate(shown):
+            say(f"drawing event {number + 1:,} of {len(shown):,}")
             seconds = wait_seconds(before, each.time, 1.0) if number else 0.0
             cast.add(await drawn.at(each.seq), seconds, narrate(each.event) if each.seq in gates else "")
             before = each.time

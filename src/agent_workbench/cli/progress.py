@@ -15,7 +15,9 @@ class ProgressLine:
     """Shows what it is told last; gone when the block ends."""
 
     def __init__(self) -> None:
-        self._shows = sys.stderr.isatty()
+        # What draws a screen takes the names of the streams away meanwhile.
+        self._stream = sys.stderr
+        self._shows = self._stream.isatty()
         self._shown = ""
 
     def __enter__(self) -> Self:
@@ -28,8 +30,8 @@ class ProgressLine:
         """Write `text` in place of what stood there."""
         line = inert_line(text, LINE_CHARS)
         if self._shows and line != self._shown:
-            sys.stderr.write(f"\r{line.ljust(len(self._shown))}{'' if line else chr(13)}")
-            sys.stderr.flush()
+            self._stream.write(f"\r{line.ljust(len(self._shown))}{'' if line else chr(13)}")
+            self._stream.flush()
             self._shown = line
 
     def show_index(self, status: IndexStatus) -> None:

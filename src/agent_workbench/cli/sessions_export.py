@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb, event_number
+from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.cli.saying import say, say_aside, say_document
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.place import Place
@@ -70,7 +71,8 @@ async def _document(place: Place, options: argparse.Namespace) -> str:
     if options.format == ASCIICAST:
         from agent_workbench.calls.picturing import asciicast
 
-        document, left = await asciicast(place, at or 0, size)
+        with ProgressLine() as progress:
+            document, left = await asciicast(place, at or 0, size, progress.show)
         say_aside(f"the last {left:,} events are not in it: it was getting long; --at begins later" if left else "")
         return document
     from agent_workbench.calls.exporting import ExportFormat, export_session

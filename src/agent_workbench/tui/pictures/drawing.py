@@ -11,6 +11,7 @@ from textual.filter import LineFilter
 from textual.strip import Strip
 from textual.widget import Widget
 
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.app import FIRST_STYLES, HERE, MORE_STYLES
 from agent_workbench.tui.guard import ControlGuard
@@ -25,6 +26,7 @@ Result = TypeVar("Result")
 Lines = tuple[Strip, ...]
 """A screen from top to bottom."""
 MOST_ROUNDS = 50
+FAILED = "the screen could not be drawn, which is a defect of the workbench"
 
 
 class StillClock:
@@ -48,6 +50,7 @@ class DrawingApp(App[None]):
         super().__init__()
         self.workbench = WorkbenchScreen(StillClock(), Keymap({}))
         self.ready = asyncio.Event()
+        self.living: asyncio.Task[None]
         self.animation_level = "none"
         self.theme = THEME
         self._guard = ControlGuard()
@@ -64,7 +67,18 @@ class DrawingApp(App[None]):
         self.ready.set()
 
     async def draw(self, update: SessionUpdate) -> Lines:
-        """Return the lines of the screen when it shows an update and nothing of it changes any more."""
+        """Return the lines of the screen when it shows an update and nothing of it changes any more.
+
+        Raises `WorkbenchError` where the screen fails.
+        """
+        drawn = asyncio.create_task(self._draw(update))
+        await asyncio.wait({drawn, self.living}, return_when=asyncio.FIRST_COMPLETED)
+        if not drawn.done():
+            drawn.cancel()
+            raise WorkbenchError(FAILED)
+        return drawn.result()
+
+    async def _draw(self, update: SessionUpdate) -> Lines:
         self.workbench.show(update)
         before: Lines = ()
         for _ in range(MOST_ROUNDS):
@@ -98,19 +112,18 @@ def _done(widget: Widget) -> "asyncio.Future[None]":
 async def drawing(size: tuple[int, int]) -> AsyncIterator[DrawingApp]:
     """Yield an app that draws on a screen of so many cells and lines."""
     app = DrawingApp()
-    running = asyncio.create_task(app.run_async(headless=True, size=size))
+    app.living = asyncio.create_task(app.run_async(headless=True, size=size))
     ready = asyncio.create_task(app.ready.wait())
-    await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({app.living, ready}, return_when=asyncio.FIRST_COMPLETED)
     try:
         if not app.ready.is_set():
-            await running  # raises what kept it from being ready
-            raise RuntimeError("the screen ended before it was drawn")
+            raise WorkbenchError(FAILED)
         with app._context():  # what is drawn from outside of it looks for the app there
             yield app
     finally:
         ready.cancel()
         app.exit()
-        await running
+        await app.living
 
 
 def screen_lines(app: "App[Result]") -> Lines:
