@@ -2,15 +2,23 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 
-# Also what only looks like one: better that a file is not changed than that a line of it is lost.
-_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\r\n]*?(?=\s*$)", re.MULTILINE)
+_SIGN = re.compile(r"(?:^|(?<=\s))#")
+MOST_SIGNS = 20
+"""So many signs of a line are looked at."""
 
 
 def lost_comment(before: str, after: str) -> str:
-    """Return the first comment of `before` that is not in `after`, empty where all are."""
-    lost = Counter(_COMMENT.findall(before)) - Counter(_COMMENT.findall(after))
-    return next(iter(lost), "")
+    """Return a comment of `before` that `after` lacks, or what looks like one; empty where it has them all."""
+    return next(iter(Counter(_comments(before)) - Counter(_comments(after))), "")
+
+
+def _comments(text: str) -> Iterator[str]:
+    """Yield what may be a comment: a sign in quotes is not told apart, so each sign of a line may begin the comment."""
+    for line in text.splitlines():
+        yield from (line[sign.start() :].rstrip() for sign in islice(_SIGN.finditer(line), MOST_SIGNS))
 
 
 def with_line_ends_of(before: str, after: str) -> str:
