@@ -11,7 +11,7 @@ from agent_workbench.core.plan_intents import BlockTask, EditPlan, MoveTask, Ope
 from agent_workbench.core.plan_piece import PlanPiece
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
-from tests.tui.driver import driving
+from tests.tui.driver import SMALL, driving
 
 PIECE = PlanPiece("memory/plans/PLAN.yaml", "tasks:\n- id: T-2\n", 7, 17, "- id: T-2\n", 2, 2, runs.T2)
 
@@ -49,3 +49,18 @@ async def test_a_task_is_edited_until_it_can_be_read() -> None:
         await bench.live(replace(session.newest.live, plan=PlanAnswer(PIECE, 3)))
         assert bench.screen is bench.app.workbench
         assert session.intents[2:] == [edit]
+
+
+async def test_a_new_task_is_shown_from_the_beginning_of_its_lines() -> None:
+    text = (
+        "".join(f"# {'as wide as a comment gets ' * 4}{number}\n" for number in range(12))
+        + "tasks:\n- id: T-1\n  description: what is to be done\n"
+    )
+    piece = PlanPiece("PLAN.yaml", text, 0, len(text), text, 1, 15, new=True)
+    session = ScriptedSession(*runs.opening())
+    async with driving(session, SMALL) as bench:
+        await bench.press("1", "n")
+        await bench.live(replace(session.newest.live, plan=PlanAnswer(piece, 1)))
+        area = bench.screen.query_one(TextArea)
+        assert area.cursor_location == (14, 33)
+        assert (area.scroll_offset.x, "- id: T-1" in bench.text()) == (0, True)

@@ -100,6 +100,9 @@ class PlanTextScreen(Dialogue[None]):
         first = self._piece.first_line if self._piece is not None else 1
         row = max(0, min(line - first, area.document.line_count - 1))
         area.move_cursor((row, min(column, len(area.document.get_line(row)))), center=True)
+        # It is centred across as well, which would hide the beginnings of all lines.
+        area.scroll_to(x=0, animate=False)
+        area.call_after_refresh(area.scroll_cursor_visible)
 
     def _say(self, text: str) -> None:
         said = self.query_one("#plan-said", Static)
