@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.events import ActionDecided
+from agent_workbench.core.events import ActionDecided, UserSaid
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.views.pictured import pictured_gates
 from agent_workbench.engine.replay import ReplaySession
@@ -22,6 +22,7 @@ from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 
 HOSTILE = "</text><script>alert(1)</script>&lt; \ufffe\x00"
+CONTROLS = "<script>\x1b]52;c;SEFDS0VE\x07\x9b2J"
 SVG = "{http://www.w3.org/2000/svg}"
 SIZE = (120, 32)
 
@@ -41,17 +42,18 @@ def test_an_svg_holds_foreign_text_as_text() -> None:
 
 def test_an_asciicast_tells_what_changed_and_when() -> None:
     cast = Asciicast((4, 2), "a\x1b", 1_700_000_000)
-    first, second = Strip([Segment("ab", Style.parse("bold #ff0000"))]), Strip([Segment("cd")])
-    cast.add((first, second), 0.0)
-    cast.add((first, Strip([Segment("ce")])), 1.5, "waits")
-    cast.add((first, Strip([Segment("ce")])), 0.5)
+    red, white = Segment("漢", Style.parse("bold #ff0000")), Segment("cd")
+    cast.add((Strip([red, white]), Strip([white, white])), 0.0)
+    cast.add((Strip([red, Segment("ef")]), Strip([Segment("gh"), white])), 1.5, "waits")
+    cast.add((Strip([red, Segment("ef")]), Strip([Segment("gh"), white])), 0.5)
     text = cast.text()
     assert text.isascii()
     header, *lines = map(json.loads, text.splitlines())
     assert (header["version"], header["width"], header["height"], header["timestamp"]) == (2, 4, 2, 1_700_000_000)
+    first = "\x1b[1;1H\x1b[0;1;38;2;255;0;0m漢\x1b[0mcd\x1b[0m\x1b[2;1H\x1b[0mcd\x1b[0mcd\x1b[0m"
     assert lines == [
-        [0.0, "o", "\x1b[?25l\x1b[2J\x1b[1;1H\x1b[1;38;2;255;0;0mab\x1b[0m\x1b[2;1Hcd"],
-        [1.5, "o", "\x1b[2;1Hce"],
+        [0.0, "o", f"\x1b[?25l\x1b[2J{first}"],
+        [1.5, "o", "\x1b[1;3H\x1b[0mef\x1b[0m\x1b[2;1H\x1b[0mgh\x1b[0m"],
         [1.5, "m", "waits"],
         [4.0, "o", ""],
     ]
@@ -83,7 +85,7 @@ def text_of(lines: Lines) -> str:
 
 
 async def test_a_recording_is_drawn_without_a_terminal() -> None:
-    session = ReplaySession(recorded(*runs.up_to_reflexion()), at=-1)
+    session = ReplaySession(recorded(*runs.up_to_reflexion(), UserSaid(CONTROLS)), at=-1)
     update = await anext(aiter(session.updates()))
     async with drawing(SIZE) as app:
         lines = await app.draw(update)
@@ -91,5 +93,7 @@ async def test_a_recording_is_drawn_without_a_terminal() -> None:
         again = to_svg(await app.draw(update), "again")
     assert (len(lines), {line.cell_length for line in lines}) == (SIZE[1], {SIZE[0]})
     assert re.search(r"replay .*\d+ of \d+", text_of(lines))
-    assert "Reflexion" in text_of(lines)
+    assert "<script>␛]52" in text_of(lines)
+    assert text_of(lines).replace("\n", "").isprintable()
+    assert ElementTree.fromstring(again).tag == f"{SVG}svg"
     assert to_svg(lines, "again") == again

@@ -1,7 +1,7 @@
 """Screens one after the other as an asciicast (version 2), the format of asciinema and its player."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
@@ -9,6 +9,7 @@ from textual.strip import Strip
 
 HIDE_CURSOR, CLEAR = "\x1b[?25l", "\x1b[2J"
 RESET = "\x1b[0m"
+Line = tuple[Segment, ...]
 LAST_SECONDS = 2.0
 """How long the last screen is seen."""
 
@@ -22,13 +23,13 @@ class Asciicast:
         header: dict[str, object] = {"version": 2, "width": width, "height": height}
         header |= {} if timestamp is None else {"timestamp": timestamp}
         self._lines = [_json({**header, "title": title, "env": {"TERM": "xterm-256color"}})]
-        self._shown: tuple[str, ...] = ()
+        self._shown: tuple[Line, ...] = ()
         self._seconds = 0.0
 
     def add(self, lines: Sequence[Strip], seconds: float, mark: str = "") -> None:
         """Show these lines `seconds` after those before; `mark` names the place for who looks for it."""
         self._seconds += seconds
-        now = tuple(map(terminal_line, lines))
+        now = tuple(map(tuple, lines))
         begin = "" if self._shown else HIDE_CURSOR + CLEAR
         changed = "".join(_changed(self._shown, now))
         if begin or changed:
@@ -46,24 +47,41 @@ class Asciicast:
         self._lines.append(_json([_rounded(self._seconds), kind, data]))
 
 
-def terminal_line(strip: Strip) -> str:
-    """Return a line as a terminal is told to show it."""
-    return "".join(_terminal(segment) for segment in strip)
+def terminal_text(segments: Iterable[Segment]) -> str:
+    """Return what a terminal is told to show these; afterwards it is as it was."""
+    return f"{''.join(map(_terminal, segments))}{RESET}"
 
 
 def _terminal(segment: Segment) -> str:
     style = segment.style or Style()
-    codes = [code for code, on in (("1", style.bold), ("2", style.dim), ("3", style.italic)) if on]
+    codes = ["0", *(code for code, on in (("1", style.bold), ("2", style.dim), ("3", style.italic)) if on)]
     codes += [code for code, on in (("4", style.underline), ("7", style.reverse), ("9", style.strike)) if on]
     codes += [] if style.color is None else style.color.get_ansi_codes()
     codes += [] if style.bgcolor is None else style.bgcolor.get_ansi_codes(foreground=False)
-    return f"\x1b[{';'.join(codes)}m{segment.text}{RESET}" if codes else segment.text
+    return f"\x1b[{';'.join(codes)}m{segment.text}"
 
 
-def _changed(before: Sequence[str], now: Sequence[str]) -> Iterator[str]:
+def _changed(before: Sequence[Line], now: Sequence[Line]) -> Iterator[str]:
+    """Yield what brings one screen to the next: of a line only from its first change to its last."""
     for number, line in enumerate(now):
-        if number >= len(before) or before[number] != line:
-            yield f"\x1b[{number + 1};1H{line}"
+        old = before[number] if number < len(before) else ()
+        if line == old:
+            continue
+        first = _same(old, line)
+        last = len(line)
+        if _cells(old) == _cells(line):
+            last -= _same(old[first:][::-1], line[first:][::-1])
+        yield f"\x1b[{number + 1};{_cells(line[:first]) + 1}H{terminal_text(line[first:last])}"
+
+
+def _same(one: Line, other: Line) -> int:
+    """Return how many segments at the beginning are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (each, its) in pairs if each != its), min(len(one), len(other)))
+
+
+def _cells(line: Line) -> int:
+    return sum(each.cell_length for each in line)
 
 
 def _rounded(seconds: float) -> float:
