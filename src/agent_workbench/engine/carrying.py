@@ -27,8 +27,8 @@ from agent_workbench.engine.wording import answered_told
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
-PUTS_BACK = frozenset({GateKind.DIFF, GateKind.CHECK, GateKind.COMMAND})
-"""What makes files again what was approved before."""
+PUTS_BACK = frozenset({GateKind.CHECK, GateKind.COMMAND})
+"""What makes all files again what was approved before; a diff does so with its own, and shows what stood in them."""
 
 
 async def carry(desk: Desk, proposal: Proposal) -> None:
