@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import psutil
 
-from tests.adapters.git.user import GIT_CONFIG
+from tests.adapters.git.user import GIT_CONFIG, REFRESH, copy_repo
 from tests.e2e.zygote import Forked, Zygote, can_fork
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -229,11 +229,8 @@ class Machine:
     def new_repo(self, name: str, files: Mapping[str, str]) -> Path:
         """Make a repository with one commit of these files."""
         repo = self.folder / name
-        repo.mkdir()
-        write_files(repo, files)
-        self.git(repo, "init", "--quiet")
-        self.git(repo, "add", "--all")
-        self.git(repo, "commit", "--quiet", "--allow-empty", "--message", "first")
+        copy_repo(repo, files)
+        self.git(repo, *REFRESH)
         return repo
 
 

@@ -24,7 +24,7 @@ from agent_workbench.engine.bench import Ports
 from agent_workbench.engine.board import Board
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.recorder import Recorder
-from tests.adapters.git.user import User
+from tests.adapters.git.user import User, make_repo
 from tests.fakes.ports import (
     GivenChunks,
     GivenSkills,
@@ -112,16 +112,6 @@ class Stage:
         return self.user.git(*arguments)
 
 
-def a_user(folder: Path, files: Mapping[str, str]) -> User:
-    """Return a user in a repository of these files."""
-    user = User(folder)
-    user.git("init", "--quiet")
-    for path, text in files.items():
-        user.write(path, text)
-    user.commit("Start")
-    return user
-
-
 @asynccontextmanager
 async def a_stage(
     folder: Path,
@@ -139,7 +129,7 @@ async def a_stage(
     start: Mapping[str, str] = WRONG_ANSWER,
 ) -> AsyncIterator[Stage]:
     """Open a session over a new repo of the files `start` in `folder`; it is closed again unless something else did."""
-    user = a_user(folder / "repo", start)
+    user = make_repo(folder / "repo", start)
     wanted = settings or Settings()
     wanted = replace(wanted, approvals=approvals or wanted.approvals)
     saying = SayingModel(sayings)

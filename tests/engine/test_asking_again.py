@@ -15,7 +15,7 @@ from agent_workbench.core.settings import Limits, ModelSettings, Settings
 from agent_workbench.engine.asking_again import ask_again
 from agent_workbench.engine.headless import run_headless
 from agent_workbench.engine.rerun import rerun
-from tests.adapters.git.user import User
+from tests.adapters.git.user import make_repo
 from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, a_stage, call
 from tests.fakes.ports import GivenChunks, Hang, SayingModel
@@ -85,8 +85,4 @@ async def test_what_cannot_be_asked_the_same_way_is_said(tmp_path: Path) -> None
 
 
 def _another_repo(folder: Path) -> Path:
-    user = User(folder)
-    user.git("init", "--quiet")
-    user.write("a", "b\n")
-    user.commit("Start")
-    return user.root
+    return make_repo(folder, {"a": "b\n"}).root

@@ -1,16 +1,23 @@
 """What a user does in their repository, with the git they have."""
 
+import atexit
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.workspace import WorkspaceRequest
 
+TWO_FILES = {"src/app.py": "print('hello')\n", "README.md": "# Hello\n"}
+# The index tells files that did not change by when and where they were written.
+REFRESH = ("update-index", "-q", "--refresh")
 # Found once: tests put other things on the PATH.
 GIT = shutil.which("git") or "git"
 # Each `git commit` would start one git more, to see whether it is time to tidy up.
@@ -81,14 +88,34 @@ def make_home(folder: Path) -> Path:
     return folder
 
 
-def make_repo(folder: Path) -> User:
-    """Make a repository with two files and one commit."""
+def make_repo(folder: Path, files: Mapping[str, str] = TWO_FILES) -> User:
+    """Make a repository with one commit of these files."""
+    copy_repo(folder, files)
     user = User(folder)
-    user.git("init", "--quiet")
-    user.write("src/app.py", "print('hello')\n")
-    user.write("README.md", "# Hello\n")
-    user.commit("Start")
+    user.git(*REFRESH)
     return user
+
+
+def copy_repo(folder: Path, files: Mapping[str, str]) -> None:
+    """Copy a repository with one commit of these files that was made before; git has to `REFRESH` it."""
+    shutil.copytree(_made(tuple(files.items())), folder, symlinks=True, dirs_exist_ok=True)
+
+
+@cache
+def _made(files: tuple[tuple[str, str], ...]) -> Path:
+    """Return a repository with one commit of these files, for as long as the tests run."""
+    place = Path(mkdtemp())
+    atexit.register(shutil.rmtree, place)
+    user = User(place / "repo")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(make_home(place / "home")), "GIT_CONFIG_NOSYSTEM": "1"}
+    for path, text in files:
+        user.write(path, text)
+    user.root.mkdir(exist_ok=True)
+    for words in (("init",), ("add", "--all"), ("commit", "--allow-empty", "--message", "Start")):
+        subprocess.run([GIT, *words], cwd=user.root, env=environ, capture_output=True, check=True)
+    for sample in user.root.glob(".git/hooks/*"):
+        sample.unlink()
+    return user.root
 
 
 async def commit_task(repository: Repository, request: WorkspaceRequest, files: Mapping[str, str | None]) -> CommitId:
