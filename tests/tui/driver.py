@@ -8,16 +8,15 @@ from rich.style import Style
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from agent_workbench.core.events import Event
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.sessions import Onward, PastSessions
 from agent_workbench.tui.app import Surroundings, WorkbenchApp
-from agent_workbench.tui.panes.diff import DiffPane
-from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.row_list import RowList
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
+from tests.tui.parts import Diff, Gate, PlanPart, Replay, Steps
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 32), (200, 50)
 ROUNDS = 400
@@ -40,6 +39,8 @@ class Driver:
         self.clock = clock
         self.pilot = pilot
         self.opened = opened
+        self.diff, self.gate, self.plan = Diff(self), Gate(self), PlanPart(self)
+        self.steps, self.replay = Steps(self), Replay(self)
 
     async def idle(self) -> "Driver":
         """Wait until the newest update is shown and nothing is left to do."""
@@ -93,26 +94,10 @@ class Driver:
         await self.pilot.resize_terminal(width, height)
         return await self.idle()
 
-    async def leave_hunk(self, number: int, reason: str = "") -> "Driver":
-        """Leave a hunk of the diff that waits, counted from 1, as a user does; the focus stays in the diff."""
-        await self.press("3", "g", *["n"] * number, "space")
-        self.app.screen.query_one(Input).value = reason
-        return await self.press("enter")
-
     @property
     def screen(self) -> Screen[object]:
         """The screen in front."""
         return self.app.screen
-
-    @property
-    def diff(self) -> DiffPane:
-        """The diff pane."""
-        return self.app.workbench.query_one(DiffPane)
-
-    @property
-    def gate(self) -> GateBar:
-        """The gate bar."""
-        return self.app.workbench.query_one(GateBar)
 
     def pane(self, name: str) -> RowList:
         """Return a pane by its name."""

@@ -8,7 +8,6 @@ from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.live import Live
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.views.tones import Block, Entry, Tone
-from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.terminal_app import MOST_COPIED_BYTES
 from agent_workbench.tui.widgets.rows import entry_rows
 from agent_workbench.tui.widgets.selecting import selected_text
@@ -22,10 +21,10 @@ from tests.tui.test_hunks import proposal
 def test_wrapped_rows_become_the_lines_they_were() -> None:
     text = "a word  and another one that is wrapped\nwörter 価格 and  two  spaces " + "x" * 40
     entry = Entry("k", (Block(text, Tone.PLAIN, "Result"), Block("and more", Tone.DIM, "Note")))
-    for width in (24, 40):
-        rows = list(entry_rows(entry, 0, width, 8, expanded=True))
-        assert len(rows) > 5
-        assert selected_text(rows.__getitem__, len(rows), SELECT_ALL) == f"{text}\nand more"
+    narrow, rows = (list(entry_rows(entry, 0, width, 8, expanded=True)) for width in (24, 40))
+    for each in (narrow, rows):
+        assert len(each) > 5
+        assert selected_text(each.__getitem__, len(each), SELECT_ALL) == f"{text}\nand more"
     part = Selection.from_offsets(Offset(10, 0), Offset(13, 1))
     assert selected_text(rows.__getitem__, len(rows), part) == text[2 : text.index("wrapped") + 5]
 
@@ -33,19 +32,19 @@ def test_wrapped_rows_become_the_lines_they_were() -> None:
 async def test_the_hunk_the_lines_and_the_entry_under_the_cursor_are_copied() -> None:
     session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal(HUNKS)))
     async with driving(session, SMALL) as bench:
-        await bench.press("3", "n", "y")
+        copied = await bench.diff.hunk(2).copy()
         hunk = "@@ -31,5" + HUNKS.split("@@ -31,5")[1].split("--- /dev")[0]
-        assert bench.app.clipboard.splitlines()[1:] == hunk.rstrip("\n").splitlines()[1:]
+        assert copied.splitlines()[1:] == hunk.rstrip("\n").splitlines()[1:]
         await bench.press("j", "j", "j", "v", "j", "y")
         assert bench.app.clipboard.startswith("    return cents - percent\n    if")
-        await bench.press("1", "y")
+        await bench.plan.press("y")
         assert "Make the cart's total count quantities" in bench.app.clipboard
         assert "\n  count" not in bench.app.clipboard
 
 
 async def test_text_is_selected_with_the_mouse_in_any_pane() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
-        steps = bench.app.workbench.query_one(StepsPane)
+        steps = bench.steps.pane
         top = steps.content_region.offset
         row = next(at for at, each in enumerate(bench.text().splitlines()) if "scripted" in each and at > 0)
         await bench.pilot.mouse_down(offset=top + Offset(steps.label_cells, row - top.y - 1))

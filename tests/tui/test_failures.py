@@ -12,12 +12,12 @@ from tests.tui.driver import driving
 async def test_a_failure_leads_to_the_diff_or_to_the_file() -> None:
     session = ScriptedSession(*runs.up_to_failures())
     async with driving(session, (160, 45)) as bench:
-        await bench.press("2", "f")
+        await bench.steps.go_to_failure()
         text = bench.text()
         assert "failed before, not ours" in text
         assert "E       TypeError: no lines" in text
         await bench.press("f")
-        assert bench.app.focused is bench.diff
+        assert bench.app.focused is bench.diff.pane
         assert session.intents == []
         await bench.press("2", "j", "f")
         assert session.intents == [OpenFile("tests/test_cart.py", 13)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from textual import events
-from textual.widgets import Input, TextArea
+from textual.widgets import TextArea
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import ActionProposed, ApprovalChanged, Author, ProposalReplaced, TroubleMet
@@ -184,9 +184,7 @@ async def test_long_lines_are_wrapped_at_first_so_that_nothing_hides_behind_the_
 
 async def test_a_rejection_carries_its_reason() -> None:
     async with driving(waiting()) as bench:
-        await bench.press("r")
-        bench.screen.query_one(Input).value = "multiply instead"
-        await bench.press("enter")
+        await bench.gate.reject("multiply instead")
         assert bench.session.intents == [RejectProposal(DIFF.id, "multiply instead")]
 
 

@@ -17,8 +17,8 @@ async def test_what_was_left_stays_left_when_another_hunk_is_edited() -> None:
     waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
     session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
     async with driving(session, LARGE) as bench:
-        await bench.leave_hunk(1, "not asked for")
-        await bench.leave_hunk(2, "off by one")
+        await bench.diff.hunk(1).leave("not asked for")
+        await bench.diff.hunk(2).leave("off by one")
         await bench.press("n")
         edited = replace(waits, diff=HUNKS.replace("// 100", "/ 100"), edited=True)
         await bench.record(ActionProposed(edited))

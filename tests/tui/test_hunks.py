@@ -28,13 +28,11 @@ def waiting(each: Proposal) -> ScriptedSession:
 
 async def test_a_hunk_that_is_left_goes_back_with_its_reason_and_the_rest_is_approved() -> None:
     async with driving(waiting(proposal(HUNKS)), LARGE) as bench:
-        await bench.leave_hunk(2, "off by one")
+        await bench.diff.hunk(2).leave("off by one")
         assert "hunk 2 of 3 · left: off by one" in bench.text()
         assert "taking 2 of 3 hunks, +4 −1" in bench.text()
         await bench.resize(*SMALL)
-        await bench.press("0")
-        await bench.look()
-        await bench.press("a")
+        await bench.gate.approve()
         left = (LeftOut(SECOND, (), "off by one"),)
         result = patch_hash(render_patch(leave_out(PATCH, left)))
         sha = shown_sha(proposal(HUNKS))
@@ -64,6 +62,8 @@ async def test_a_hunk_thought_better_of_is_taken_again_and_nothing_cannot_be_app
         await bench.press("a")
         assert bench.session.intents == []
         assert "nothing would be taken: r rejects it" in bench.text()
+        await bench.diff.hunk(1).take()
+        assert bench.diff.taking is None
 
 
 async def test_what_was_left_counts_for_no_other_diff() -> None:
@@ -121,11 +121,9 @@ async def test_both_sides_beside_each_other_show_every_line_and_folded_files_are
         await bench.press("3", "o")
         assert bench.diff.unseen >= unseen - 8
         assert "folded" in bench.text()
-        await bench.look()
-        while bench.diff.unseen:
-            await bench.press("0", "a")
-            await bench.look()
+        await bench.gate.approve()
         assert "folded" not in bench.text()
+        assert len(bench.session.intents) == 1
 
 
 async def test_where_an_editor_cannot_have_the_terminal_it_is_said_so() -> None:

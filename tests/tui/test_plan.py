@@ -27,7 +27,7 @@ async def test_a_task_is_moved_and_blocked_with_a_reason() -> None:
         rows = bench.pane("plan").rows
         said = " ".join(text for row in rows for text, _ in row.spans)
         assert "changed in the plan" in " ".join(said.split())
-        await bench.press("b", *"no key", "enter")
+        await bench.plan.block("T-2", "no key")
         assert session.intents[1:] == [BlockTask(runs.T2, "no key")]
 
 

@@ -19,13 +19,15 @@ EVENTS = tuple(
 
 async def test_keys_jump_by_kind_and_the_timeline_is_clicked() -> None:
     async with driving(ScriptedSession(*runs.up_to_done()).as_replay(), MIDDLE) as bench:
-        await bench.press("d", "D", "e", "v", "w", "p", "T", "plus", "<")
+        await bench.replay.jump("d", "D", "e", "v", "w", "p", "T", "plus", "<")
         kinds = (MarkKind.FAILURE, MarkKind.DECISION, MarkKind.WORD, MarkKind.PROMPT)
         assert bench.session.intents == [
             *(JumpReplay(MarkKind.DIFF), JumpReplay(MarkKind.DIFF, forward=False)),
             *(JumpReplay(kind) for kind in kinds),
             *(JumpReplay(MarkKind.TASK, forward=False), PaceReplay(faster=True), PaceReplay(faster=False)),
         ]
+        bench.session.intents.clear()
+        assert await bench.replay.seek(12) == GoToEvent(seq_at(12, len(EVENTS), MIDDLE[0] - 2))
         bench.session.intents.clear()
         await bench.pilot.mouse_down(ReplayBar, offset=(1, 2))
         await bench.pilot.hover(ReplayBar, offset=(60, 1))

@@ -122,6 +122,9 @@ async def test_an_entry_is_expanded_and_folded() -> None:
         assert len(steps.rows) > folded
         await bench.press("o")
         assert len(steps.rows) == folded
+        hidden = next(at for at, row in enumerate(steps.rows) if "lines more" in row.spans[-1][0])
+        await bench.steps.entry(steps.rows[hidden].item + 1).expand()
+        assert len(steps.rows) > folded
 
 
 async def test_thousands_of_events_are_added_without_laying_out_those_before() -> None:
@@ -366,6 +369,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.REVIEW: (ReviewScreen,),
         Scope.FILE: (FileScreen,),
         Scope.TOUR: (TourScreen,),
+        Scope.HELP: (HelpScreen,),
         Scope.SESSIONS: (SessionsScreen,),
         Scope.ALLOW: (AllowScreen,),
         Scope.RULES: (RulesScreen,),
