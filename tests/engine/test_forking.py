@@ -73,6 +73,11 @@ async def test_a_fork_goes_another_way_and_its_parent_stays(tmp_path: Path) -> N
                 await front.approve(GateKind.COMMIT)
                 assert child.state.run is not None
                 assert Path(child.state.run.workspace.path, "answer.txt").read_text() == "right\n"
+                repository = Repository(child.user.root, child.sessions.parent / "state")
+                base, tree = child.state.run.workspace.base, child.state.run.tree
+                changes = await repository.changes_between(base, tree)
+                assert [(each.path, each.after.data) for each in changes if each.after] == [("answer.txt", b"right\n")]
+                assert [each.path for each in await repository.diff_stat(base, tree)] == ["answer.txt"]
                 await front.skip(GateKind.MERGE)
                 await front.over()
             assert child.state.scratchpad(T1) == "- it is in answer.txt\n", "the user's own notes are not the fork's"
