@@ -59,7 +59,9 @@ async def test_a_new_task_is_shown_from_the_beginning_of_its_lines() -> None:
     piece = PlanPiece("PLAN.yaml", text, 0, len(text), text, 1, 15, new=True)
     session = ScriptedSession(*runs.opening())
     async with driving(session, SMALL) as bench:
-        await bench.press("1", "n")
+        await bench.press("1")
+        assert ("m merge" in bench.text(), "n new task" in bench.text()) == (False, True)
+        await bench.press("n")
         await bench.live(replace(session.newest.live, plan=PlanAnswer(piece, 1)))
         area = bench.screen.query_one(TextArea)
         assert area.cursor_location == (14, 33)

@@ -240,7 +240,8 @@ class WorkbenchScreen(PaneScreen):
         self.query_one(DiffPane).show_unseen()
 
     def on_plan_pane_task_selected(self, message: PlanPane.TaskSelected) -> None:
-        """Show the notes of the task that is selected."""
+        """Show the notes of the task that is selected, and what can be done with it."""
+        self.bar.refresh()
         self._selected_task = message.task
         if self.update_shown is not None:
             self.query_one(ScratchpadPane).show(view_scratchpad(self.update_shown.state, message.task))

@@ -10,9 +10,11 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.views.plan import PlanView, TaskRow
 from agent_workbench.core.views.tones import Entry
 from agent_workbench.tui.keymap import bindings
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row
+
+_ABOUT_A_TASK = frozenset(key.action for key in KEYS if key.scope is Scope.PLAN) - {"new_task", "edit_plan"}
 
 
 class PlanWish(StrEnum):
@@ -77,6 +79,14 @@ class PlanPane(EntryList):
         if first and view.rows:
             running = next((number for number, row in enumerate(view.rows) if row.running), None)
             self.select(running if running is not None else _first_open(view.rows))
+
+    @property
+    def useless(self) -> frozenset[str]:
+        """The actions that can do nothing for what is selected, so that nobody offers them."""
+        row = self.selected_row
+        if row is None:
+            return _ABOUT_A_TASK
+        return frozenset({"merge"}) if row.open or row.running or row.blocked else frozenset()
 
     def show_details(self, *, detailed: bool) -> None:
         """Show all that is known of each task, or a short form."""
