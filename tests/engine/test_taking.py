@@ -15,6 +15,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.patch import (
+    OWN_BOUNDS,
     FileContent,
     LeftOut,
     LineKind,
@@ -28,7 +29,6 @@ from agent_workbench.core.proposals import HunkFate, Proposal, Verdict, shown_sh
 from agent_workbench.core.settings import Approval, Approvals, GateKind
 from agent_workbench.engine.handling import handle
 from agent_workbench.engine.taking import part_of, verdicts
-from agent_workbench.engine.tools.write_diff import WIDE
 from tests.engine.front import Front, in_front_of
 from tests.engine.killing import Killed, kill_at
 from tests.engine.stage import Stage, a_stage, call, reopened, task
@@ -64,7 +64,7 @@ WRITING = Hang("Thought: I")
 
 def shown(diff: str, *left: LeftOut) -> str:
     """Return the hash of what stays of a diff, as a screen shows it."""
-    return patch_hash(render_patch(leave_out(parse_patch(diff, WIDE), left)))
+    return patch_hash(render_patch(leave_out(parse_patch(diff, OWN_BOUNDS), left)))
 
 
 async def take(front: Front, waiting: Proposal, *left: LeftOut) -> None:
@@ -76,7 +76,7 @@ def in_workspace(stage: Stage, path: str) -> str:
     return (Path(stage.state.run.workspace.path) / path).read_text()
 
 
-PATCH = parse_patch(DIFF, WIDE)
+PATCH = parse_patch(DIFF, OWN_BOUNDS)
 HUNKS = [hunk for file in PATCH.files for hunk in file.hunks]
 CHOICES = st.tuples(
     *(
@@ -94,7 +94,7 @@ def test_what_is_applied_is_the_diff_with_those_lines_left_out(chosen: tuple[set
     whole = Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", DIFF, 1, DIFF)
     taken = part_of(whole, rest, verdicts(PATCH, left, HunkFate.TAKEN))
     contents = {path: FileContent(text.encode()) for path, text in START.items()}
-    changes = apply_patch(parse_patch(taken.diff, WIDE), contents, START) if taken.diff else ()
+    changes = apply_patch(parse_patch(taken.diff, OWN_BOUNDS), contents, START) if taken.diff else ()
     after = START | {each.path: each.after.data.decode() for each in changes if each.after is not None}
     assert after == by_hand(chosen)
     fates = [each.fate for each in taken.hunks]
@@ -131,8 +131,8 @@ async def test_what_is_taken_is_applied_and_the_rest_is_told_with_its_reasons(tm
     ):
         await front.start()
         waiting = await front.gate(GateKind.DIFF)
-        second, third, first = (hunk.id for file in parse_patch(waiting.diff, WIDE).files for hunk in file.hunks)
-        hunks = {hunk.id: hunk for file in parse_patch(waiting.diff, WIDE).files for hunk in file.hunks}
+        second, third, first = (hunk.id for file in parse_patch(waiting.diff, OWN_BOUNDS).files for hunk in file.hunks)
+        hunks = {hunk.id: hunk for file in parse_patch(waiting.diff, OWN_BOUNDS).files for hunk in file.hunks}
         half = next(at for at, line in enumerate(hunks[second].lines) if "and a half" in line.text)
         left = (LeftOut(second, (half,), "no halves"), LeftOut(first, reason="not yet"))
         stale = ApproveProposal(waiting.id, shown_sha(waiting), left, "another")
@@ -177,7 +177,7 @@ async def test_a_diff_of_which_nothing_stays_is_rejected_with_the_reasons(tmp_pa
     ):
         await front.start()
         waiting = await front.gate(GateKind.DIFF)
-        ids = [hunk.id for file in parse_patch(waiting.diff, WIDE).files for hunk in file.hunks]
+        ids = [hunk.id for file in parse_patch(waiting.diff, OWN_BOUNDS).files for hunk in file.hunks]
         await take(
             front, waiting, LeftOut(ids[0], reason="no"), *(LeftOut(each, reason="off by one") for each in ids[1:])
         )
@@ -195,7 +195,7 @@ async def test_a_kill_before_the_decision_keeps_what_the_user_chose(tmp_path: Pa
         async with in_front_of(stage) as front:
             await front.start()
             waiting = await front.gate(GateKind.DIFF)
-        ids = [hunk.id for file in parse_patch(waiting.diff, WIDE).files for hunk in file.hunks]
+        ids = [hunk.id for file in parse_patch(waiting.diff, OWN_BOUNDS).files for hunk in file.hunks]
     async with reopened(stage) as killed:
         kill_at(killed, ProposalReplaced)
         left = (LeftOut(ids[-1], reason="not yet"),)

@@ -20,10 +20,9 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import parse_patch, patch_hash, takeable_ids
+from agent_workbench.core.patch import OWN_BOUNDS, parse_patch, patch_hash, takeable_ids
 from agent_workbench.core.proposals import KEEP_CHANGES, HunkFate, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.tools.write_diff import WIDE
 
 NAMED_TESTS = 5
 
@@ -151,7 +150,7 @@ def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | 
 def left_before(history: Sequence[Recorded], diff: str, tree: str) -> LeftHunk | None:
     """Return a hunk of this diff that the user left out with a reason, nothing having changed or been said since."""
     left = [each for each in _trying(history).left if each.tree == tree]
-    wanted = frozenset(takeable_ids(parse_patch(diff, WIDE))) if left else frozenset()
+    wanted = frozenset(takeable_ids(parse_patch(diff, OWN_BOUNDS))) if left else frozenset()
     return next((each for each in left if each.hunk.id in wanted), None)
 
 

@@ -13,7 +13,7 @@ from agent_workbench.core.events import (
     ReflexionNoted,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import parse_patch, patch_hash, takeable_ids
+from agent_workbench.core.patch import OWN_BOUNDS, parse_patch, patch_hash, takeable_ids
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, HunkFate, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase
@@ -26,7 +26,6 @@ from agent_workbench.engine.protocol import StepFault, read_step
 from agent_workbench.engine.rulings import ruling
 from agent_workbench.engine.tools import all_tools, open_tools
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Tool
-from agent_workbench.engine.tools.write_diff import WIDE
 
 REFLEXION_PREFIX = "Reflexion:"
 
@@ -198,4 +197,4 @@ def _hunk_verdicts(proposal: Proposal, verdict: Verdict, reason: str) -> tuple[H
         return proposal.hunks
     taken = HunkFate.EDITED if proposal.edited else HunkFate.TAKEN
     fate, why = (taken, "") if verdict is Verdict.APPROVE else (HunkFate.LEFT, reason)
-    return tuple(HunkVerdict(each, fate, why) for each in takeable_ids(parse_patch(proposal.diff, WIDE)))
+    return tuple(HunkVerdict(each, fate, why) for each in takeable_ids(parse_patch(proposal.diff, OWN_BOUNDS)))

@@ -7,10 +7,10 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import Author, ProposalReplaced
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.patch import (
+    OWN_BOUNDS,
     FilePatch,
     Hunk,
     LeftOut,
-    LineKind,
     Patch,
     file_id,
     leave_out,
@@ -25,7 +25,6 @@ from agent_workbench.core.taken import left_of, left_told, took
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.gating import decide, refuse_if_redacted
 from agent_workbench.engine.tools.tool import Draft
-from agent_workbench.engine.tools.write_diff import WIDE
 
 NOTHING_TAKEN = "nothing of it was taken"
 
@@ -35,7 +34,7 @@ async def take_part(desk: Desk, waiting: Proposal, intent: ApproveProposal) -> N
     if waiting.kind is not GateKind.DIFF:
         desk.board.notify("only of a diff something can be left out")
         return
-    patch = parse_patch(waiting.diff, WIDE)
+    patch = parse_patch(waiting.diff, OWN_BOUNDS)
     try:
         rest = leave_out(patch, intent.left)
     except PatchError:
@@ -82,7 +81,7 @@ def _of_file(file: FilePatch, chosen: Mapping[str, LeftOut], taken: HunkFate) ->
 
 
 def _of_hunk(file: FilePatch, hunk: Hunk, left: LeftOut | None, taken: HunkFate) -> HunkVerdict:
-    changed = [number for number, line in enumerate(hunk.lines) if line.kind is not LineKind.CONTEXT]
+    changed = hunk.changes
     line = max(1, hunk.old_start + changed[0]) if changed else hunk.old_start
     if left is None:
         return HunkVerdict(hunk.id, taken, "", file.path, line)

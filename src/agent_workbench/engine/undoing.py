@@ -3,7 +3,7 @@
 from agent_workbench.core.applied import last_diff
 from agent_workbench.core.events import StepUndone, UndoAsked
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import parse_patch
+from agent_workbench.core.patch import OWN_BOUNDS, parse_patch
 from agent_workbench.core.proposals import COMMIT, MERGE, ProposalStage, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
@@ -11,7 +11,7 @@ from agent_workbench.core.state import Phase, SessionState
 from agent_workbench.engine.carrying import take_checkpoint
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.gating import decide
-from agent_workbench.engine.tools.write_diff import SHOWN_LINES, WIDE
+from agent_workbench.engine.tools.write_diff import SHOWN_LINES
 
 MADE_ON_OTHERS = "the diff before it was taken back, so this was made on files that are no longer so"
 END_WORDS = {
@@ -72,7 +72,7 @@ def lines_before(diff: str) -> tuple[Chunk, ...]:
     """Return the lines that a diff of ours was made on, hunk by hunk, as many as are shown of one change."""
     found: list[Chunk] = []
     left = SHOWN_LINES
-    for file in parse_patch(diff, WIDE).files:
+    for file in parse_patch(diff, OWN_BOUNDS).files:
         for hunk in file.hunks:
             lines = [line.text for line in hunk.old][:left]
             left -= len(lines)

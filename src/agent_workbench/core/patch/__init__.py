@@ -9,6 +9,7 @@ from agent_workbench.core.patch.render import patch_stat, render_changes, render
 from agent_workbench.core.patch.select import leave_out
 from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import (
+    OWN_BOUNDS,
     FileChange,
     FileContent,
     FileOperation,
@@ -22,6 +23,7 @@ from agent_workbench.core.patch.values import (
 )
 
 __all__ = [
+    "OWN_BOUNDS",
     "FileChange",
     "FileContent",
     "FileOperation",

@@ -7,7 +7,7 @@ from agent_workbench.core.patch.identify import file_id, patch_hash
 from agent_workbench.core.patch.render import patch_stat, render_patch
 from agent_workbench.core.patch.select import leave_out
 from agent_workbench.core.patch.special import special_paths
-from agent_workbench.core.patch.values import LeftOut, LineKind, Patch
+from agent_workbench.core.patch.values import LeftOut, Patch
 from agent_workbench.core.proposals import HunkFate
 
 
@@ -25,8 +25,7 @@ def takeables(patch: Patch) -> tuple[Takeable, ...]:
     found: list[Takeable] = []
     for file in patch.files:
         for hunk in file.hunks:
-            changes = (number for number, line in enumerate(hunk.lines) if line.kind is not LineKind.CONTEXT)
-            found.append(Takeable(hunk.id, file.path, tuple(changes)))
+            found.append(Takeable(hunk.id, file.path, hunk.changes))
         if not file.hunks:
             found.append(Takeable(file_id(file), file.path))
     return tuple(found)

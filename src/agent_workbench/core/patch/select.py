@@ -45,7 +45,7 @@ def _without_lines(hunk: Hunk, left: tuple[int, ...] | None) -> Hunk | None:
     """
     if left is None:
         return hunk
-    changes = {number for number, line in enumerate(hunk.lines) if line.kind is not LineKind.CONTEXT}
+    changes = set(hunk.changes)
     if unknown := set(left) - changes:
         raise PatchError(
             f"line {min(unknown)} of hunk {hunk.id[:12]} changes nothing", advice="Show the diff again and decide anew."

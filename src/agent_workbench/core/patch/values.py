@@ -44,6 +44,11 @@ class Hunk:
         return tuple(line for line in self.lines if line.kind is not LineKind.ADDED)
 
     @property
+    def changes(self) -> tuple[int, ...]:
+        """The numbers, from 0, of the lines that are added or removed."""
+        return tuple(number for number, line in enumerate(self.lines) if line.kind is not LineKind.CONTEXT)
+
+    @property
     def new(self) -> tuple[HunkLine, ...]:
         """The lines that stand there afterwards."""
         return tuple(line for line in self.lines if line.kind is not LineKind.REMOVED)
@@ -126,3 +131,7 @@ class PatchBounds:
     max_files: int = 100
     write_globs: tuple[str, ...] = ("**",)
     protected_globs: tuple[str, ...] = ()
+
+
+OWN_BOUNDS = PatchBounds(max_bytes=50_000_000, max_files=10_000)
+"""For diffs that we made ourselves from one that was held to the task's bounds."""

@@ -8,7 +8,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import ActionProposed, ModelAnswered, Recorded
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.inert import inert_line
-from agent_workbench.core.patch import FileOperation, Patch, PatchBounds, parse_patch, render_patch
+from agent_workbench.core.patch import OWN_BOUNDS, FileOperation, Patch, parse_patch, render_patch
 from agent_workbench.core.patch.origins import CombinedFile, combine_patches
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
@@ -17,8 +17,6 @@ from agent_workbench.core.views.answers import take_apart
 from agent_workbench.core.views.diff_lines import DiffLine, diff_lines
 from agent_workbench.core.views.tones import Tone
 
-WIDE = PatchBounds(max_bytes=50_000_000, max_files=10_000)
-"""What we made ourselves from diffs that were held to the task's bounds."""
 LONGEST_THOUGHT = 300
 
 
@@ -54,7 +52,7 @@ def view_review(run: TaskRun) -> ReviewView:
     steps = _steps(run.history, proposals)
     hunks: list[ReviewHunk] = []
     try:
-        files = combine_patches([parse_patch(each.diff, WIDE) for each in proposals])
+        files = combine_patches([parse_patch(each.diff, OWN_BOUNDS) for each in proposals])
         for file in files:
             hunks += _file_hunks(file, steps)
     except PatchError as error:

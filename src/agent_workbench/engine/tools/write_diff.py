@@ -7,9 +7,9 @@ from dataclasses import replace
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.patch import (
+    OWN_BOUNDS,
     FileChange,
     FileContent,
-    PatchBounds,
     apply_patch,
     content_hash,
     fit_diff,
@@ -30,8 +30,6 @@ from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 STAND_IN = re.compile("«redacted:[^«»\\s]+»".encode())
 SHOWN_CONTEXT = 3
 SHOWN_LINES = 60
-WIDE = PatchBounds(max_bytes=50_000_000, max_files=10_000)
-"""For diffs that we made ourselves from one that was held to the task's bounds."""
 
 
 class WriteDiff(ToolFace):
@@ -62,7 +60,7 @@ class WriteDiff(ToolFace):
         strays = {change.path for change in await bench.workspace.strays(bench.run.tree)}
         await bench.workspace.put_back(bench.run.tree, strays.intersection(proposal.paths))
         # What was shown is ours: it fits to the letter, or it is not carried out.
-        patch = parse_patch(proposal.diff, WIDE)
+        patch = parse_patch(proposal.diff, OWN_BOUNDS)
         contents, existing = await _contents(bench, patch.paths), await bench.workspace.list_files()
         changes = await to_thread(apply_patch, patch, contents, existing)
         _check_no_stand_in(changes)
