@@ -120,6 +120,7 @@ HARMLESS = {
     "workspace.keep": "workspace: {keep: false}",
     "sandbox.require": "sandbox: {require: true}",
     "ui.theme": "ui: {theme: nord}",
+    "ui.notify": "ui: {notify: [desktop]}",
     "ui.clipboard": "ui: {clipboard: false}",
 }
 

@@ -15,7 +15,7 @@ from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Rule, Setting
 
 RULES = "approvals.rules"
 # What can do no harm whatever it says; every key that is neither here nor bounded below has to be trusted.
-HARMLESS = {"ui.theme", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"}
+HARMLESS = {"ui.theme", "ui.notify", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"}
 HARMLESS_GROUPS = ("sampling.",)
 # Parts of one thing: none of it is harmless without the rest.
 WHOLE_GROUPS = ("endpoints.", "roles.")
