@@ -54,6 +54,8 @@ def test_what_was_taken_back_by_hand_is_no_change() -> None:
     assert combine_patches(diffs(BASE, BASE.replace("line 7\n", "7\n"), BASE)) == ()
     assert combine_patches(diffs(None, "a\n", None)) == ()
     assert combine_patches(diffs("a\n", None, "a\n")) == ()
+    repeated = "a\na\na\na\na\nb\na\na\n"
+    assert combine_patches(diffs(repeated, "a\na\n", "b\na\na\n", repeated)) == ()
     executable = [FileContent(b"a\n", executable) for executable in (False, True, False)]
     modes = [render_changes([FileChange(PATH, *pair)]) for pair in pairwise(executable)]
     assert combine_patches([parse_patch(each) for each in modes]) == ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 from agent_workbench.core.patch.align import shared_blocks
@@ -174,7 +175,7 @@ def _block(file: _File, gone: range, added: Sequence[_Added], new: int) -> Itera
 
 def _hunks(path: str, shown: Sequence[_Shown]) -> Iterator[tuple[Hunk, tuple[int, ...]]]:
     met: dict[str, int] = {}
-    for group in _groups(shown):
+    for group in (group for run in _known_runs(shown) for group in _groups(run)):
         lines = tuple(HunkLine(each.kind, *each.line) for each in group if each.line is not None)
         has_old = any(line.kind is not LineKind.ADDED for line in lines)
         has_new = any(line.kind is not LineKind.REMOVED for line in lines)
@@ -185,14 +186,23 @@ def _hunks(path: str, shown: Sequence[_Shown]) -> Iterator[tuple[Hunk, tuple[int
         yield Hunk(name, group[0].old + has_old, group[0].new + has_new, lines), tuple(origins)
 
 
+def _known_runs(shown: Sequence[_Shown]) -> Iterator[list[_Shown]]:
+    """Yield runs of lines between those that nobody knows, but for runs that read the same before and after."""
+    for known, lines in groupby(shown, lambda each: each.line is not None):
+        run = list(lines)
+        old = [each.line for each in run if each.kind is not LineKind.ADDED]
+        if known and old != [each.line for each in run if each.kind is not LineKind.REMOVED]:
+            yield run
+
+
 def _groups(shown: Sequence[_Shown]) -> Iterator[list[_Shown]]:
-    """Yield runs of lines near a change; a line that nobody knows ends a run."""
+    """Yield runs of lines near a change."""
     changed = [at for at, each in enumerate(shown) if each.kind is not LineKind.CONTEXT]
     near = sorted({other for at in changed for other in range(at - CONTEXT_LINES, at + CONTEXT_LINES + 1)})
     groups: list[list[_Shown]] = []
     last = -1
     for at in near:
-        if 0 <= at < len(shown) and shown[at].line is not None:
+        if 0 <= at < len(shown):
             if not groups or at != last + 1:
                 groups.append([])
             groups[-1].append(shown[at])
