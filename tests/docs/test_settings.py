@@ -1,4 +1,5 @@
 from enum import StrEnum
+from typing import get_args
 
 from agent_workbench.config.schema import leaves
 from agent_workbench.core.settings import Rule
@@ -21,6 +22,9 @@ def _type(wanted: object) -> str:
     if isinstance(wanted, type) and issubclass(wanted, StrEnum):
         *most, last = (f"`{each}`" for each in wanted)
         return f"{', '.join(most)} or {last}"
+    entry = get_args(wanted)[:1]
+    if entry and isinstance(entry[0], type) and issubclass(entry[0], StrEnum):
+        return f"list of {', '.join(f'`{each}`' for each in entry[0])}"
     return next(name for known, name in NAMES.items() if known == wanted)
 
 

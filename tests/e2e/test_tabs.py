@@ -1,0 +1,77 @@
+"""Two sessions of one window at work at the same time, with one server that really answers both."""
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agent_workbench.adapters.demo.script import SCRIPTS
+from agent_workbench.calls.lives import Lives
+from agent_workbench.calls.working import demo_place
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.intents import Leave, StartTask
+from agent_workbench.core.place import Place
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.sessions import Onward
+from agent_workbench.core.settings import GateKind
+from tests.engine.front import Front
+
+OPEN = {f"AGENT_APPROVALS__{kind}": "auto" for kind in ("DIFF", "CHECK", "COMMAND")}
+
+
+def model_servers() -> int:
+    """Return how many servers of models this process has."""
+    lines = [process.cmdline() for process in psutil.Process().children(recursive=True)]
+    # Each is started by a minder, whose own line says so too.
+    return sum("agent_workbench.adapters.llama_cpp.serve" in line and "-m" in line[:4] for line in lines)
+
+
+async def test_two_sessions_commit_each_on_its_branch_with_one_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    repo = tmp_path / "shop"
+    place = await demo_place(repo, Place(repo, {**os.environ, **OPEN}, {}, unconfined=True))
+
+    def make_independent() -> None:
+        plan = repo / "memory" / "plans" / "PLAN.yaml"
+        # The second task is done as the first one is, beside it and not after it.
+        needs = r" +- python -m unittest tests/test_discount.py.*\n| +depends_on: .*\n"
+        plan.write_text(re.sub(needs, "", plan.read_text()))
+
+    await asyncio.to_thread(make_independent)
+    for subject, texts in tuple(SCRIPTS.items()):
+        if subject.startswith("T-1"):
+            monkeypatch.setitem(SCRIPTS, subject.replace("T-1", "T-2"), texts)
+    lives = Lives(place)
+    lives.stands.set()
+    first = Front(lives.begin(place))
+    await first.until(lambda it: it.state.plan.tasks)
+    await first.submit(StartTask(None))
+    await first.until(lambda it: it.state.run)
+    second = Front(await lives.open(Onward()))
+    opened = await second.until(lambda it: it.state.plan.tasks and it.live.taken)
+    assert opened.live.taken == (TaskId("T-1"),)
+    await second.submit(StartTask(None))
+    await asyncio.gather(first.gate(GateKind.COMMIT), second.gate(GateKind.COMMIT))
+    assert await asyncio.to_thread(model_servers) == 1
+    for front in (second, first):
+        await front.approve(GateKind.COMMIT)
+        await front.skip(GateKind.MERGE)
+        await front.submit(Leave("left by the user"))
+        last = await front.until(lambda it: it.ended)
+        assert last.state.run is not None
+        assert last.state.run.status is TaskStatus.DONE
+        assert bool(await asyncio.to_thread(model_servers)) is (front is second)
+    await lives.ended()
+    lives.check()
+    branches = [f"agent/{task}" for task in ("T-1", "T-2")]
+    command = ("git", "-C", str(repo), "rev-parse", *(f"{branch}~1" for branch in branches), "main")
+    made = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    out, _ = await made.communicate()
+    assert len(set(out.split())) == 1
+    assert len(out.split()) == 3
