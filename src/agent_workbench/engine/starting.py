@@ -12,11 +12,13 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.retrieval import CodeQuery
-from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.core.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.engine.checking import check_list
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.failing import newest_failing
 from agent_workbench.engine.tools import open_tools
+
+MOST_NAMED = 3
 
 
 async def read_plan(desk: Desk) -> None:
@@ -103,11 +105,19 @@ def _choose(plan: Plan, wanted: TaskId | None, taken: tuple[TaskId, ...] = ()) -
     return task
 
 
+def not_committed(facts: RepoFacts, memory: str) -> str:
+    """Return which files have changes of the user that are not in HEAD; the workbench itself writes into `memory`."""
+    own = f"{memory.strip('/')}/"
+    paths = [path for path in facts.dirty_paths if not path.startswith(own)]
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return ", ".join(paths[:MOST_NAMED]) + more
+
+
 async def _base(desk: Desk, task: Task) -> CommitId:
     """The user's HEAD, or the commit of the one dependency that is done and not merged yet."""
     facts = await desk.ports.workspaces.inspect()
-    if left_out := len(facts.dirty_paths):
-        desk.board.notify(f"{left_out} files have changes that are not committed; {task.id} starts without them")
+    if left_out := not_committed(facts, desk.settings.memory.dir):
+        desk.board.notify(f"not committed: {left_out}; {task.id} starts without these changes")
     found = [(each, await desk.ports.workspaces.task_commit(each)) for each in task.depends_on]
     unmerged = [(each, commit) for each, commit in found if commit is not None]
     if len(unmerged) > 1:
