@@ -1,5 +1,6 @@
 """Bindings, hints, help and docs/keys.md, made from the keys and from what the user moved."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from textual.binding import Binding, BindingType
@@ -45,11 +46,12 @@ NAMES = {
     "exclamation_mark": "!",
 }
 
+_USES = Counter(key.action for key in KEYS)
+
 
 def binding_id(key: Key) -> str:
     """Return the name under which a key can be moved (`ui.keys` in `.agent.yml`)."""
-    shared = sum(each.action == key.action for each in KEYS) > 1
-    return f"{key.scope.name.lower()}_{key.action}" if shared else key.action
+    return f"{key.scope.name.lower()}_{key.action}" if _USES[key.action] > 1 else key.action
 
 
 def bindings(*scopes: Scope) -> list[BindingType]:
@@ -95,6 +97,8 @@ class Keymap:
         """Yield what of the moved keys cannot be: names that there are not, keys that mean two things in one place."""
         for name in self.unknown:
             yield f"there is no key named {name!r}; docs/keys.md lists the names"
+        if not self.moved:
+            return
         told = set()
         for scope in Scope:
             meant: dict[str, Key] = {}
