@@ -68,8 +68,8 @@ async def test_the_page_shows_the_workbench_which_ends_with_the_server(machine: 
         found = re.search(r'data-session-websocket-url="([^"]+)"', page)
         assert found
         async with browser.ws_connect(found[1] + SIZE) as socket:
-            await screen_until(socket, "any key goes on")
-            await socket.send_str(json.dumps(["stdin", "\r"]))
+            await screen_until(socket, "skips the tour")
+            await socket.send_str(json.dumps(["stdin", "q"]))
             await screen_until(socket, "y write them")
             (workbench,) = psutil.Process(server.pid).children()
             server.send_signal(signal.SIGKILL)

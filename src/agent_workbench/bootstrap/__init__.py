@@ -130,20 +130,16 @@ class Site:
         from agent_workbench.adapters.journal.ids import SystemClock
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
-        from agent_workbench.adapters.retrieval.retriever import CodeRetriever
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
         from agent_workbench.adapters.shell.shell import SandboxedShell
         from agent_workbench.adapters.skills.folders import SkillFolders
         from agent_workbench.engine.bench import Ports
-        from agent_workbench.host.paths import cache_dir, config_dir, state_dir
+        from agent_workbench.host.paths import config_dir, state_dir
 
         return Ports(
             workspaces=self.repository,
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
-            retriever=self.house.retrievers.take(
-                (settings.searched, cache_dir()),
-                lambda: CodeRetriever(settings.searched, cache_dir(), self.place.environ),
-            ),
+            retriever=self.house.retriever(settings.searched, self.place.environ),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),

@@ -1,11 +1,14 @@
 """What all sessions of a process share: one server for each model file, one code search."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when the first session needs them
     from agent_workbench.adapters.llama_cpp.shared import SharedModels
     from agent_workbench.adapters.retrieval.shared import SharedRetrievers
+    from agent_workbench.core.ports import Retriever
+    from agent_workbench.core.settings import RetrievalSettings
 
 
 class House:
@@ -22,9 +25,16 @@ class House:
 
         return SharedModels()
 
+    def retriever(self, settings: "RetrievalSettings", environ: Mapping[str, str]) -> "Retriever":
+        """Return the code search that searches so."""
+        from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+        from agent_workbench.host.paths import cache_dir
+
+        cache = cache_dir()
+        return self._retrievers.take((settings, cache), lambda: CodeRetriever(settings, cache, environ))
+
     @cached_property
-    def retrievers(self) -> "SharedRetrievers":
-        """The code searches."""
+    def _retrievers(self) -> "SharedRetrievers":
         from agent_workbench.adapters.retrieval.shared import SharedRetrievers
 
         return SharedRetrievers()

@@ -81,91 +81,111 @@ class TourScreen(Dialogue[None]):
 
 def tour_pages(keymap: Keymap) -> tuple[Page, ...]:
     """Return the pages, with the keys as the user has them."""
+    keys = _Keys(keymap)
+    return _panes(keys), _gate(keys), _hunks(keys), _steering(keys), _records(keys)
 
-    def line(action: str, says: str, scope: Scope = Scope.EVERYWHERE) -> str:
-        return f"{keymap.first(scope, action):<{LABEL_CELLS}}{says}"
 
-    def pane(action: str, name: str, says: str) -> str:
-        return f"{keymap.first(Scope.EVERYWHERE, action):<3}{name:<{LABEL_CELLS}}{says}"
+class _Keys:
+    """Writes a key and what it does in one line."""
 
-    gate, diff, replay = Scope.GATE, Scope.DIFF, Scope.REPLAY
-    return (
-        Page(
-            "Agent Workbench",
-            (
-                "A language model on your own machine works on your plan's tasks,",
-                "in a copy of your repository: your files and your branch stay as",
-                "they are until you merge.",
-                "",
-                pane("focus_plan", "Plan", "what is to be done"),
-                pane("focus_steps", "Steps", "what the model thinks, does and is told"),
-                pane("focus_diff", "Diff", "what waits for you, in full"),
-                pane("focus_scratchpad", "Scratchpad", "notes, yours and the model's"),
-                pane("focus_code", "Code", "what the model was given to read"),
-                pane("focus_bar", "Bar", "what happens now, and what you can do about it"),
-                "",
-                line("start", "in the bar starts the next task", gate),
-                line("zoom", "gives the pane all the room"),
-            ),
+    def __init__(self, keymap: Keymap) -> None:
+        self._keymap = keymap
+
+    def line(self, action: str, says: str, scope: Scope = Scope.EVERYWHERE) -> str:
+        return f"{self._keymap.first(scope, action):<{LABEL_CELLS}}{says}"
+
+    def pane(self, action: str, name: str, says: str) -> str:
+        return f"{self._keymap.first(Scope.EVERYWHERE, action):<3}{name:<{LABEL_CELLS}}{says}"
+
+
+def _panes(keys: _Keys) -> Page:
+    return Page(
+        "Agent Workbench",
+        (
+            "A language model on your own machine works on your plan's tasks,",
+            "in a copy of your repository: your files and your branch stay as",
+            "they are until you merge.",
+            "",
+            keys.pane("focus_plan", "Plan", "what is to be done"),
+            keys.pane("focus_steps", "Steps", "what the model thinks, does and is told"),
+            keys.pane("focus_diff", "Diff", "what waits for you, in full"),
+            keys.pane("focus_scratchpad", "Scratchpad", "notes, yours and the model's"),
+            keys.pane("focus_code", "Code", "what the model was given to read"),
+            keys.pane("focus_bar", "Bar", "what happens now, and what you can do about it"),
+            "",
+            keys.line("start", "in the bar starts the next task", Scope.GATE),
+            keys.line("zoom", "gives the pane all the room"),
         ),
-        Page(
-            "The gate",
-            (
-                "Every diff, test run and commit waits in the bar at the bottom.",
-                "",
-                line("approve", "lets it through, exactly as it is shown", gate),
-                line("reject", "refuses it; the model reads your reason", gate),
-                line("edit", "changes it first", gate),
-                line("always", "lets such things through by a rule from now on", gate),
-                "",
-                "Only what was on screen can be approved, and only in the bar:",
-                "while there is more below, the first press shows it.",
-                line("focus_bar", "leads back to the bar from everywhere"),
-            ),
+    )
+
+
+def _gate(keys: _Keys) -> Page:
+    return Page(
+        "The gate",
+        (
+            "Every diff, test run and commit waits in the bar at the bottom.",
+            "",
+            keys.line("approve", "lets it through, exactly as it is shown", Scope.GATE),
+            keys.line("reject", "refuses it; the model reads your reason", Scope.GATE),
+            keys.line("edit", "changes it first", Scope.GATE),
+            keys.line("always", "lets such things through by a rule from now on", Scope.GATE),
+            "",
+            "Only what was on screen can be approved, and only in the bar:",
+            "while there is more below, the first press shows it.",
+            keys.line("focus_bar", "leads back to the bar from everywhere"),
         ),
-        Page(
-            "By hunk",
-            (
-                "In the diff pane, what is good can be taken without the rest.",
-                "",
-                line("next_change", "goes to the next hunk", diff),
-                line("take_hunk", "leaves the hunk out, or takes it again", diff),
-                line("select_lines", "begins a range of lines, to leave only these", diff),
-                line("why_left", "says why, for the model", diff),
-                line("edit_hunk", "changes the hunk", diff),
-                line("result", "shows what would be applied", diff),
-                "",
-                line("review", "shows all changes of a task, each with its step"),
-            ),
+    )
+
+
+def _hunks(keys: _Keys) -> Page:
+    return Page(
+        "By hunk",
+        (
+            "In the diff pane, what is good can be taken without the rest.",
+            "",
+            keys.line("next_change", "goes to the next hunk", Scope.DIFF),
+            keys.line("take_hunk", "leaves the hunk out, or takes it again", Scope.DIFF),
+            keys.line("select_lines", "begins a range of lines, to leave only these", Scope.DIFF),
+            keys.line("why_left", "says why, for the model", Scope.DIFF),
+            keys.line("edit_hunk", "changes the hunk", Scope.DIFF),
+            keys.line("result", "shows what would be applied", Scope.DIFF),
+            "",
+            keys.line("review", "shows all changes of a task, each with its step"),
         ),
-        Page(
-            "While it works",
-            (
-                line("tell", "says a word to the model, also while it writes"),
-                line("pause", "in the bar pauses after this step, and goes on", gate),
-                line("undo", "takes the last diff back, files and all"),
-                line("abort", "gives the task up; what was tried is kept"),
-                line("context", "shows what the model was given, and what it cost"),
-                "",
-                "Plan, notes and code can be changed meanwhile, in their panes.",
-                "",
-                line("new_tab", "begins another session in a tab beside this one"),
-                line("next_tab", "goes to the next tab"),
-                line("waiting_tab", "goes to the next tab in which something waits"),
-            ),
+    )
+
+
+def _steering(keys: _Keys) -> Page:
+    return Page(
+        "While it works",
+        (
+            keys.line("tell", "says a word to the model, also while it writes"),
+            keys.line("pause", "in the bar pauses after this step, and goes on", Scope.GATE),
+            keys.line("undo", "takes the last diff back, files and all"),
+            keys.line("abort", "gives the task up; what was tried is kept"),
+            keys.line("context", "shows what the model was given, and what it cost"),
+            "",
+            "Plan, notes and code can be changed meanwhile, in their panes.",
+            "",
+            keys.line("new_tab", "begins another session in a tab beside this one"),
+            keys.line("next_tab", "goes to the next tab"),
+            keys.line("waiting_tab", "goes to the next tab in which something waits"),
         ),
-        Page(
-            "Nothing is lost",
-            (
-                "All that happens stands in the session's journal.",
-                "",
-                line("sessions", "lists the sessions: see one again, or go on with it"),
-                line("fork", "in a recording begins a new session from there", replay),
-                line("search_record", "in a recording finds words", replay),
-                "",
-                line("leave", "leaves; the task can be taken up where it stands"),
-                line("help", "lists the keys, those of the focused pane first"),
-                line("palette", "finds anything by its name, this tour too", Scope.ALWAYS),
-            ),
+    )
+
+
+def _records(keys: _Keys) -> Page:
+    return Page(
+        "Nothing is lost",
+        (
+            "All that happens stands in the session's journal.",
+            "",
+            keys.line("sessions", "lists the sessions: see one again, or go on with it"),
+            keys.line("fork", "in a recording begins a new session from there", Scope.REPLAY),
+            keys.line("search_record", "in a recording finds words", Scope.REPLAY),
+            "",
+            keys.line("leave", "leaves; the task can be taken up where it stands"),
+            keys.line("help", "lists the keys, those of the focused pane first"),
+            keys.line("palette", "finds anything by its name, this tour too", Scope.ALWAYS),
         ),
     )
