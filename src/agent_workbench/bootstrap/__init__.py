@@ -46,9 +46,8 @@ class Site:
             from agent_workbench.config.load import load_settings
             from agent_workbench.config.policy import with_policy
 
-            place = self.place
-            loaded = load_settings(self.root, place.environ, place.flags)
-            self._loaded = with_policy(loaded, place.policy, place.environ) if place.policy else loaded
+            loaded, policy = load_settings(self.root, self.place.environ, self.place.flags), self.place.policy
+            self._loaded = with_policy(loaded, policy, self.place.environ) if policy else loaded
         return self._loaded
 
     async def trust(self) -> "RepoTrust":
