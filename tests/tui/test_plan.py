@@ -1,6 +1,7 @@
 """The plan changed in its pane: order, blocking, and its text in an editor that loses nothing."""
 
 from dataclasses import replace
+from typing import cast
 
 from textual.widgets import TextArea
 
@@ -9,6 +10,7 @@ from agent_workbench.core.live import PlanAnswer
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.plan_intents import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.plan_piece import PlanPiece
+from agent_workbench.tui.panes.plan import PlanPane
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import SMALL, driving
@@ -66,3 +68,16 @@ async def test_a_new_task_is_shown_from_the_beginning_of_its_lines() -> None:
         area = bench.screen.query_one(TextArea)
         assert area.cursor_location == (14, 33)
         assert (area.scroll_offset.x, "- id: T-1" in bench.text()) == (0, True)
+
+
+async def test_keys_typed_ahead_open_one_text_of_the_plan() -> None:
+    session = ScriptedSession(*runs.opening())
+    async with driving(session) as bench:
+        await bench.press("1")
+        plan = cast("PlanPane", bench.pane("plan"))
+        plan.action_edit_task()
+        plan.action_new_task()
+        await bench.idle()
+        await bench.press("escape")
+        assert bench.screen is bench.app.workbench
+        assert session.intents == [OpenPlan(runs.T1)]

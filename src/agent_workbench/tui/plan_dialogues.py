@@ -37,7 +37,8 @@ async def _open(tab: "SessionTab", title: str, wanted: OpenPlan, *, editable: bo
     from agent_workbench.tui.screens.plan_text import PlanTextScreen
 
     update = tab.update_shown
-    if update is not None:
+    # A key that was typed ahead opens no second one: both would take the text that comes first for theirs.
+    if update is not None and not isinstance(tab.app.screen, PlanTextScreen):
         screen = PlanTextScreen(title, tab.want, editable=editable)
         screen.show(update)
         tab.push_screen(screen)
