@@ -1,6 +1,6 @@
 """What stood at the gate in the sessions of a repository, read from the lines that tell it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from agent_workbench.adapters.journal.line import parse
@@ -42,7 +42,7 @@ def past_actions(sessions_dir: Path, kind: GateKind) -> PastActions:
     return PastActions(tuple(found[:MOST_ACTIONS]), sessions, sessions == len(folders) and len(found) <= MOST_ACTIONS)
 
 
-def _copied(lines: list[bytes], sessions: Collection[str]) -> int:
+def _copied(lines: Sequence[bytes], sessions: Collection[str]) -> int:
     """Return the number of the last event that a fork has from one of these sessions, -1 where there is none."""
     try:
         body = parse(lines[0]).body if lines else {}
@@ -52,7 +52,7 @@ def _copied(lines: list[bytes], sessions: Collection[str]) -> int:
     return seq if body.get("parent") in sessions and isinstance(seq, int) else -1
 
 
-def _events(lines: list[bytes], copied: int) -> Iterator[Event]:
+def _events(lines: Sequence[bytes], copied: int) -> Iterator[Event]:
     """Yield what stood at the gate; what was decided up to event `copied` is told by another session."""
     for raw in lines:
         # The kind stands before the body, where anything may be said.

@@ -7,6 +7,7 @@ from pathlib import Path
 from agent_workbench.adapters.journal.blobs import Blobs
 from agent_workbench.adapters.journal.files import JOURNAL, read_regular
 from agent_workbench.adapters.journal.line import Line, claimed_hash, parse
+from agent_workbench.adapters.journal.lines import Lines
 from agent_workbench.core.codec import decode_event
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
@@ -82,19 +83,19 @@ def verify_journal(directory: Path) -> VerifyReport:
     return VerifyReport(len(lines), head, problems, len(torn))
 
 
-def read_lines(directory: Path) -> tuple[list[bytes], bytes]:
+def read_lines(directory: Path) -> tuple[Lines, bytes]:
     """Return the journal's whole lines without newlines, and what stands after the last one."""
     path = directory / JOURNAL
     try:
-        *lines, torn = read_regular(path).split(b"\n")
+        lines = Lines(read_regular(path))
     except FileNotFoundError:
         raise JournalError(f"there is no {path}") from None
     except OSError as error:
         raise storage_error(f"{path} could not be read", error) from error
-    return lines, torn
+    return lines, lines.torn
 
 
-def _examine(lines: list[bytes], blobs: Blobs) -> Iterator[Recorded | Problem]:
+def _examine(lines: Lines, blobs: Blobs) -> Iterator[Recorded | Problem]:
     """Yield for each line its event or what is wrong with it.
 
     After a line that does not fit, the next one is held against what that line claims, so that one wrong byte shows

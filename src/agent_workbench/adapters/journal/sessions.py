@@ -1,6 +1,7 @@
 """The sessions of a repository at a glance, read from the few lines that say most."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def _summary(directory: Path) -> SessionSummary:
     )
 
 
-def _line(lines: list[bytes], place: int, problems: list[str]) -> Line | None:
+def _line(lines: Sequence[bytes], place: int, problems: list[str]) -> Line | None:
     try:
         line = parse(lines[place])
     except JournalError as error:
@@ -118,7 +119,7 @@ class _Told:
     tokens: int = 0
 
 
-def _tell(lines: list[bytes], problems: list[str]) -> _Told:
+def _tell(lines: Sequence[bytes], problems: list[str]) -> _Told:
     told = _Told()
     for place, raw in enumerate(lines):
         match = _KIND.match(raw)
@@ -136,7 +137,7 @@ def _tell(lines: list[bytes], problems: list[str]) -> _Told:
     return told
 
 
-def _tell_task(told: _Told, lines: list[bytes], place: int, problems: list[str]) -> None:
+def _tell_task(told: _Told, lines: Sequence[bytes], place: int, problems: list[str]) -> None:
     line = _line(lines, place, problems)
     if line is None:
         return
