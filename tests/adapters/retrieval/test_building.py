@@ -16,6 +16,10 @@ from tests.adapters.retrieval.test_retriever import places, wait_until_old, writ
 from tests.fakes.folder_workspace import FolderWorkspace
 
 FILES = 300
+# So few are cut in the session's own process, and enough to be saved; where it does not matter who cuts.
+FEW = 56
+# So few are one batch for the workers.
+SOME = 80
 NO_VECTORS = EmbeddingSettings(EmbeddingProvider.NONE)
 DEADLY = """
 import os, sys
@@ -45,13 +49,22 @@ class SlowFolder(FolderWorkspace):
         return await super().read_files(paths)
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    for number in range(FILES):
-        body = "\n".join(f"    step_{line} = compute(value_{line})" for line in range(15))
+def filled(folder: Path, files: int) -> Path:
+    """Return the folder with so many modules in it."""
+    body = "\n".join(f"    step_{line} = compute(value_{line})" for line in range(15))
+    for number in range(files):
         write(folder / f"module_{number:03}.py", f"def procedure_{number:03}():\n{body}\n")
     return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return filled(tmp_path / "repo", FILES)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return filled(tmp_path / "repo", FEW)
 
 
 @pytest.fixture
@@ -107,11 +120,11 @@ async def test_the_next_start_reads_nothing_that_did_not_change(root: Path, tmp_
 
 
 @pytest.mark.parametrize("harm", ["", "cut", "flipped", "other settings"])
-async def test_a_harmed_or_foreign_snapshot_is_not_believed(root: Path, tmp_path: Path, harm: str) -> None:
-    await wait_until_old(root)
+async def test_a_harmed_or_foreign_snapshot_is_not_believed(small: Path, tmp_path: Path, harm: str) -> None:
+    await wait_until_old(small)
     first = make(tmp_path)
-    await first.build(FolderWorkspace(root))
-    snapshot = await asyncio.to_thread(CacheFolder(tmp_path / "cache").snapshot_of, str(root))
+    await first.build(FolderWorkspace(small))
+    snapshot = await asyncio.to_thread(CacheFolder(tmp_path / "cache").snapshot_of, str(small))
     data = snapshot.read_bytes()
     half = len(data) // 2
     snapshot.write_bytes(data[:half] if harm == "cut" else data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :])
@@ -119,29 +132,29 @@ async def test_a_harmed_or_foreign_snapshot_is_not_believed(root: Path, tmp_path
         snapshot.write_bytes(data if harm else b"")
     settings = RetrievalSettings(max_chunk_tokens=300 if harm == "other settings" else 400, embeddings=NO_VECTORS)
     later = CodeRetriever(settings, tmp_path / "cache")
-    folder = FolderWorkspace(root)
+    folder = FolderWorkspace(small)
     await later.build(folder)
-    assert len(folder.reads) == FILES
+    assert len(folder.reads) == FEW
     assert await find(later, folder, "procedure_042") == ["module_042.py"]
     await later.close()
 
 
-async def test_another_worktree_of_the_repo_takes_over_what_has_the_same_content(root: Path, tmp_path: Path) -> None:
-    (root / ".git" / "worktrees" / "other").mkdir(parents=True)
-    write(root / ".git" / "worktrees" / "other" / "commondir", "../..\n")
+async def test_another_worktree_of_the_repo_takes_over_what_has_the_same_content(small: Path, tmp_path: Path) -> None:
+    (small / ".git" / "worktrees" / "other").mkdir(parents=True)
+    write(small / ".git" / "worktrees" / "other" / "commondir", "../..\n")
     first, second = make(tmp_path), make(tmp_path)
-    await first.build(FolderWorkspace(root))
+    await first.build(FolderWorkspace(small))
     other = tmp_path / "other"
-    write(other / ".git", f"gitdir: {root}/.git/worktrees/other\n")
-    for number in range(0, FILES, 2):
+    write(other / ".git", f"gitdir: {small}/.git/worktrees/other\n")
+    for number in range(0, FEW, 2):
         name = f"module_{number:03}.py"
-        write(other / name, (root / name).read_text())
+        write(other / name, (small / name).read_text())
     for piece_cache in (tmp_path / "cache").glob("chunks-*"):
         piece_cache.unlink()
     folder = FolderWorkspace(other)
     assert await find(second, folder, "procedure_042") == ["module_042.py"]
     assert await find(second, folder, "procedure_043") != ["module_043.py"]
-    assert (second.parsed_files, second.status(folder).files) == (0, FILES // 2)
+    assert (second.parsed_files, second.status(folder).files) == (0, FEW // 2)
     await second.close()
 
 
@@ -158,58 +171,59 @@ async def test_two_sessions_index_one_folder_at_once(root: Path, tmp_path: Path)
 
 
 async def test_a_file_that_kills_a_worker_is_left_out_and_nothing_else_is(
-    root: Path, tmp_path: Path, retriever: CodeRetriever
+    tmp_path: Path, retriever: CodeRetriever
 ) -> None:
-    write(root / "module_150.py", "poison = 1\n" * 30)
+    root = filled(tmp_path / "repo", SOME)
+    write(root / "module_050.py", "poison = 1\n" * 30)
     retriever.workers.arguments = ["-c", DEADLY, str(tmp_path / "cache"), "400"]
     folder = FolderWorkspace(root)
-    assert await find(retriever, folder, "procedure_151") == ["module_151.py"]
+    assert await find(retriever, folder, "procedure_051") == ["module_051.py"]
     status = retriever.status(folder)
-    assert (status.files, status.left_out, status.binary, status.complete) == (FILES - 1, 0, 1, True)
+    assert (status.files, status.left_out, status.binary, status.complete) == (SOME - 1, 0, 1, True)
     # Nor is it brought into the session's own process when it alone is new.
-    write(root / "module_150.py", "poison = 2\n" * 30)
+    write(root / "module_050.py", "poison = 2\n" * 30)
     await retriever.build(folder)
     status = retriever.status(folder)
-    assert (status.files, status.binary) == (FILES - 1, 1)
+    assert (status.files, status.binary) == (SOME - 1, 1)
 
 
-async def test_what_is_no_text_is_counted_and_not_read_again(root: Path, tmp_path: Path) -> None:
-    (root / "picture.png").write_bytes(b"\x89PNG\0")
-    await wait_until_old(root)
-    first, second, folder = make(tmp_path), make(tmp_path), FolderWorkspace(root)
+async def test_what_is_no_text_is_counted_and_not_read_again(small: Path, tmp_path: Path) -> None:
+    (small / "picture.png").write_bytes(b"\x89PNG\0")
+    await wait_until_old(small)
+    first, second, folder = make(tmp_path), make(tmp_path), FolderWorkspace(small)
     await first.build(folder)
-    assert (first.status(folder).files, first.status(folder).binary) == (FILES, 1)
+    assert (first.status(folder).files, first.status(folder).binary) == (FEW, 1)
     await first.close()
     folder.reads.clear()
     await second.build(folder)
-    assert (second.status(folder).files, second.status(folder).binary, folder.reads) == (FILES, 1, [])
-    (root / "picture.png").write_text("text by now")
+    assert (second.status(folder).files, second.status(folder).binary, folder.reads) == (FEW, 1, [])
+    (small / "picture.png").write_text("text by now")
     await second.build(folder)
-    assert (second.status(folder).files, second.status(folder).binary) == (FILES + 1, 0)
+    assert (second.status(folder).files, second.status(folder).binary) == (FEW + 1, 0)
     await second.close()
 
 
-async def test_what_a_file_of_secrets_held_goes_from_the_cache(root: Path, tmp_path: Path) -> None:
-    write(root / "deploy.py", "swordfish = 'of the deployment'\n")
-    await wait_until_old(root)
-    first, second, folder = make(tmp_path), make(tmp_path), FolderWorkspace(root)
+async def test_what_a_file_of_secrets_held_goes_from_the_cache(small: Path, tmp_path: Path) -> None:
+    write(small / "deploy.py", "swordfish = 'of the deployment'\n")
+    await wait_until_old(small)
+    first, second, folder = make(tmp_path), make(tmp_path), FolderWorkspace(small)
     await first.build(folder)
     await first.close()
     cached = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     assert any(b"swordfish" in path.read_bytes() for path in cached)
-    (root / "deploy.py").rename(root / ".env")
+    (small / "deploy.py").rename(small / ".env")
     await second.build(folder)
     await second.close()
-    assert (await asyncio.to_thread(CacheFolder(tmp_path / "cache").facts)).blobs == FILES
+    assert (await asyncio.to_thread(CacheFolder(tmp_path / "cache").facts)).blobs == FEW
     later = make(tmp_path)
     assert await find(later, folder, "swordfish") != [".env"]
     await later.close()
 
 
-async def test_an_index_that_cannot_be_saved_is_searched_and_says_so(root: Path, tmp_path: Path) -> None:
+async def test_an_index_that_cannot_be_saved_is_searched_and_says_so(small: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("no folder")
-    made, folder = make(tmp_path), FolderWorkspace(root)
-    assert await find(made, folder, "procedure_123") == ["module_123.py"]
+    made, folder = make(tmp_path), FolderWorkspace(small)
+    assert await find(made, folder, "procedure_023") == ["module_023.py"]
     assert made.status(folder).unsaved == os.strerror(errno.ENOTDIR)
     await made.close()
 
@@ -228,27 +242,27 @@ async def test_a_folder_that_vanishes_while_it_is_indexed_is_no_harm(root: Path,
 
 
 async def test_the_cache_tells_what_it_holds_and_forgets_what_it_is_told_to(
-    root: Path, tmp_path: Path, retriever: CodeRetriever
+    small: Path, tmp_path: Path, retriever: CodeRetriever
 ) -> None:
     cache = CacheFolder(tmp_path / "cache")
     assert (await asyncio.to_thread(cache.facts)).total_bytes == (await asyncio.to_thread(cache.clear)) == 0
-    await retriever.build(FolderWorkspace(root))
+    await retriever.build(FolderWorkspace(small))
     facts = await asyncio.to_thread(cache.facts)
-    assert facts.blobs == FILES
+    assert facts.blobs == FEW
     assert facts.folder == str(tmp_path / "cache")
     (snapshot,) = facts.snapshots
-    assert (snapshot.root, snapshot.there) == (str(root), True)
+    assert (snapshot.root, snapshot.there) == (str(small), True)
     assert snapshot.bytes > 0
     assert min(facts.bytes_by_kind["pieces"], facts.bytes_by_kind["snapshots"]) > 0
-    assert (await asyncio.to_thread(cache.clear, str(root))) >= snapshot.bytes
+    assert (await asyncio.to_thread(cache.clear, str(small))) >= snapshot.bytes
     assert (await asyncio.to_thread(cache.facts)).snapshots == ()
-    assert (await asyncio.to_thread(cache.facts)).blobs == FILES
+    assert (await asyncio.to_thread(cache.facts)).blobs == FEW
     assert (await asyncio.to_thread(cache.clear)) > 0
     assert (await asyncio.to_thread(cache.facts)).total_bytes == 0
 
 
 async def test_the_index_of_a_folder_that_is_gone_goes_when_another_is_saved(
-    root: Path, tmp_path: Path, retriever: CodeRetriever
+    small: Path, tmp_path: Path, retriever: CodeRetriever
 ) -> None:
     gone = tmp_path / "gone"
     for number in range(60):
@@ -260,5 +274,5 @@ async def test_the_index_of_a_folder_that_is_gone_goes_when_another_is_saved(
         path.unlink()
     gone.rmdir()
     assert not (await asyncio.to_thread(cache.facts)).snapshots[0].there
-    await retriever.build(FolderWorkspace(root))
-    assert [each.root for each in (await asyncio.to_thread(cache.facts)).snapshots] == [str(root)]
+    await retriever.build(FolderWorkspace(small))
+    assert [each.root for each in (await asyncio.to_thread(cache.facts)).snapshots] == [str(small)]
