@@ -17,6 +17,7 @@ from agent_workbench.core.events import (
     GrammarIgnored,
     ModelAnswered,
     ModelObserved,
+    PauseChanged,
     PlanRead,
     PromptBuilt,
     PromptPart,
@@ -26,11 +27,13 @@ from agent_workbench.core.events import (
     TroubleMet,
     UserSaid,
 )
-from agent_workbench.core.intents import Intent, LookBack
-from agent_workbench.core.live import Live, PastShown, Question, Running, Streaming
+from agent_workbench.core.intents import Intent, LookBack, OpenFile
+from agent_workbench.core.live import Live, OpenedFile, PastShown, PlanAnswer, Question, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.past_actions import PastAction, PastActions
 from agent_workbench.core.plan import Plan, TaskStatus
+from agent_workbench.core.plan_intents import EditPlan, OpenPlan
+from agent_workbench.core.plan_piece import PlanPiece
 from agent_workbench.core.proposals import COMPACT, Outlook, Verdict
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.rules import Keeping
@@ -90,6 +93,16 @@ TRUST = Question(
     "trust it",
     "leave",
 )
+PIECE = PlanPiece(
+    "memory/plans/PLAN.yaml",
+    "tasks:\n- id: T-2\n  description: Give the cart a discount in percent\n",
+    7,
+    67,
+    "- id: T-2\n  description: Give the cart a discount in percent\n",
+    2,
+    3,
+    runs.T2,
+)
 INDEXING = IndexStatus(312, 2066, 300, 4120, vectors="held by another session")
 STREAM = f"Thought: A line costs its price times its quantity.\nAction: write_diff\n{runs.RIGHT}"
 
@@ -147,6 +160,7 @@ def readme() -> ScriptedSession:
     return ScriptedSession(*runs.up_to_reflexion(), *answer, ActionProposed(proposal))
 
 
+NO_PLAN = "there is no memory/plans/PLAN.yaml"
 NO_SERVER = TroubleMet("model", "no server answers at http://127.0.0.1:8080", "start llama-server, then press t")
 BLOCKED = ("shop/cart.py has changes of yours that the merge would overwrite",)
 SUMMARY = (
@@ -254,6 +268,8 @@ SCENES = {
     "no_sandbox": Scene(lambda: ScriptedSession(*runs.opening(scripted=False, sandbox=False))),
     "done": Scene(lambda: ScriptedSession(*runs.up_to_done())),
     "failed": Scene(_failed),
+    "paused": Scene(lambda: ScriptedSession(*runs.up_to_reflexion(), PauseChanged(paused=True)), ("0",)),
+    "no_plan": Scene(lambda: ScriptedSession(*runs.opening()[:3]).live(Live(no_plan=NO_PLAN))),
     "replay": Scene(lambda: ScriptedSession(*runs.up_to_reflexion()).as_replay(seq=90)),
     "too_early": Scene(_waiting, ("a",)),
     "plan_zoomed": Scene(_waiting, ("1", "z")),
@@ -274,13 +290,21 @@ SCENES = {
 }
 
 
-class Remembering(ScriptedSession):
-    """Has past actions to show."""
+class Answering(ScriptedSession):
+    """Has past actions, the text of the plan, and files to show."""
 
     async def submit(self, intent: Intent) -> None:
         await super().submit(intent)
+        now = self.newest.live
         if isinstance(intent, LookBack):
             self.live(Live(past=PastShown(intent.kind, PastActions(tuple(_past()), 3), 1)))
+        elif isinstance(intent, OpenPlan):
+            self.live(replace(now, plan=PlanAnswer(PIECE, 1)))
+        elif isinstance(intent, EditPlan):
+            self.live(replace(now, plan=PlanAnswer(PIECE, 2, "memory/plans/PLAN.yaml:3:1: this is not YAML")))
+        elif isinstance(intent, OpenFile):
+            text = "\n".join(f"def line_{number}() -> None: ..." for number in range(1, 41))
+            self.live(replace(now, opened=OpenedFile(intent.path, intent.line, text, 1)))
 
 
 def _past() -> Iterator[PastAction]:
@@ -292,7 +316,7 @@ def _past() -> Iterator[PastAction]:
 
 
 def _remembering() -> ScriptedSession:
-    return Remembering(*runs.up_to_first_diff())
+    return Answering(*runs.up_to_first_diff())
 
 
 def _ruled() -> ScriptedSession:
@@ -314,6 +338,11 @@ DIALOGUES = {
     "reason": Scene(_waiting, ("r",)),
     "edit_diff": Scene(_waiting, ("e",)),
     "always": Scene(_remembering, ("A", "j", "tab")),
+    "plan_text": Scene(_remembering, ("1", "j", "e")),
+    "plan_fault": Scene(_remembering, ("1", "j", "e", "down", "x", "ctrl+s")),
+    "file": Scene(lambda: Answering(*runs.up_to_failures()), ("2", "f", "j", "f")),
+    "help_words": Scene(_waiting, ("3", "?", "slash", *"hunk")),
+    "undo": Scene(lambda: ScriptedSession(*runs.up_to_commit()), ("u",)),
     "rules": Scene(_ruled, ("L",)),
     "abort": Scene(_waiting, ("X",)),
     "edit_notes": Scene(_waiting, ("4", "i")),

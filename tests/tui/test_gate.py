@@ -355,7 +355,7 @@ async def test_a_task_is_started_from_the_plan_and_from_the_bar(keys: tuple[str,
 
 async def test_a_task_is_not_started_while_one_runs() -> None:
     async with driving(waiting()) as bench:
-        await bench.press("1", "down", "enter")
+        await bench.plan.start("T-2")
         assert bench.session.intents == []
 
 
@@ -375,3 +375,12 @@ async def test_a_moved_key_approves_and_the_hint_says_so() -> None:
         assert "f2 approve" in bench.text()
         await bench.press("f2")
         assert len(bench.session.intents) == 1
+
+
+async def test_notes_that_were_seen_stay_so_at_any_size() -> None:
+    session = ScriptedSession(*runs.up_to_done(), ActionProposed(runs.merge()))
+    async with driving(session, LARGE) as bench:
+        assert bench.diff.unseen == 0
+        for width in (60, 130, 80):
+            await bench.resize(width, 40)
+            assert bench.diff.unseen == 0

@@ -43,11 +43,10 @@ class DiffLooking(DiffShowing):
             self._tell()
 
     def lay_out(self, width: int) -> None:
-        before = len(self.rows)
         super().lay_out(width)
-        if len(self.rows) != before and self._notes_seen.missing and self.counts:
-            # Rows of notes have no other name than their numbers, which mean others now.
-            self._notes_seen = Seen(len(self.rows))
+        if len(self.rows) != self._notes_seen.lines and self.counts:
+            # Rows of notes have no other name than their numbers, which mean others now. All that were seen stay so.
+            self._notes_seen = Seen(len(self.rows), () if self._notes_seen.missing else range(len(self.rows)))
 
     def row_shown(self, row: Row, left: int, width: int) -> None:
         """Note how far the lines of a row were drawn, if nothing stands before them."""

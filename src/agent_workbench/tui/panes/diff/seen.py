@@ -15,6 +15,11 @@ class Seen:
         self._reached: dict[int, int] = {}
         self.missing = self._unseen.count(1)
 
+    @property
+    def lines(self) -> int:
+        """How many lines are known."""
+        return len(self._unseen)
+
     def drawn(self, piece: Piece, first: int, end: int) -> bool:
         """Note that the cells from `first` to before `end` of a line were drawn; True when it is seen by that.
 
