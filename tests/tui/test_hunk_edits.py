@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.intents import RejectProposal
 from agent_workbench.core.patch import LeftOut, parse_patch, takeable_ids
 from agent_workbench.core.settings import GateKind
 from tests.fakes import runs
@@ -28,6 +29,16 @@ async def test_what_was_left_stays_left_when_another_hunk_is_edited() -> None:
         assert "hunk 1 of 3 · left: not asked for" in bench.text()
         await bench.record(ActionProposed(replace(edited, id=ProposalId("P-91"))))
         assert bench.diff.taking is None
+
+
+async def test_why_hunks_were_left_is_offered_as_why_all_of_it_is_rejected() -> None:
+    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
+    async with driving(session, LARGE) as bench:
+        await bench.diff.hunk(1).leave("off by one")
+        await bench.diff.hunk(2).leave("no tests")
+        await bench.press("0", "r", "enter")
+        assert session.intents == [RejectProposal(waits.id, "off by one; no tests")]
 
 
 async def test_all_unusual_files_are_named_where_there_is_little_room() -> None:

@@ -7,6 +7,7 @@ from agent_workbench.core.intents import EditProposal, RejectProposal
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.views.gate import Waiting
+from agent_workbench.tui.panes.diff import DiffPane
 
 if TYPE_CHECKING:
     from agent_workbench.tui.session_tab import SessionTab
@@ -39,7 +40,10 @@ def ask_reason(tab: "SessionTab", waiting: Waiting) -> None:
         if reason is not None:
             await tab.want(RejectProposal(waiting.proposal.id, reason.strip() or NO_REASON))
 
-    tab.push_screen(ReasonScreen(f"Reject the {waiting.proposal.kind}"), reject)
+    # Why hunks were left is why all of it is refused, if the user does not say otherwise.
+    taking = tab.workbench.query_one(DiffPane).taking
+    said = dict.fromkeys(left.reason for left in taking.left if left.reason) if taking is not None else ()
+    tab.push_screen(ReasonScreen(f"Reject the {waiting.proposal.kind}", text="; ".join(said)), reject)
 
 
 async def edit_proposal(tab: "SessionTab", waiting: Waiting, *, outside: bool = False) -> None:
