@@ -50,6 +50,11 @@ def keep(path: Path, drawn: str, config: pytest.Config, looks: Path) -> str:
     return f"{path.name} looks otherwise, see {looks / path.name}; `make snapshot-update` accepts it"
 
 
+def plain(text: str) -> str:
+    """Return a screen's text without the blanks at the ends of its lines."""
+    return "".join(f"{line.rstrip()}\n" for line in text.split("\n"))
+
+
 async def draw(name: str, scene: Scene, sizes: Sizes, config: pytest.Config, looks: Path, theme: str = "") -> None:
     wrong = []
     async with driving(scene.session(), sizes[0][0], first_run=scene.first_run) as bench:
@@ -63,7 +68,7 @@ async def draw(name: str, scene: Scene, sizes: Sizes, config: pytest.Config, loo
                 await bench.resize(*size)
             await settle(bench)
             title = f"{name}-{size[0]}x{size[1]}"
-            drawn = normalize_svg(bench.app.export_screenshot(title=name)) if form == SVG else f"{bench.text()}\n"
+            drawn = normalize_svg(bench.app.export_screenshot(title=name)) if form == SVG else plain(bench.text())
             wrong.append(await asyncio.to_thread(keep, PICTURES / f"{title}.{form}", drawn, config, looks))
     assert not any(wrong), "\n".join(filter(None, wrong))
 
