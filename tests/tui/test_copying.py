@@ -20,11 +20,11 @@ from tests.tui.test_hunks import proposal
 
 def test_wrapped_rows_become_the_lines_they_were() -> None:
     text = "a word  and another one that is wrapped\nwörter 価格 and  two  spaces " + "x" * 40
-    entry = Entry("k", (Block(text, Tone.PLAIN, "Result"), Block("and more", Tone.DIM, "Note")))
+    entry = Entry("k", (Block(text, Tone.PLAIN, "Result"), Block("and more " * 6, Tone.TITLE, rule=True)))
     narrow, rows = (list(entry_rows(entry, 0, width, 8, expanded=True)) for width in (24, 40))
     for each in (narrow, rows):
         assert len(each) > 5
-        assert selected_text(each.__getitem__, len(each), SELECT_ALL) == f"{text}\nand more"
+        assert selected_text(each.__getitem__, len(each), SELECT_ALL) == f"{text}\n{'and more ' * 6}".rstrip()
     part = Selection.from_offsets(Offset(10, 0), Offset(13, 1))
     assert selected_text(rows.__getitem__, len(rows), part) == text[2 : text.index("wrapped") + 5]
 

@@ -32,7 +32,9 @@ def selected_text(row_at: Callable[[int], Row], count: int, selection: Selection
 def _place(row: Row, column: int) -> tuple[int, int, str]:
     """Return where the text of a row begins and ends, and what was before it; of two sides that one with the column."""
     if not row.pieces or row.lead:
-        return row.lead, row.cells, row.link
+        line, tone = row.spans[-1] if row.spans else ("", Tone.PLAIN)
+        ruled = cell_len(line) + 1 if tone is Tone.RULE else 0
+        return row.lead, row.cells - ruled, row.link
     side = next((piece for piece in reversed(row.pieces) if piece.at <= column), row.pieces[0])
     return side.at, side.at + side.cells, "" if side.start else row.link
 
