@@ -8,7 +8,19 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bench import code_search, diff_faults, edits, first_paint, index_scale, journal, patches, prompt, replay, start_up
+from bench import (
+    code_search,
+    diff_faults,
+    edits,
+    first_paint,
+    index_scale,
+    journal,
+    patches,
+    prompt,
+    replay,
+    start_up,
+    tui,
+)
 from bench.figures import Figure
 
 Measure = Callable[[], list[Figure]]
@@ -17,6 +29,7 @@ BENCHES: dict[str, Measure] = {
     "start-up": start_up.measure,
     "first-paint": first_paint.measure,
     "journal": journal.measure,
+    "tui": tui.measure,
     "prompt": prompt.measure,
     "replay": replay.measure,
     "patches": patches.measure,
@@ -30,6 +43,7 @@ QUICK: dict[str, Measure] = {
     "start-up": lambda: start_up.measure(rounds=1),
     "first-paint": lambda: first_paint.measure(rounds=1),
     "journal": lambda: journal.measure(appended=20, read=100, rounds=1),
+    "tui": lambda: tui.measure(keys=4, steps=200, idle_seconds=1),
     "prompt": lambda: prompt.measure(steps=4),
     "replay": lambda: replay.measure(events=300, seeks=4, rounds=1),
     "patches": lambda: patches.measure(lines=100, hunks=5, files=3, rounds=1),

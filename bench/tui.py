@@ -156,5 +156,5 @@ def _idle(when: str, program: Typed, seconds: float) -> Figure:
     before, began = program.process.cpu_times(), time.perf_counter()
     time.sleep(seconds)
     after = program.process.cpu_times()
-    used = after.user + after.system - before.user - before.system
+    used = max(0.0, after.user + after.system - before.user - before.system)
     return Figure(f"{when}: of a core", 100 * used / (time.perf_counter() - began), "%", IDLE)

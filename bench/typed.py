@@ -6,6 +6,7 @@ Nothing is made of the pieces while times are taken: drawing a screen is slow, a
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -78,6 +79,10 @@ class Typed:
     def resize(self, columns: int, rows: int) -> None:
         """Give the terminal another size; the program is told. What is drawn here keeps the size it began with."""
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def hang_up(self) -> None:
+        """Send what a terminal sends that is closed."""
+        os.killpg(self._program.pid, signal.SIGHUP)
 
     def type(self, keys: str) -> float:
         """Type, and return when."""
