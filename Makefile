@@ -14,6 +14,8 @@ ifeq ($(strip $(HOME)),)
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/pip-cache
 endif
 
+UNCOMPILED := 'site-packages/((huggingface_hub|kubernetes|mypyc?|onnxruntime|pygments/lexers)/|.*/tests/)'
+
 .DEFAULT_GOAL := help
 .PHONY: help setup machine run test check bench snapshot-update lock format lint types contracts build
 
@@ -27,8 +29,8 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	@echo "Setting up $(VENV), once: this takes a minute or two, most of it in silence." >&2
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements-dev.lock
-	@# Some libraries bring files of other Pythons; kubernetes, which chromadb brings, is most of it and never imported.
-	@$(BIN)/python -m compileall -q -j 0 -x 'site-packages/kubernetes/' $(VENV)/lib src >/dev/null || true
+	@# Some libraries bring files of other Pythons. What is left out is most of it, and never imported.
+	@$(BIN)/python -m compileall -q -j 0 -x $(UNCOMPILED) $(VENV)/lib src >/dev/null || true
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
