@@ -340,6 +340,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.panes.scratchpad import ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
     from agent_workbench.tui.screens.allow import AllowScreen
+    from agent_workbench.tui.screens.comparison import ComparisonScreen
     from agent_workbench.tui.screens.file import FileScreen
     from agent_workbench.tui.screens.find import FindScreen
     from agent_workbench.tui.screens.help import HelpScreen
@@ -370,6 +371,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.FILE: (FileScreen,),
         Scope.TOUR: (TourScreen,),
         Scope.HELP: (HelpScreen,),
+        Scope.COMPARISON: (ComparisonScreen,),
         Scope.SESSIONS: (SessionsScreen,),
         Scope.ALLOW: (AllowScreen,),
         Scope.RULES: (RulesScreen,),
