@@ -8,7 +8,8 @@ from agent_workbench.config.load import load_settings
 from agent_workbench.config.trust import trust_question, untrusted_settings
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.model import Purpose, Sampling
-from agent_workbench.core.settings import EndpointSettings, RoleSampling, Settings, TokenPrice
+from agent_workbench.core.model_settings import EndpointSettings, RoleSampling, TokenPrice
+from agent_workbench.core.settings import Settings
 from tests.config.test_load import load
 
 WHOLE = """\

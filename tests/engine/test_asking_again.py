@@ -9,9 +9,10 @@ from agent_workbench.adapters.llama_cpp.embedded import EmbeddedModel, EmbeddedS
 from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
 from agent_workbench.core.again import PromptAgain
 from agent_workbench.core.events import PromptBuilt, Recorded
+from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.ports import Model
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Limits, ModelSettings, Settings
+from agent_workbench.core.settings import Limits, Settings
 from agent_workbench.engine.asking_again import ask_again
 from agent_workbench.engine.headless import run_headless
 from agent_workbench.engine.rerun import rerun

@@ -7,8 +7,9 @@ import pytest
 from agent_workbench.core.errors import ConfigError, ModelRefused, ModelUnavailable, PlanError, RepoError, ShellError
 from agent_workbench.core.findings import Finding, Health
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.plan import Plan, Task
-from agent_workbench.core.settings import ModelSettings, Settings
+from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.engine.bench import Ports
 from agent_workbench.engine.doctor import examine, examine_settings

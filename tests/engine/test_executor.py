@@ -33,10 +33,11 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import RetryTrouble
+from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.plan import Budget, Scope, TaskStatus
 from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, ModelSettings, Settings
+from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Settings
 from agent_workbench.engine.headless import Ending, run_headless
 from agent_workbench.engine.measuring import MARK_TOKENS, summary_tokens
 from agent_workbench.engine.starting import start_task

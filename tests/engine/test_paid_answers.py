@@ -9,9 +9,10 @@ import pytest
 from agent_workbench.adapters.llama_cpp.ledger import SpendingLedger
 from agent_workbench.adapters.llama_cpp.roles import Switchboard
 from agent_workbench.core.events import InterruptCause, ModelInterrupted
+from agent_workbench.core.model_settings import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
 from agent_workbench.core.plan import Budget
 from agent_workbench.core.ports import Model
-from agent_workbench.core.settings import EndpointSettings, ModelSettings, RoleSettings, Settings, TokenPrice
+from agent_workbench.core.settings import Settings
 from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, a_stage, reopened, task
 from tests.fakes.faulty_server import FaultyServer, as_json, delta, stream

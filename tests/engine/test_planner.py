@@ -6,8 +6,8 @@ import pytest
 from agent_workbench.core.errors import ExitCode, ModelError, ModelUnavailable
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.model_settings import RoleSampling
 from agent_workbench.core.plan import Plan, Task
-from agent_workbench.core.settings import RoleSampling
 from agent_workbench.engine.planner import GRAMMAR, MAX_TASKS, make_plan, plan_request, read_tasks
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 from tests.fakes.ports import FACTS, Break, Cut, SayingModel

@@ -2,7 +2,8 @@ from pathlib import Path
 
 from agent_workbench.core.events import PromptBuilt
 from agent_workbench.core.model import Purpose, Sampling
-from agent_workbench.core.settings import RoleSampling, SamplingSettings, Settings
+from agent_workbench.core.model_settings import RoleSampling, SamplingSettings
+from agent_workbench.core.settings import Settings
 from agent_workbench.engine.headless import run_headless
 from tests.engine.stage import FINISH, OPEN, a_stage, change, reflexion
 

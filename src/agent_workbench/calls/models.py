@@ -99,7 +99,7 @@ async def _examine_chains(place: Place, site: Site, settings: "Settings") -> "tu
     """Return what there is to say of endpoints by name; of the one model of everything, all was said."""
     from agent_workbench.core.endpoints import endpoint_lines
     from agent_workbench.core.errors import StorageError
-    from agent_workbench.core.settings import SHORT_FORM
+    from agent_workbench.core.model_settings import SHORT_FORM
     from agent_workbench.engine.endpoint_findings import Spending, examine_endpoints, examine_spending
 
     lines = endpoint_lines(settings, place.environ)

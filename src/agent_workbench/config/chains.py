@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agent_workbench.config.layers import Layer, Setting
 from agent_workbench.core.documents import nearest, shown
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.settings import SHORT_FORM
+from agent_workbench.core.model_settings import SHORT_FORM
 
 GROUP = "endpoints."
 ROLES = "roles."

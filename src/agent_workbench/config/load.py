@@ -10,7 +10,8 @@ from agent_workbench.config.schema import ANY, build, key_of, leaves
 from agent_workbench.config.yaml_file import read_inside, read_node
 from agent_workbench.core.documents import DocumentFault
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.settings import SHORT_FORM, Settings
+from agent_workbench.core.model_settings import SHORT_FORM
+from agent_workbench.core.settings import Settings
 
 FILE = ".agent.yml"
 # Either a file to serve or a server that runs: who says one, unsays the other as it was said with less weight.

@@ -38,9 +38,7 @@ class RuleTrust:
         loaded = self._load()
         after = trust_question(self._root, loaded)
         if _rules(loaded) != wanted or _others(after.items) != _others(before.items):
-            raise TrustError(
-                ".agent.yml was changed by somebody else too", advice="look at it with `agent trust`"
-            )
+            raise TrustError(".agent.yml was changed by somebody else too", advice="look at it with `agent trust`")
         self._store.trust(self._root, after)
 
     def _load(self) -> LoadedSettings:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from agent_workbench.core.documents import nearest
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.settings import SHORT_FORM, EndpointSettings, Settings, TokenPrice
+from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, TokenPrice
+from agent_workbench.core.settings import Settings
 
 ROLES = (Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.PLANNER)
 

@@ -4,9 +4,9 @@ from contextlib import aclosing
 
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, StopCause, TextDelta
+from agent_workbench.core.model_settings import RoleSampling
 from agent_workbench.core.plan import Plan, Task, next_id
 from agent_workbench.core.ports import Model
-from agent_workbench.core.settings import RoleSampling
 
 MAX_TASKS = 8
 ANSWER_TOKENS = 1_500

@@ -9,8 +9,8 @@ from agent_workbench.adapters.llama_cpp.patience import OnStatus
 from agent_workbench.adapters.llama_cpp.shared import SharedModels
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.ports import Model
-from agent_workbench.core.settings import ModelSettings
 
 URL_VARIABLE = "LLAMA_SERVER_URL"
 SERVER_VARIABLE = "LLAMA_SERVER"

@@ -7,8 +7,8 @@ from agent_workbench.adapters.llama_cpp.patience import OnStatus
 from agent_workbench.adapters.llama_cpp.prices import TooDear
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts
+from agent_workbench.core.model_settings import SHORT_FORM, TokenPrice
 from agent_workbench.core.ports import Model
-from agent_workbench.core.settings import SHORT_FORM, TokenPrice
 
 FIRST_REST_SECONDS = 5.0
 MOST_REST_SECONDS = 300.0

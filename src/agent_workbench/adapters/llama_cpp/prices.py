@@ -20,8 +20,8 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
+from agent_workbench.core.model_settings import TokenPrice
 from agent_workbench.core.ports import Model
-from agent_workbench.core.settings import TokenPrice
 
 # A token is seldom shorter than three bytes, so this is rather too many.
 _BYTES_PER_TOKEN = 3

@@ -15,8 +15,9 @@ from agent_workbench.adapters.llama_cpp.shared import SharedModels
 from agent_workbench.core.endpoints import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, ModelSettings
 from agent_workbench.core.ports import Model
-from agent_workbench.core.settings import SHORT_FORM, EndpointSettings, ModelSettings, Settings
+from agent_workbench.core.settings import Settings
 
 ONE = (SHORT_FORM,)
 

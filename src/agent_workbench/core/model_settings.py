@@ -1,0 +1,104 @@
+"""Which servers think, for what, how they are sampled and what they cost."""
+
+from dataclasses import dataclass, field
+
+from agent_workbench.core.model import Purpose, Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Which server thinks: a GGUF file to serve (`path`) or the address of one that runs (`url`)."""
+
+    path: str = ""
+    url: str = ""
+    name: str = ""
+    server: str = ""
+    context_tokens: int = 16384
+    api_key_env: str = ""
+    answer_seconds: float = 600.0
+    answer_tokens: int = 2048
+
+
+# The name under which the group `model` stands in chains.
+SHORT_FORM = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrice:
+    """Dollars for a million tokens; nothing where the endpoint costs nothing."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    @property
+    def is_free(self) -> bool:
+        """True where asking costs nothing."""
+        return not (self.input or self.output)
+
+    def dollars(self, prompt_tokens: int, answer_tokens: int) -> float:
+        """Return what a prompt and its answer cost; tokens from a cache count like all others."""
+        return (prompt_tokens * self.input + answer_tokens * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """One server that a chain may name: the address of one that runs (`url`) or a GGUF file to serve (`path`).
+
+    `model` is the model's name in requests.
+    """
+
+    url: str = ""
+    path: str = ""
+    model: str = ""
+    server: str = ""
+    context_tokens: int = 16384
+    api_key_env: str = ""
+    dollars_per_million_tokens: TokenPrice = field(default_factory=TokenPrice)
+
+
+Chain = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSettings:
+    """Which endpoints are asked for what, by name and in this order; a role without a chain follows the others."""
+
+    planner: Chain = ()
+    executor: Chain = ()
+    reflexion: Chain = ()
+    skills: tuple[tuple[str, Chain], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSampling:
+    """How a role's tokens are chosen; None leaves it to the server, and to each prompt its own `seed`."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+
+    @property
+    def sampling(self) -> Sampling:
+        """What goes with a request besides the seed."""
+        return Sampling(self.temperature, self.top_p, self.top_k, self.min_p)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """The sampling of each role; a summary is sampled as the executor is."""
+
+    planner: RoleSampling = field(default_factory=RoleSampling)
+    executor: RoleSampling = field(default_factory=RoleSampling)
+    reflexion: RoleSampling = field(default_factory=RoleSampling)
+
+    def of(self, purpose: Purpose) -> RoleSampling:
+        """Return the sampling for `purpose`."""
+        match purpose:
+            case Purpose.PLANNER:
+                return self.planner
+            case Purpose.REFLEXION:
+                return self.reflexion
+            case Purpose.EXECUTOR | Purpose.SUMMARY:
+                return self.executor
