@@ -118,9 +118,10 @@ class WorkbenchScreen(PaneScreen):
 
     def show(self, update: SessionUpdate) -> None:
         """Show an update in every part of the screen."""
-        begins = update.state.unfinished and not (self.update_shown and self.update_shown.state.unfinished)
-        self.update_shown = update
-        self.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan, update.live.taken))
+        before, self.update_shown = self.update_shown, update
+        begins = update.state.unfinished and not (before and before.state.unfinished)
+        if before is None or _plan_differs(before, update):
+            self.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan, update.live.taken))
         steps = self.query_one(StepsPane)
         steps.show(view_steps(update, self._transcripts))
         if begins and not steps.has_focus:
@@ -245,3 +246,9 @@ class WorkbenchScreen(PaneScreen):
         self._selected_task = message.task
         if self.update_shown is not None:
             self.query_one(ScratchpadPane).show(view_scratchpad(self.update_shown.state, message.task))
+
+
+def _plan_differs(before: SessionUpdate, now: SessionUpdate) -> bool:
+    """Return whether the plan may have to be shown anew; not while a model streams, for a long one takes a while."""
+    here = (now.live.no_plan, now.live.taken)
+    return before.state is not now.state or (before.live.no_plan, before.live.taken) != here
