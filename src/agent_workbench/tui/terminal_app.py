@@ -72,5 +72,15 @@ class TerminalApp(App[Result]):
     def on_row_list_copied(self, message: "RowList.Copied") -> None:
         self.copy_to_clipboard(message.text)
 
+    def _fatal_error(self) -> None:
+        """End with a traceback, as Textual does, but without values: those of a long session take minutes to print."""
+        from rich.segment import Segments
+        from rich.traceback import Traceback
+
+        self.bell()
+        rendered = self.console.render(Traceback(width=None), self.console.options)
+        self._exit_renderables.append(Segments(rendered))
+        self._close_messages_no_wait()
+
     def _say(self, text: str) -> None:
         self.notify(text, timeout=SAID_SECONDS, markup=False)
