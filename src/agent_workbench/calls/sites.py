@@ -1,6 +1,7 @@
 """Where the calls begin: the repository around a place, and what of its settings counts."""
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,9 @@ def _unheard(recorded: "Recorded", _: object) -> None:
     """Take no notice: the board shows the state."""
 
 
+MANY_EVENTS = 1_000
+
+
 async def open_desk(
     site: Site,
     board: "Board",
@@ -77,6 +81,8 @@ async def open_desk(
         raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
     opening = await asyncio.to_thread(site.open_journal, settings)
     state = fold_all(opening.events)
+    if len(opening.events) > MANY_EVENTS:
+        gc.freeze()  # all of it is kept to the end: to go through it for garbage holds up the screen for half a second
     board.show_state(state)
 
     def heard(recorded: "Recorded", after: "SessionState") -> None:
