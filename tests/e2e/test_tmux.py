@@ -36,30 +36,28 @@ def test_a_session_lives_through_what_terminals_do(tmp_path: Path) -> None:
     machine, shop = Machine(tmp_path / "machine"), tmp_path / "shop"
     with tmux(machine, tmp_path) as screen:
         screen.start("demo", "--folder", str(shop), columns=80, rows=24)
-        "1 of ")
+        screen.shows("1 of ")
         screen.press("Escape")
-        "Enter start T-1")
+        screen.shows("Enter start T-1")
         screen.press("Enter")
-        "a approve")
+        screen.shows("a approve")
         approve(screen, shop)
-        "being written")
-        "a approve", "cart.py")
+        screen.shows("being written")
+        screen.shows("a approve", "cart.py")
         waiting = bodies(journal_lines(shop), "action_proposed")[-1]["proposal"]
         assert WRONG in waiting["diff"]
 
         with screen.client(120, 40):
             screen.until(lambda: screen.size[0] == 120, "the client's size")
-            
-                "1 Plan", "2 Steps", "3 Diff", WRONG.split()[0], WRONG.split()[-1], "a approve"
-            )  # it is wrapped
+            screen.shows("1 Plan", "2 Steps", "3 Diff", *WRONG.split(" + "), "a approve")  # it is wrapped
         screen.resize(80, 24)
-        "a approve", "cart.py")
+        screen.shows("a approve", "cart.py")
 
         screen.process.kill()
         screen.start_again("tui", folder=shop)
-        "1 of ")  # the demo's tour does not count as the first one
+        screen.shows("1 of ")  # the demo's tour does not count as the first one
         screen.press("Escape")
-        "r reject", "cart.py")
+        screen.shows("r reject", "cart.py")
         assert bodies(journal_lines(shop), "action_proposed")[-1]["proposal"] == waiting
         approve(screen, shop)
         assert decided(shop)[-1] == waiting["id"]
