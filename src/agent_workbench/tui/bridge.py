@@ -9,19 +9,24 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports import Session
 
 FRAME_SECONDS = 0.04
+GROWING_SECONDS = 0.1
+"""What grows at its end moves a whole pane, which takes a frame to paint: in between there has to be room for keys."""
 MOST_LATE_SECONDS = 0.2
 
 
 async def carry_updates(session: "Session", paint: Callable[["SessionUpdate"], object]) -> None:
-    """Hand each update to `paint`, at most 25 a second; those that come meanwhile are passed over by the session.
+    """Hand each update to `paint`, at most 25 a second, 10 while text streams or a command prints.
 
-    Where painting holds up what else is to be done, keys above all, there are fewer.
+    Those that come meanwhile are passed over by the session. Where painting holds up what else is to be done, keys
+    above all, there are fewer.
     """
     loop = asyncio.get_running_loop()
     async for update in session.updates():
         paint(update)
         if update.ended:
             return
-        due = loop.time() + FRAME_SECONDS
-        await asyncio.sleep(FRAME_SECONDS)
+        grows = update.live.streaming is not None or update.live.running is not None
+        pause = GROWING_SECONDS if grows else FRAME_SECONDS
+        due = loop.time() + pause
+        await asyncio.sleep(pause)
         await asyncio.sleep(min(MOST_LATE_SECONDS, loop.time() - due))
