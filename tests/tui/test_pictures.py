@@ -21,7 +21,8 @@ PICTURES = Path(__file__).parent / "pictures"
 SCREENSHOT = Path(__file__).parents[2] / "docs" / "screenshot.svg"
 README_SIZE = (150, 38)
 SVG, TEXT = "svg", "txt"
-THREE_SIZES = (((80, 24), SVG), ((120, 40), TEXT), ((200, 60), TEXT))
+LARGER = (((120, 40), TEXT), ((200, 60), TEXT))
+THREE_SIZES = (((80, 24), SVG), *LARGER)
 Sizes = Sequence[tuple[tuple[int, int], str]]
 
 
@@ -56,21 +57,27 @@ def plain(text: str) -> str:
 
 
 async def draw(name: str, scene: Scene, sizes: Sizes, config: pytest.Config, looks: Path, theme: str = "") -> None:
-    wrong = []
     async with driving(scene.session(), sizes[0][0], first_run=scene.first_run) as bench:
         if theme:
             bench.app.theme = theme
         if scene.looked:
             await bench.look()
         await bench.press(*scene.keys)
-        for size, form in sizes:
-            if size != bench.app.size:
-                await bench.resize(*size)
-            await settle(bench)
-            title = f"{name}-{size[0]}x{size[1]}"
-            drawn = normalize_svg(bench.app.export_screenshot(title=name)) if form == SVG else plain(bench.text())
-            wrong.append(await asyncio.to_thread(keep, PICTURES / f"{title}.{form}", drawn, config, looks))
-    assert not any(wrong), "\n".join(filter(None, wrong))
+        wrong = await draw_screen(bench, name, sizes, config, looks)
+    assert not wrong, wrong
+
+
+async def draw_screen(bench: Driver, name: str, sizes: Sizes, config: pytest.Config, looks: Path) -> str:
+    """Draw the screen as it is at each size; return what is wrong with the pictures."""
+    wrong = []
+    for size, form in sizes:
+        if size != bench.app.size:
+            await bench.resize(*size)
+        await settle(bench)
+        title = f"{name}-{size[0]}x{size[1]}"
+        drawn = normalize_svg(bench.app.export_screenshot(title=name)) if form == SVG else plain(bench.text())
+        wrong.append(await asyncio.to_thread(keep, PICTURES / f"{title}.{form}", drawn, config, looks))
+    return "\n".join(filter(None, wrong))
 
 
 @pytest.mark.parametrize("name", SCENES)

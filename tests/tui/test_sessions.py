@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 
 from agent_workbench.core.comparing import Comparison, Side
@@ -16,7 +17,7 @@ from agent_workbench.tui.app import Surroundings, WorkbenchApp
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.driver import SMALL, Driver, driving
-from tests.tui.test_pictures import Compare
+from tests.tui.test_pictures import LARGER, THREE_SIZES, Compare, draw_screen
 
 T1 = TaskId("T-1")
 PARENT, FORKED, BROUGHT = (
@@ -111,7 +112,9 @@ async def test_a_fork_is_asked_about_and_then_shown() -> None:
         assert bench.opened == [Onward(FORKED)]
 
 
-async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture() -> None:
+async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture(
+    pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
     past = GivenSessions()
     async with driving(ScriptedSession(*runs.up_to_reflexion()), past=past) as bench:
         await bench.press("S")
@@ -127,11 +130,12 @@ async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture() -
         await bench.press("ctrl+o")
         await bench.until(lambda: bool(past.pictures))
         assert "They part after event 36, step 3" in past.pictures[0]
+        assert not await draw_screen(bench, "comparison", THREE_SIZES, pytestconfig, tmp_path)
         await bench.press("=", "j")
         assert bench.screen.name == "sessions"
 
 
-def test_how_the_sessions_look(snap_compare: Compare) -> None:
+def test_how_the_sessions_look(snap_compare: Compare, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     session = ScriptedSession(*runs.up_to_reflexion())
     app = WorkbenchApp(lambda: session, clock=FakeClock(), around=Surroundings(GivenSessions()))
 
@@ -143,5 +147,7 @@ def test_how_the_sessions_look(snap_compare: Compare) -> None:
         await bench.until(lambda: "waits" in bench.text())
         await bench.press("v")
         await bench.until(lambda: "whole" in bench.text())
+        assert not await draw_screen(bench, "sessions", LARGER, pytestconfig, tmp_path)
+        await bench.resize(*SMALL)
 
     assert snap_compare(app, terminal_size=SMALL, run_before=settle)

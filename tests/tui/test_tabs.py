@@ -1,5 +1,8 @@
 """Sessions side by side: each has its own screens, its own gate and its own end."""
 
+from pathlib import Path
+
+import pytest
 from textual import events
 from textual.pilot import Pilot
 
@@ -15,7 +18,7 @@ from agent_workbench.tui.caller import terminal_notification
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving
-from tests.tui.test_pictures import Compare
+from tests.tui.test_pictures import LARGER, Compare, draw_screen
 
 ANSWERED, DIFF = runs.diff_step(3, runs.RIGHT)
 PROPOSED = (*ANSWERED, ActionProposed(DIFF))
@@ -110,7 +113,7 @@ def test_a_notification_goes_through_tmux_and_holds_no_other_sequence() -> None:
     assert terminal_notification("x", in_tmux=True) == "\x1bPtmux;\x1b\x1b]9;Agent Workbench: x\x07\x1b\\"
 
 
-def test_how_tabs_look(snap_compare: Compare) -> None:
+def test_how_tabs_look(snap_compare: Compare, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     session, other = ScriptedSession(*runs.up_to_reflexion()), ScriptedSession(*runs.up_to_done())
 
     async def open_session(_: Onward) -> ScriptedSession:
@@ -123,5 +126,7 @@ def test_how_tabs_look(snap_compare: Compare) -> None:
         await bench.press("ctrl+t")
         session.record(*PROPOSED)
         await bench.until(lambda: "diff waits" in bench.text())
+        assert not await draw_screen(bench, "tabs", LARGER, pytestconfig, tmp_path)
+        await bench.resize(*SMALL)
 
     assert snap_compare(app, terminal_size=SMALL, run_before=settle)
