@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agent_workbench.adapters.plans.reading import PlanText
 from agent_workbench.adapters.plans.rendering import render_flow, render_quoted, render_tasks, render_text
+from agent_workbench.core.document_lines import after_lines, line_end, line_start, with_lines
 from agent_workbench.core.documents import Listing, Node, Scalar, Table
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskStatus
@@ -59,15 +60,15 @@ def with_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
         return _first_tasks(before, tasks)
     if not listing.items:
         start, end = listing.start.index, listing.end.index
-        rest = _end_of_line(text, end)
-        return _joined(text[:start].rstrip(" ") + text[end:rest], render_tasks(tasks, 2), text[rest:])
+        rest = line_end(text, end)
+        return with_lines(text[:start].rstrip(" ") + text[end:rest], render_tasks(tasks, 2), text[rest:])
     if listing.flow:
         end = listing.items[-1].end.index
         return text[:end] + "".join(f", {render_flow(task)}" for task in tasks) + text[end:]
     added = render_tasks(tasks, listing.start.column - 1)
     if _is_last(before.root, listing):
-        return _joined(text, added, "")
-    return _insert_after(text, _last_scalar(listing), added)
+        return with_lines(text, added, "")
+    return _insert_after(text, listing, added)
 
 
 def _first_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
@@ -77,9 +78,9 @@ def _first_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
         place = empty.start.index
         if empty.end.index > place:  # `~` or `null`
             text = text[:place].rstrip(" ") + text[empty.end.index :]
-        rest = _end_of_line(text, place)
-        return _joined(text[:rest], added, text[rest:])
-    return _joined(text, f"tasks:\n{added}", "")
+        rest = line_end(text, place)
+        return with_lines(text[:rest], added, text[rest:])
+    return with_lines(text, f"tasks:\n{added}", "")
 
 
 def _item(before: PlanText, wanted: TaskId) -> Table:
@@ -90,43 +91,10 @@ def _item(before: PlanText, wanted: TaskId) -> Table:
     raise AssertionError("a plan has a task that its text lacks")
 
 
-def line_start(text: str, index: int) -> int:
-    """Return where the line that holds `index` begins."""
-    return text.rfind("\n", 0, index) + 1
-
-
-def after_lines(text: str, node: Node) -> int:
-    """Return where the line after the node's last one begins."""
-    end = _last_scalar(node).end.index
-    # A block of text in `|` style ends where the next line begins.
-    return end if end and text[end - 1] == "\n" else _end_of_line(text, end)
-
-
 def _insert_after(text: str, node: Node, lines: str) -> str:
     place = after_lines(text, node)
-    return _joined(text[:place], lines, text[place:])
-
-
-def _joined(head: str, lines: str, tail: str) -> str:
-    newline = "\r\n" if "\r\n" in head or "\r\n" in tail else "\n"
-    if head and not head.endswith("\n"):
-        head += newline
-    return head + lines.replace("\n", newline) + tail
-
-
-def _end_of_line(text: str, index: int) -> int:
-    found = text.find("\n", index)
-    return len(text) if found < 0 else found + 1
+    return with_lines(text[:place], lines, text[place:])
 
 
 def _is_last(root: Node | None, listing: Listing) -> bool:
     return root is listing or (isinstance(root, Table) and not root.flow and root.entries[-1][1] is listing)
-
-
-def _last_scalar(node: Node) -> Node:
-    match node:
-        case Listing(items=items, flow=False) if items:
-            return _last_scalar(items[-1])
-        case Table(entries=entries, flow=False) if entries:
-            return _last_scalar(entries[-1][1])
-    return node

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from agent_workbench.adapters.plans.editing import after_lines, line_start, with_tasks
+from agent_workbench.adapters.plans.editing import with_tasks
 from agent_workbench.adapters.plans.reading import PlanText
+from agent_workbench.core.document_lines import after_lines, line_start
 from agent_workbench.core.documents import Node
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, next_id

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from io import StringIO
 
+from agent_workbench.core.document_lines import after_lines, with_lines
 from agent_workbench.core.documents import DocumentFault, Listing, Node, Scalar, Table
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.rewritten import lost_comment, with_line_ends_of
@@ -69,7 +70,7 @@ def _added(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
     node = _walk(root, keys)
     if isinstance(node, Listing) and node.items and not node.flow:
         indent = " " * (node.items[-1].start.column - 3)
-        return _inserted(text, _line_end(text, _last(node.items[-1]).end.index), f"{indent}{line}\n")
+        return _inserted(text, after_lines(text, node), f"{indent}{line}\n")
     if node is not None:
         raise ValueError
     depth = next(n for n in range(len(keys)) if _walk(root, keys[: n + 1]) is None)
@@ -95,7 +96,7 @@ def _removed(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
     start = item.start.index - item.start.column + 1
     if text[start : item.start.index].strip() != "-":
         raise ValueError
-    return text[:start] + text[_line_end(text, _last(item).end.index) :]
+    return text[:start] + text[after_lines(text, item) :]
 
 
 def _rewritten(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
@@ -150,25 +151,8 @@ def _walk(node: Node | None, keys: Keys) -> Node | None:
     return node
 
 
-def _last(node: Node) -> Node:
-    match node:
-        case Listing(items=items, flow=False) if items:
-            return _last(items[-1])
-        case Table(entries=entries, flow=False) if entries:
-            return _last(entries[-1][1])
-    return node
-
-
-def _line_end(text: str, index: int) -> int:
-    found = text.find("\n", index)
-    return len(text) if found < 0 else found + 1
-
-
 def _inserted(text: str, index: int, lines: str) -> str:
-    head, newline = text[:index], "\r\n" if "\r\n" in text else "\n"
-    if head and not head.endswith("\n"):
-        head += newline
-    return head + lines.replace("\n", newline) + text[index:]
+    return with_lines(text[:index], lines, text[index:])
 
 
 def _plain(node: Node | None) -> Plain:
