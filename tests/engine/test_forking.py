@@ -19,7 +19,7 @@ from agent_workbench.core.settings import Approval, Approvals, GateKind
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.engine.flow import Carry, Close, Idle, RollBack, Settle, next_move
-from agent_workbench.engine.forking import ENDED, RAN, Forking, fork_point
+from agent_workbench.engine.forking import RAN, TASK_ENDS, Forking, fork_point
 from agent_workbench.engine.prompt import build_parts, prompt_sha, to_messages
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, T1, Stage, a_stage, call, change, reflexion, reopened
@@ -104,7 +104,7 @@ async def test_from_every_event_a_fork_asks_what_its_parent_asked(tmp_path: Path
     for at in range(len(events)):
         point = fork_point(events, at)
         assert point.state.seq <= at
-        assert point.why in {"", RAN, ENDED}
+        assert point.why in {"", RAN, TASK_ENDS}
         if point.state.run is not None:
             assert not isinstance(next_move(point.state), Idle | Carry | Settle | RollBack | Close)
         asked = next((each for each in events[point.state.seq + 1 :] if isinstance(each.event, e.PromptBuilt)), None)
@@ -115,7 +115,7 @@ async def test_from_every_event_a_fork_asks_what_its_parent_asked(tmp_path: Path
             state = fold(state, recorded)
         assert isinstance(asked.event, e.PromptBuilt)
         assert prompt_sha(to_messages(build_parts(state, asked.event.purpose))) == asked.event.sha, at
-    assert fork_point(events).why == ENDED
+    assert fork_point(events).why == TASK_ENDS
     for outside in (-1, len(events)):
         with pytest.raises(UsageError, match="there is no event"):
             fork_point(events, outside)

@@ -9,12 +9,12 @@ from agent_workbench.core.events import Event, PromptBuilt, Recorded, SessionFor
 from agent_workbench.core.fold import fold
 from agent_workbench.core.ids import SessionId, session_suffix
 from agent_workbench.core.ports import Clock, Memory
-from agent_workbench.core.state import Phase, SessionState, TaskRun
+from agent_workbench.core.state import ENDED, Phase, SessionState, TaskRun
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.engine.flow import Carry, RollBack, Settle, next_move
 
 RAN = "what ran at this moment is asked about again"
-ENDED = "the task ends there, so the fork goes on from before its end"
+TASK_ENDS = "the task ends there, so the fork goes on from before its end"
 
 
 class ForkJournal(Protocol):
@@ -67,8 +67,8 @@ def fork_point(events: Sequence[Recorded], at: int | None = None) -> ForkPoint:
             found = state
     if found.seq == wanted:
         return ForkPoint(found)
-    over = state.run is not None and state.run.phase in {Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER}
-    return ForkPoint(found, ENDED if over or isinstance(next_move(state), RollBack) else RAN)
+    over = state.run is not None and state.run.phase in ENDED
+    return ForkPoint(found, TASK_ENDS if over or isinstance(next_move(state), RollBack) else RAN)
 
 
 def _goes_on(state: SessionState) -> bool:
