@@ -1,7 +1,6 @@
 """Rules in files: nothing else of a file changes, and a rule counts only where its file is trusted."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -182,7 +181,7 @@ def test_own_rules_count_here_or_everywhere(tmp_path: Path) -> None:
     assert asyncio.run(here.book.kept()) == (KeptRule(GREP, Keeping.USER),)
     file = here.own / "rules.yaml"
     assert file.stat().st_mode & 0o777 == 0o600
-    os.chmod(file, 0o666)  # noqa: PTH101 - as somebody may
+    file.chmod(0o666)
     with pytest.raises(TrustError, match="written by others"):
         asyncio.run(here.book.kept())
     file.chmod(0o600)

@@ -1,7 +1,6 @@
 """A new session's journal that is there whole or not at all: made in a folder nobody looks into, then renamed."""
 
 import asyncio
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -86,12 +85,12 @@ class NewJournal:
 def sweep(sessions_dir: Path) -> None:
     """Remove what is left of journals whose making was killed."""
     try:
-        names = [name for name in os.listdir(sessions_dir) if name.startswith(UNFINISHED)]  # noqa: PTH208
+        left = [folder for folder in sessions_dir.iterdir() if folder.name.startswith(UNFINISHED)]
     except OSError:
         return  # there is no folder yet; one that cannot be read will be heard of when it is written to
-    for name in names:
-        if not lock_holder(sessions_dir / name / LOCK):
-            _remove(sessions_dir / name)
+    for folder in left:
+        if not lock_holder(folder / LOCK):
+            _remove(folder)
 
 
 def _remove(folder: Path) -> None:

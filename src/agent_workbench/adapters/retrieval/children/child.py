@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from agent_workbench.adapters.retrieval.children.frames import Frame, NoFrame, Part, frame, read_frame
 from agent_workbench.host.handed_on import handed_on
@@ -33,7 +34,7 @@ class Child:
 
     def __init__(self, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
         """Start it: it finds the modules that we find, and is told no secret. Raise `ChildLost` when that fails."""
-        paths = os.pathsep.join(path for path in sys.path if os.path.isabs(path))  # noqa: PTH117 - plain texts
+        paths = os.pathsep.join(path for path in sys.path if Path(path).is_absolute())
         environment = handed_on(environ) | {"PYTHONPATH": paths}
         environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), _THREADS)
         self.lives = True
