@@ -18,11 +18,11 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import AbortTask, AllowAlways, ApproveProposal, Leave, RetryTrouble, StartTask
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.ports import Workspace
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.rules import Keeping
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Rule
 from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.core.workspace_ports import Workspace
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, T1, Stage, a_stage, change, reopened, task
 

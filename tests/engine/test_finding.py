@@ -10,9 +10,9 @@ from agent_workbench.core import events as e
 from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Scope
-from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Approval, GateKind
+from agent_workbench.core.workspace_ports import Sources
 from agent_workbench.engine.failing import MOST_CHARS, POINTS_TO
 from agent_workbench.engine.finding import Place, read_place
 from tests.engine.front import in_front_of

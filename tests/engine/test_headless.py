@@ -17,9 +17,9 @@ from agent_workbench.core.errors import (
 from agent_workbench.core.events import SessionLeft, TaskFinished, TaskStatusChanged, TestsFinished, TroubleMet
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.ports import Workspace
 from agent_workbench.core.settings import Limits, Settings
 from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.core.workspace_ports import Workspace
 from agent_workbench.engine.headless import run_headless
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, change, reopened, task

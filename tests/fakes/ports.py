@@ -26,11 +26,11 @@ from agent_workbench.core.model import (
 from agent_workbench.core.past_actions import PastAction, PastActions
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.plan_piece import PlanPiece
-from agent_workbench.core.ports import Command, OnOutput, Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.rules import KeptRule
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
+from agent_workbench.core.workspace_ports import Command, OnOutput, Sources
 
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
 
@@ -110,7 +110,7 @@ def words(text: str) -> int:
 
 
 class PlainShell:
-    """`core.ports.Shell` that runs commands for real and confines nothing, whatever `holds` says."""
+    """`core.workspace_ports.Shell` that runs commands for real and confines nothing, whatever `holds` says."""
 
     def __init__(self, *, holds: bool = False) -> None:
         self.holds = holds

@@ -14,7 +14,7 @@ from agent_workbench.core.settings import RetrievalSettings
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.retrieval.cache_folder import CacheFacts
     from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-    from agent_workbench.core.ports import Sources
+    from agent_workbench.core.workspace_ports import Sources
 
 Report = Callable[[IndexStatus], None]
 REPORT_SECONDS = 0.1

@@ -6,21 +6,10 @@ from dataclasses import dataclass
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.plan import Task
-from agent_workbench.core.ports import (
-    Clock,
-    Memory,
-    Model,
-    OnOutput,
-    Plans,
-    Retriever,
-    Rules,
-    Shell,
-    Skills,
-    Workspace,
-    Workspaces,
-)
+from agent_workbench.core.ports import Clock, Memory, Model, Plans, Retriever, Rules, Skills
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.workspace_ports import OnOutput, Shell, Workspace, Workspaces
 from agent_workbench.engine.scope import Scope
 
 

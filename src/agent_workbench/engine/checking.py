@@ -8,9 +8,9 @@ from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.failure_report import report_failure
 from agent_workbench.core.failures import failed_tests
 from agent_workbench.core.plan import Task
-from agent_workbench.core.ports import Command
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import CommandOutcome
+from agent_workbench.core.workspace_ports import Command
 from agent_workbench.engine.bench import Bench
 
 OUTPUT_CHARS = 6_000

@@ -5,10 +5,10 @@ import asyncio
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import Event
 from agent_workbench.core.live import Running
-from agent_workbench.core.ports import Workspace
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.core.workspace_ports import Workspace
 from agent_workbench.engine.bench import Bench, Ports
 from agent_workbench.engine.board import Board
 from agent_workbench.engine.errand import Errand

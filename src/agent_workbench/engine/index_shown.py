@@ -2,7 +2,8 @@
 
 import asyncio
 
-from agent_workbench.core.ports import Retriever, Workspace
+from agent_workbench.core.ports import Retriever
+from agent_workbench.core.workspace_ports import Workspace
 from agent_workbench.engine.board import Board
 
 BUSY_SECONDS = 0.25

@@ -4,8 +4,8 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.ports import Workspace
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.workspace_ports import Workspace
 
 
 async def as_it_is_now(workspace: Workspace, chunk: Chunk) -> Chunk | None:

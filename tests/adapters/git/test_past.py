@@ -8,8 +8,8 @@ import pytest
 from agent_workbench.adapters.git import past
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.workspace_ports import Sources
 from tests.adapters.git.user import User
 
 

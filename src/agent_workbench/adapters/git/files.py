@@ -15,7 +15,7 @@ from agent_workbench.core.patch.values import FileChange, FileContent
 
 
 class WorktreeFiles:
-    """Blocking; one caller at a time. Methods are described at `core.ports.Workspace`."""
+    """Blocking; one caller at a time. Methods are described at `core.workspace_ports.Workspace`."""
 
     def __init__(self, trees: Trees, content: Content, deposit: Deposit, site: Site) -> None:
         self._trees, self._content, self._deposit, self._site = trees, content, deposit, site

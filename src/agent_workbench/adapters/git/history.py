@@ -19,7 +19,7 @@ from agent_workbench.host.atomic import storage_error
 
 
 class History:
-    """Blocking; one caller at a time. Methods are described at `core.ports.Workspace`."""
+    """Blocking; one caller at a time. Methods are described at `core.workspace_ports.Workspace`."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from agent_workbench.core.retrieval import PastCommit
 
 
 class CheckoutFiles:
-    """Satisfies `core.ports.Sources`; `checkout` looks at the repository with the configuration of the moment."""
+    """Satisfies `core.workspace_ports.Sources`; `checkout` looks at the repository as configured at the moment."""
 
     def __init__(self, checkout: Callable[[], Checkout]) -> None:
         """Blocks while the repository is looked for; raises `RepoError` where there is none."""

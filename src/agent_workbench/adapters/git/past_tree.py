@@ -16,7 +16,7 @@ from agent_workbench.host.atomic import storage_error
 
 
 class PastTree:
-    """Satisfies `core.ports.Sources`; `base` is the commit it is of, `later` what came after it, newest first."""
+    """Satisfies `core.workspace_ports.Sources`; `base` is its commit, `later` what came after it, newest first."""
 
     def __init__(self, plumbing: Plumbing, root: str, paths: tuple[str, ...], base: CommitId) -> None:
         self._plumbing = plumbing

@@ -24,9 +24,9 @@ from agent_workbench.adapters.retrieval.searching.scoring import Found, search
 from agent_workbench.adapters.retrieval.threads import in_thread
 from agent_workbench.adapters.retrieval.vectors.folders import FolderVectors
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
+from agent_workbench.core.workspace_ports import Sources
 
 _MOST_FOLDERS = 4
 _MOST_SIMILAR = 1_000

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
+from agent_workbench.core.workspace_ports import Sources
 
 Key = tuple[RetrievalSettings, Path]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from agent_workbench.adapters.shell.environment import clean_environment, clean_path
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
 from agent_workbench.core.errors import ShellError
-from agent_workbench.core.ports import Command, Shell
 from agent_workbench.core.workspace import SandboxFacts
+from agent_workbench.core.workspace_ports import Command, Shell
 from agent_workbench.host.processes import spawn
 
 _SECONDS = 20.0

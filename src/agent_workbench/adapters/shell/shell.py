@@ -15,9 +15,9 @@ from agent_workbench.adapters.shell.environment import clean_environment, clean_
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
 from agent_workbench.core.errors import ShellError
-from agent_workbench.core.ports import Command, OnOutput
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
+from agent_workbench.core.workspace_ports import Command, OnOutput
 from agent_workbench.host.processes import MindedProcess, spawn
 
 _KEPT_BYTES = 8 * 1024 * 1024
@@ -30,7 +30,7 @@ _REST_SECONDS = 1.0
 
 
 class SandboxedShell:
-    """`core.ports.Shell` for the user's repo at `repo`; `parent` is the environment to take PATH and home from.
+    """`core.workspace_ports.Shell` for the user's repo at `repo`; PATH and home come from the environment `parent`.
 
     `readable` are further places that commands must see, such as the git common dir of a repo elsewhere.
     """

@@ -26,9 +26,9 @@ from agent_workbench.adapters.retrieval.files.indexed import (
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
 from agent_workbench.adapters.retrieval.threads import all_of, in_thread
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
+from agent_workbench.core.workspace_ports import Sources
 from agent_workbench.host.atomic import said_by_disk
 
 # So little is cut in a thread sooner than a process starts, and hardly felt on the screen.

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from agent_workbench.adapters.retrieval.building.folder_index import FolderIndex
-from agent_workbench.core.ports import Sources
+from agent_workbench.core.workspace_ports import Sources
 
 
 class Refreshing:

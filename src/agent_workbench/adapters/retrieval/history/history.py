@@ -15,8 +15,8 @@ from agent_workbench.adapters.retrieval.history.counted_commits import (
 )
 from agent_workbench.adapters.retrieval.history.history_file import load_commits, save_commits
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.core.ports import Sources
 from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.workspace_ports import Sources
 from agent_workbench.ranking.bm25 import Bm25
 from agent_workbench.ranking.postings import inverted
 from agent_workbench.ranking.reading import Part

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_workbench.adapters.retrieval.history.history import History, Past
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.ports import Sources
+from agent_workbench.core.workspace_ports import Sources
 
 
 class Pasts:

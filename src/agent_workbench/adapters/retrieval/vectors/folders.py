@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from agent_workbench.adapters.retrieval.vectors.corpus import corpus_of
 from agent_workbench.adapters.retrieval.vectors.held import FileVectors
 from agent_workbench.adapters.retrieval.vectors.vectors import Asked, NoVectors, Vectors, make_vectors
-from agent_workbench.core.ports import Sources
 from agent_workbench.core.settings import EmbeddingSettings
+from agent_workbench.core.workspace_ports import Sources
 
 if TYPE_CHECKING:
     from agent_workbench.adapters.retrieval.index.view import IndexView
