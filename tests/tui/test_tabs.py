@@ -76,6 +76,20 @@ async def test_a_tab_is_left_alone_and_the_last_one_ends_the_app() -> None:
         assert bench.app.farewells == ["kept"] * 3
 
 
+async def test_news_of_a_tab_that_went_behind_another_wait_until_it_is_in_front_again() -> None:
+    other = ScriptedSession(*runs.opening())
+    async with driving(ScriptedSession(*runs.up_to_reflexion()), others=[other]) as bench:
+        await bench.press("ctrl+t")
+        first, drawn = bench.app.tabs.all[0], bench.app.tabs.all[0].update_shown
+        bench.session.record(*PROPOSED)
+        await bench.until(lambda: line(bench).startswith("T-1 ! diff"))
+        bench.app.post_message(bench.app.News(first))  # sent while it was in front, heard when another one is
+        await bench.idle()
+        assert first.update_shown is drawn
+        await bench.press("comma")
+        assert first.update_shown is bench.session.newest
+
+
 async def test_what_keeps_a_session_from_being_opened_is_said() -> None:
     async def open_session(onward: Onward) -> ScriptedSession:
         raise LockedError(f"{onward.session or 'T-1'} is in use by pid 7", advice="end it")

@@ -86,10 +86,11 @@ class SessionTab:
         self._met = self._met or bool(update.state.session)
 
     def show_newest(self) -> SessionUpdate | None:
-        """Show the newest update, if there is one that was not shown; return it."""
-        update, self._newest = self._newest, None
-        if update is None:
+        """Show the newest update, if there is one that was not shown, and return it; behind another tab only an end."""
+        update = self._newest
+        if update is None or not (self.in_front or update.ended):  # what it closes would be a dialogue of that tab
             return None
+        self._newest = None
         self.update_shown = update
         if update.ended:
             return update
