@@ -12,6 +12,8 @@ from agent_workbench.core.events import SCHEMA_VERSION
 _KEYS = ["v", "seq", "time", "kind", "body", "prev", "hash"]
 _TAIL = re.compile(rb'"hash":"([0-9a-f]{64})"}')
 _HASH_CHARACTERS = 64
+# The kind stands before the body, where anything may be said.
+_HEAD = re.compile(rb'\{"v":\d+,"seq":\d+,"time":"[^"]*","kind":"([a-z_]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,12 @@ def compose(seq: int, time: str, kind: str, body: JsonObject, prev: str) -> tupl
     unhashed = _canonical(content).encode("ascii")
     digest = sha256(unhashed).hexdigest()
     return b'%s%s"}\n' % (unhashed[:-2], digest.encode("ascii")), digest
+
+
+def glance(raw: bytes) -> str:
+    """Return the kind that a line says it is of, without parsing it; empty where it says none. It proves nothing."""
+    match = _HEAD.match(raw)
+    return match[1].decode("ascii") if match else ""
 
 
 def parse(raw: bytes) -> Line:

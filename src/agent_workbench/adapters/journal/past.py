@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from agent_workbench.adapters.journal.line import parse
+from agent_workbench.adapters.journal.line import glance, parse
 from agent_workbench.adapters.journal.reader import read_lines
 from agent_workbench.adapters.journal.sessions import session_folders
 from agent_workbench.core.codec import JsonValue, decode_event
@@ -17,7 +17,7 @@ MOST_SESSIONS = 300
 MOST_BYTES = 64_000_000
 MOST_ACTIONS = 5_000
 _DECIDED = "action_decided"
-_WANTED = (b'"kind":"action_proposed"', b'"kind":"proposal_replaced"', b'"kind":"action_decided"')
+_WANTED = {"action_proposed", "proposal_replaced", _DECIDED}
 
 
 def past_actions(sessions_dir: Path, kind: GateKind) -> PastActions:
@@ -55,8 +55,7 @@ def _copied(lines: Sequence[bytes], sessions: Collection[str]) -> int:
 def _events(lines: Sequence[bytes], copied: int) -> Iterator[Event]:
     """Yield what stood at the gate; what was decided up to event `copied` is told by another session."""
     for raw in lines:
-        # The kind stands before the body, where anything may be said.
-        if any(mark in raw[:200] for mark in _WANTED):
+        if glance(raw) in _WANTED:
             try:
                 line = parse(raw)
                 if line.kind != _DECIDED or line.seq > copied:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_workbench.adapters.journal.files import LOCK
-from agent_workbench.adapters.journal.line import Line, parse
+from agent_workbench.adapters.journal.line import Line, glance, parse
 from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_lines
 from agent_workbench.core.codec import JsonValue
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
@@ -15,13 +15,12 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.sessions import SessionSummary
 from agent_workbench.host.locks import lock_holder
 
-# What a line holds is read from its first letters and, of figures, without parsing it: a list is a glance, no proof.
-_KIND = re.compile(rb'\{"v":\d+,"seq":\d+,"time":"[^"]*","kind":"([a-z_]+)"')
+# Figures are read without parsing their line: a list is a glance, no proof.
 _STEP = re.compile(rb'"body":\{"step":(\d+)')
 _TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d+)')
-_ANSWERS = {b"model_answered", b"model_interrupted"}
-_OPENS_GATE = {b"action_proposed", b"proposal_replaced"}
-_CLOSES_GATE = {b"action_decided", b"action_finished", b"task_rolled_back", b"task_finished", b"task_started"}
+_ANSWERS = {"model_answered", "model_interrupted"}
+_OPENS_GATE = {"action_proposed", "proposal_replaced"}
+_CLOSES_GATE = {"action_decided", "action_finished", "task_rolled_back", "task_finished", "task_started"}
 
 
 def list_sessions(sessions_dir: Path) -> tuple[SessionSummary, ...]:
@@ -122,11 +121,10 @@ class _Told:
 def _tell(lines: Sequence[bytes], problems: list[str]) -> _Told:
     told = _Told()
     for place, raw in enumerate(lines):
-        match = _KIND.match(raw)
-        kind = match[1] if match else b""
-        if kind in {b"task_started", b"task_finished"}:
+        kind = glance(raw)
+        if kind in {"task_started", "task_finished"}:
             _tell_task(told, lines, place, problems)
-        elif kind == b"prompt_built" and (step := _STEP.search(raw)):
+        elif kind == "prompt_built" and (step := _STEP.search(raw)):
             told.step = int(step[1])
         elif kind in _ANSWERS:
             told.tokens += sum(int(count) for count in _TOKENS.findall(raw))
