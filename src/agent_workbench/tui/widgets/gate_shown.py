@@ -1,5 +1,7 @@
 """What the gate bar says: what waits, what is being done, what went wrong, what can be started, and by which keys."""
 
+from collections.abc import Mapping
+
 from agent_workbench.core.views.gate import GateAct, GateMode, GateView
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.keymap import Keymap
@@ -77,8 +79,11 @@ class GateShown(Bar):
 
     def hints(self) -> list[Hint]:
         if self._in_diff:
-            keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in DIFF_ACTIONS]
-            named = [Hint(self._keymap.names(key)[0], key.label, "") for key in keys]
+            pane = self.screen.focused
+            wanted = frozenset(DIFF_ACTIONS) - getattr(pane, "useless", frozenset())
+            labels: Mapping[str, str] = getattr(pane, "labels", {})
+            keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in wanted]
+            named = [Hint(self._keymap.names(key)[0], labels.get(key.action, key.label), "") for key in keys]
             return [*named, Hint(self._gate_key, "gate", "screen.focus_bar"), *self._general_hints()]
         # Nobody is called to the bar for what need not be.
         steering = set() if self._near or self._view.mode is GateMode.PAUSED else {GateAct.PAUSE, GateAct.GO_ON}

@@ -1,6 +1,7 @@
 """The diff pane: of what waits, hunks and lines are taken or left, explained and edited."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from textual.message import Message
@@ -17,6 +18,7 @@ from agent_workbench.tui.panes.diff.parts import DiffParts, parsed
 from agent_workbench.tui.panes.diff.pointing import DiffPointing
 
 PARSED_AT_ONCE_CHARS = 50_000
+_USELESS_IN_RESULT = frozenset({"take_hunk", "select_lines", "why_left", "edit_hunk"})
 
 
 class DiffPane(DiffPointing):
@@ -26,7 +28,7 @@ class DiffPane(DiffPointing):
     scope = Scope.DIFF
 
     class Chosen(Message):
-        """Other hunks or lines are taken now."""
+        """Other hunks or lines are taken or shown now."""
 
     @dataclass
     class LeftUnexplained(Message):
@@ -59,6 +61,16 @@ class DiffPane(DiffPointing):
     @property
     def counts(self) -> bool:
         return super().counts and not self._shows_result
+
+    @property
+    def useless(self) -> frozenset[str]:
+        """The actions that can do nothing for what is shown, so that nobody offers them."""
+        return _USELESS_IN_RESULT if self._shows_result else frozenset()
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The words for actions that do something else than usual now."""
+        return {"result": "all of it"} if self._shows_result else {}
 
     @property
     def taking(self) -> Taking | None:
@@ -182,6 +194,7 @@ class DiffPane(DiffPointing):
             self.show_lines(DiffReader().read(self._view.diff))
             self._move(self._at)
         self._pointer_moved()
+        self.post_message(self.Chosen())
 
     def show_unseen(self) -> None:
         if self._shows_result:
