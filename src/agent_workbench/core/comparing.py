@@ -7,10 +7,9 @@ from agent_workbench.core.checks import CheckResult
 from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnswered, ProposalReplaced, Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
-from agent_workbench.core.marks import UNASKED
 from agent_workbench.core.narration import narrate
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.proposals import UNASKED, Proposal, Verdict
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.workspace import FileStat
 

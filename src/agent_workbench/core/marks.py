@@ -28,10 +28,8 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import UNASKED
 from agent_workbench.core.settings import GateKind
-
-UNASKED = "policy:read=auto"
-"""Who lets through what only reads: no decision that anybody looks for."""
 
 
 class MarkKind(StrEnum):

@@ -40,7 +40,7 @@ from agent_workbench.core.events import (
     UndoAsked,
     UserSaid,
 )
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import UNASKED, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.taken import took_told
 
@@ -122,7 +122,7 @@ def _said_of_work(event: Event) -> str:
             return f"the user {took_told(event.proposal.hunks)}"
         case ActionDecided():
             reason = f": {event.reason}" if event.reason else ""
-            return "" if event.by == "policy:read=auto" else f"{event.verdict} by {event.by}{reason}"
+            return "" if event.by == UNASKED else f"{event.verdict} by {event.by}{reason}"
         case AbortAsked():
             return event.reason
         case UndoAsked():

@@ -111,6 +111,12 @@ class Verdict(StrEnum):
     ABORT = "abort"
 
 
+POLICY = "policy:"
+"""What a decision's `by` begins with where no person decided."""
+UNASKED = f"{POLICY}read=auto"
+"""Who lets through what only reads: no decision that anybody looks for."""
+
+
 class ProposalStage(StrEnum):
     """How far a proposal has come; `unknown`: it was started and its outcome was never recorded."""
 

@@ -9,7 +9,7 @@ from typing import assert_never
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.paths import check_path
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import POLICY, Proposal
 from agent_workbench.core.settings import GateKind, Rule
 
 EVERY_FILE = "**"
@@ -129,7 +129,7 @@ def rule_words(rule: Rule) -> str:
 
 def decided_by(rule: Rule) -> str:
     """Return who decided, as the record of a decision names a rule."""
-    return f"policy:{rule_words(rule)}"
+    return f"{POLICY}{rule_words(rule)}"
 
 
 def runs_only(line: str, program: str) -> bool:

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import POLICY, Proposal
 from agent_workbench.core.settings import GateKind
-from agent_workbench.core.views.task_account import POLICY
 
 ALWAYS_SEEN = frozenset({GateKind.DIFF, GateKind.COMMIT, GateKind.MERGE})
 """The kinds that are pictured also where a rule or the policy decided."""

@@ -36,7 +36,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, MERGE, Verdict
+from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, MERGE, UNASKED, Verdict
 from agent_workbench.core.taken import left_of, left_told, took
 from agent_workbench.core.views.check_blocks import PURPOSES
 from agent_workbench.core.views.model_blocks import (
@@ -177,7 +177,7 @@ def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
 
 def _decision_blocks(event: ActionDecided) -> list[Block]:
     glyph, word, tone = VERDICTS[event.verdict]
-    if event.by == "policy:read=auto":
+    if event.by == UNASKED:
         return []
     who = "you" if event.by == "user" else inert_line(event.by)
     reason = f": {inert_line(event.reason)}" if event.reason else ""

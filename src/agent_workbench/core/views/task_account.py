@@ -8,12 +8,10 @@ from agent_workbench.core.checks import CheckResult
 from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnswered, ProposalReplaced
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.narration import describe
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.proposals import POLICY, Proposal, Verdict
 from agent_workbench.core.state import TaskRun
 from agent_workbench.core.views.answers import take_apart
 from agent_workbench.core.workspace import FileStat
-
-POLICY = "policy:"
 
 
 @dataclass(frozen=True, slots=True)
