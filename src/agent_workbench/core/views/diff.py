@@ -55,9 +55,10 @@ def view_diff(update: SessionUpdate) -> DiffView:
     if update.live.running is not None:
         return _running(update)
     # What was written stays in sight while it is found out where it belongs.
-    streaming, answer = update.live.streaming, run.answer if run is not None else None
-    if streaming is not None or answer is not None:
-        parts = take_apart(streaming.text if streaming is not None else answer.text if answer is not None else "")
+    streaming = update.live.streaming
+    written = streaming or (run.answer if run is not None else None)
+    if written is not None:
+        parts = take_apart(written.text)
         word = "being written" if streaming is not None else "being checked"
         if parts.action == WRITE_DIFF:
             return DiffView(f"Diff · {word}", "streaming", diff=parts.body, grows=True, empty="…")
