@@ -6,14 +6,13 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.patch.choice import HunkChoice, Takeable, Taking, takeables, taking
 from agent_workbench.core.patch.parse import parse_patch
-from agent_workbench.core.patch.values import Patch, PatchBounds
+from agent_workbench.core.patch.values import OWN_BOUNDS, Patch
 from agent_workbench.core.proposals import HunkFate
 from agent_workbench.core.views.diff_lines import DiffLine
 from agent_workbench.core.views.shown_diff import ShownDiff
 from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.panes.diff.rows import LEFT, PARTLY, SIGNS, TAKEN
 
-ANY_SIZE = PatchBounds(max_bytes=1_000_000_000, max_files=1_000_000)
 FATES = {HunkFate.TAKEN: TAKEN, HunkFate.PARTLY: PARTLY, HunkFate.LEFT: LEFT}
 
 
@@ -106,6 +105,6 @@ class DiffParts:
 def parsed(diff: str) -> Patch | None:
     """Return a diff taken apart, None where it cannot be."""
     try:
-        return parse_patch(diff, ANY_SIZE)
+        return parse_patch(diff, OWN_BOUNDS)
     except PatchError:
         return None
