@@ -69,7 +69,7 @@ class _Lines:
         self._heads: list[FileHead] = []
         self._counts: list[tuple[int, int, int]] = []
         self._in_head = self._old_named = False
-        self._read = 0
+        self._read = self._hunks = 0
         self._highest = 0
 
     def copy(self) -> "_Lines":
@@ -93,6 +93,7 @@ class _Lines:
             self._add_header(raw)
             return
         self._in_head = self._old_named = False
+        self._hunks += line.tone is Tone.HUNK
         if line.tone is not Tone.PLAIN and self._heads:
             added, removed, hunks = self._counts[-1]
             self._counts[-1] = (
@@ -107,7 +108,7 @@ class _Lines:
     def _add_header(self, raw: str) -> None:
         second = raw.startswith("--- ") and self._old_named
         if not self._in_head or second or raw.startswith("diff --git "):
-            self._heads.append(FileHead(first_hunk=sum(hunks for _, _, hunks in self._counts)))
+            self._heads.append(FileHead(first_hunk=self._hunks))
             self._counts.append((0, 0, 0))
             self.lines.append(DiffLine("", Tone.FILE))
             self._reader.file = len(self._heads) - 1
