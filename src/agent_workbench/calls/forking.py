@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.engine.forking import ForkPoint
 
 GONE = "git has the files of that moment no more"
+ANOTHER = "another step may do; on the command line, --at says which"
 
 
 async def foresee_fork(place: Place, at: int | None) -> tuple[str, ...]:
@@ -23,13 +24,9 @@ async def foresee_fork(place: Place, at: int | None) -> tuple[str, ...]:
 
     Raises what `fork_session` does.
     """
-    from agent_workbench.core.views.fork import fork_lines
-
     site, settings = await trusted_site(place)
     _, point = await _point(site, settings, at)
-    run = point.state.run
-    files = await site.repository.diff_stat(run.workspace.base, run.tree) if run is not None else ()
-    return fork_lines(point.state, point.why, files)
+    return await _told(site, point)
 
 
 async def fork_session(place: Place, at: int | None) -> tuple[SessionId, tuple[str, ...]]:
@@ -41,22 +38,29 @@ async def fork_session(place: Place, at: int | None) -> tuple[SessionId, tuple[s
     from agent_workbench.adapters.journal.ids import SystemClock, SystemIds
     from agent_workbench.adapters.journal.redaction import environment_redactor
     from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
-    from agent_workbench.core.views.fork import fork_lines
     from agent_workbench.engine.forking import Forking
 
     site, settings = await trusted_site(place)
     events, point = await _point(site, settings, at)
-    run = point.state.run
-    try:
-        files = await site.repository.diff_stat(run.workspace.base, run.tree) if run is not None else ()
-    except WorkspaceError as error:
-        raise WorkspaceError(f"{GONE}: {error}", advice="another step may do: --at says which") from error
+    lines = await _told(site, point)
     redactor = environment_redactor(place.environ, settings.key_variables)
     child, journal = await asyncio.to_thread(lambda: site.sessions(settings).fork(SystemIds(), redactor))
     memory = ScratchpadFolder(site.root, settings.memory.dir)
     forking = Forking(journal, site.repository, memory, SystemClock(), __version__)
     await forking.fork(events, point, child)
-    return child, fork_lines(point.state, point.why, files)
+    return child, lines
+
+
+async def _told(site: "Site", point: "ForkPoint") -> tuple[str, ...]:
+    """Return what a fork goes on from; raise `WorkspaceError` where git has its files no more."""
+    from agent_workbench.core.views.fork import fork_lines
+
+    run = point.state.run
+    try:
+        files = await site.repository.diff_stat(run.workspace.base, run.tree) if run is not None else ()
+    except WorkspaceError as error:
+        raise WorkspaceError(f"{GONE}: {error}", advice=ANOTHER) from error
+    return fork_lines(point.state, point.why, files)
 
 
 async def _point(site: "Site", settings: "Settings", at: int | None) -> "tuple[tuple[Recorded, ...], ForkPoint]":
