@@ -9,7 +9,7 @@ from agent_workbench.core.patch.apply import apply_patch
 from agent_workbench.core.patch.certainty import are_consistent, choose
 from agent_workbench.core.patch.changes import Edit, edits_of
 from agent_workbench.core.patch.ground import Ground
-from agent_workbench.core.patch.identify import hunk_id
+from agent_workbench.core.patch.identify import hunk_ids
 from agent_workbench.core.patch.locate import Locator, Spot
 from agent_workbench.core.patch.loose import LooseHunk, LooseLine, Reading
 from agent_workbench.core.patch.mend import read_loosely
@@ -114,15 +114,12 @@ def _aimed(reading: Reading, bounds: PatchBounds, existing: Collection[str]) -> 
 
 
 def _file_patch(target: Target) -> FilePatch:
-    seen: dict[str, int] = {}
+    bodies = [tuple(_as_made(line, target.operation) for line in hunk.lines) for hunk in target.hunks]
     hunks = []
-    for hunk in target.hunks:
-        lines = tuple(_as_made(line, target.operation) for line in hunk.lines)
-        first = hunk_id(target.path, lines)
+    for hunk, lines, name in zip(target.hunks, bodies, hunk_ids(target.path, bodies), strict=True):
         numbers = hunk.numbers
         start, new = (numbers.old_start, numbers.new_start) if numbers is not None else (0, 0)
-        hunks.append(Hunk(hunk_id(target.path, lines, seen.get(first, 0)), start, new, lines, hunk.section))
-        seen[first] = seen.get(first, 0) + 1
+        hunks.append(Hunk(name, start, new, lines, hunk.section))
     file = FilePatch(target.operation, target.path, target.old_path, tuple(hunks), target.mode)
     check_hunks(file)
     return file

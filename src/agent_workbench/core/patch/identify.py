@@ -1,7 +1,8 @@
 """The hashes by which hunks, file contents and whole diffs are known in decisions and in the journal."""
 
 import hashlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from agent_workbench.core.patch.values import FileContent, FilePatch, HunkLine, LineKind, Patch
 
@@ -16,6 +17,15 @@ def hunk_id(path: str, lines: Iterable[HunkLine], occurrence: int = 0) -> str:
     parts += [_marked("-", line) for line in each if line.kind is not LineKind.ADDED]
     parts += [_marked("+", line) for line in each if line.kind is not LineKind.REMOVED]
     return _digest("\n".join(parts))
+
+
+def hunk_ids(path: str, hunks: Iterable[Iterable[HunkLine]]) -> Iterator[str]:
+    """Yield the id of each hunk of a file, given by its lines; equal ones are told apart by their order."""
+    met: Counter[str] = Counter()
+    for lines in map(tuple, hunks):
+        plain = hunk_id(path, lines)
+        yield hunk_id(path, lines, met[plain])
+        met[plain] += 1
 
 
 def file_id(file: FilePatch) -> str:

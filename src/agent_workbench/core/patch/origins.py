@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from agent_workbench.core.patch.align import shared_blocks
-from agent_workbench.core.patch.identify import hunk_id
+from agent_workbench.core.patch.identify import hunk_ids
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, HunkLine, LineKind, Patch
 
 CONTEXT_LINES = 3
@@ -174,14 +174,11 @@ def _block(file: _File, gone: range, added: Sequence[_Added], new: int) -> Itera
 
 
 def _hunks(path: str, shown: Sequence[_Shown]) -> Iterator[tuple[Hunk, tuple[int, ...]]]:
-    met: dict[str, int] = {}
-    for group in (group for run in _known_runs(shown) for group in _groups(run)):
-        lines = tuple(HunkLine(each.kind, *each.line) for each in group if each.line is not None)
+    groups = [group for run in _known_runs(shown) for group in _groups(run)]
+    bodies = [tuple(HunkLine(each.kind, *each.line) for each in group if each.line is not None) for group in groups]
+    for group, lines, name in zip(groups, bodies, hunk_ids(path, bodies), strict=True):
         has_old = any(line.kind is not LineKind.ADDED for line in lines)
         has_new = any(line.kind is not LineKind.REMOVED for line in lines)
-        plain = hunk_id(path, lines)
-        met[plain] = met.get(plain, -1) + 1
-        name = hunk_id(path, lines, met[plain])
         origins = sorted({each.origin for each in group if each.origin >= 0})
         yield Hunk(name, group[0].old + has_old, group[0].new + has_new, lines), tuple(origins)
 

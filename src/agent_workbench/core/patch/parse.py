@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.headers import read_header
-from agent_workbench.core.patch.identify import hunk_id
+from agent_workbench.core.patch.identify import hunk_ids
 from agent_workbench.core.patch.paths import find_clash, find_folder_clash, fold_path, shown
 from agent_workbench.core.patch.sections import RawHunk, Section, read_sections
 from agent_workbench.core.patch.values import (
@@ -89,15 +89,11 @@ def _file(section: Section) -> FilePatch:
 def _hunks(section: Section, path: str) -> tuple[Hunk, ...]:
     if not section.hunks:
         return ()
-    seen: Counter[str] = Counter()
-    hunks = []
-    for raw, read in zip(section.hunks, _read_bodies(section.hunks, path), strict=True):
-        lines = _lines(read)
-        first_id = hunk_id(path, lines)
-        each_id = hunk_id(path, lines, seen[first_id])
-        seen[first_id] += 1
-        hunks.append(Hunk(each_id, raw.old_start, raw.new_start, lines, raw.section))
-    return tuple(hunks)
+    bodies = [_lines(read) for read in _read_bodies(section.hunks, path)]
+    return tuple(
+        Hunk(name, raw.old_start, raw.new_start, lines, raw.section)
+        for raw, lines, name in zip(section.hunks, bodies, hunk_ids(path, bodies), strict=True)
+    )
 
 
 def _read_bodies(hunks: tuple[RawHunk, ...], path: str) -> "PatchedFile":

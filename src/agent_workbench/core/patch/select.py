@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.identify import file_id, hunk_id, takeable_ids
+from agent_workbench.core.patch.identify import file_id, hunk_ids, takeable_ids
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, HunkLine, LeftOut, LineKind, Patch
 
 
@@ -35,7 +35,9 @@ def _without(file: FilePatch, left: Mapping[str, tuple[int, ...]]) -> FilePatch 
         return replace(file, hunks=tuple(hunks))
     stays = file.operation is FileOperation.DELETE
     operation, mode = (FileOperation.MODIFY, None) if stays else (file.operation, file.mode)
-    return replace(file, operation=operation, mode=mode, hunks=tuple(_named_anew(file.path, hunks)))
+    names = hunk_ids(file.path, (hunk.lines for hunk in hunks))
+    named = tuple(replace(hunk, id=name) for hunk, name in zip(hunks, names, strict=True))
+    return replace(file, operation=operation, mode=mode, hunks=named)
 
 
 def _without_lines(hunk: Hunk, left: tuple[int, ...] | None) -> Hunk | None:
@@ -74,11 +76,3 @@ def _with_ends(lines: list[HunkLine]) -> Iterator[HunkLine]:
         if line.kind is LineKind.CONTEXT:
             yield replace(line, kind=LineKind.REMOVED)
         yield replace(line, kind=LineKind.ADDED, newline=True)
-
-
-def _named_anew(path: str, hunks: Iterable[Hunk]) -> Iterator[Hunk]:
-    met: dict[str, int] = {}
-    for hunk in hunks:
-        plain = hunk_id(path, hunk.lines)
-        met[plain] = met.get(plain, -1) + 1
-        yield replace(hunk, id=hunk_id(path, hunk.lines, met[plain]))
