@@ -4,15 +4,14 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent_workbench.calls.records import recorded_events
+from agent_workbench.calls.records import files_between, recorded_events
 from agent_workbench.calls.sites import trusted_site
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap import Site
-    from agent_workbench.core.comparing import Comparison, Side
-    from agent_workbench.core.workspace import FileStat
+    from agent_workbench.core.comparing import Comparison
 
 
 async def compare_sessions(place: Place, other: str) -> "Comparison":
@@ -36,8 +35,8 @@ async def _with_files(site: "Site", comparison: "Comparison") -> "Comparison":
     first, second = comparison.first, comparison.second
     found = replace(
         comparison,
-        first=replace(first, files=await _changed(site, first)),
-        second=replace(second, files=await _changed(site, second)),
+        first=replace(first, files=await files_between(site, first.base, first.tree)),
+        second=replace(second, files=await files_between(site, second.base, second.tree)),
     )
     if not (first.tree and second.tree):
         return found
@@ -47,10 +46,3 @@ async def _with_files(site: "Site", comparison: "Comparison") -> "Comparison":
     except WorkspaceError:
         return found  # a session from elsewhere, or one whose objects git has dropped
     return replace(found, between=between, diff=await asyncio.to_thread(render_changes, changes))
-
-
-async def _changed(site: "Site", side: "Side") -> "tuple[FileStat, ...] | None":
-    try:
-        return await site.repository.diff_stat(side.base, side.tree) if side.tree else None
-    except WorkspaceError:
-        return None

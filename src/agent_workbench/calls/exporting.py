@@ -7,16 +7,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.calls.records import recorded_events
+from agent_workbench.calls.records import files_between, recorded_events
 from agent_workbench.calls.sites import trusted_site
-from agent_workbench.core.errors import StorageError, WorkspaceError
+from agent_workbench.core.errors import StorageError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap import Site
     from agent_workbench.core.state import SessionState, TaskRun
     from agent_workbench.core.views.task_account import TaskAccount
-    from agent_workbench.core.workspace import FileStat
 
 MOST_PICTURES = 100
 
@@ -73,11 +72,4 @@ async def _accounts(site: "Site", state: "SessionState") -> "AsyncIterator[TaskA
 
     runs: Sequence[TaskRun] = (*state.past, state.run) if state.run is not None else state.past
     for run in runs:
-        yield account_of(run, await _files(site, run))
-
-
-async def _files(site: "Site", run: "TaskRun") -> "tuple[FileStat, ...] | None":
-    try:
-        return await site.repository.diff_stat(run.workspace.base, run.tree)
-    except WorkspaceError:
-        return None  # a session from elsewhere, or one whose objects git has dropped
+        yield account_of(run, await files_between(site, run.workspace.base, run.tree))

@@ -11,16 +11,18 @@ from agent_workbench import __version__
 from agent_workbench.bootstrap import Say
 from agent_workbench.calls.models import model_named
 from agent_workbench.calls.sites import trusted_site
-from agent_workbench.core.errors import UsageError
+from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.journal.reader import VerifyReport
+    from agent_workbench.bootstrap import Site
     from agent_workbench.core.again import PromptAgain
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.model import Message
     from agent_workbench.core.sessions import SessionSummary
     from agent_workbench.core.views.receipt import ReceiptView
+    from agent_workbench.core.workspace import FileStat
     from agent_workbench.engine.replay import ReplaySession
 
 
@@ -117,3 +119,11 @@ async def session_summaries(place: Place) -> "tuple[SessionSummary, ...]":
     """Return the repo's sessions, newest first."""
     site, settings = await trusted_site(place)
     return await asyncio.to_thread(lambda: site.sessions(settings).summaries())
+
+
+async def files_between(site: "Site", before: str, after: str) -> "tuple[FileStat, ...] | None":
+    """Return the files in which two trees or commits differ, None where one is not named or git has it no more."""
+    try:
+        return await site.repository.diff_stat(before, after) if before and after else None
+    except WorkspaceError:
+        return None  # a session from elsewhere, or one whose objects git has dropped
