@@ -7,8 +7,10 @@ from textual.selection import SELECT_ALL, Selection
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.live import Live
 from agent_workbench.core.settings import UiSettings
+from agent_workbench.core.views.diff_lines import DiffLine
 from agent_workbench.core.views.tones import Block, Entry, Tone
 from agent_workbench.tui.terminal_app import MOST_COPIED_BYTES
+from agent_workbench.tui.widgets.review_list import line_rows
 from agent_workbench.tui.widgets.rows import entry_rows
 from agent_workbench.tui.widgets.selecting import selected_text
 from tests.fakes import runs
@@ -27,6 +29,13 @@ def test_wrapped_rows_become_the_lines_they_were() -> None:
         assert selected_text(each.__getitem__, len(each), SELECT_ALL) == f"{text}\n{'and more ' * 6}".rstrip()
     part = Selection.from_offsets(Offset(10, 0), Offset(13, 1))
     assert selected_text(rows.__getitem__, len(rows), part) == text[2 : text.index("wrapped") + 5]
+
+
+def test_a_line_of_a_review_is_copied_without_its_numbers() -> None:
+    text = "return sum(line.cents  * line.quantity for line in lines)  "
+    rows = list(line_rows(DiffLine(text, Tone.ADDED, new=17), 2, 30))
+    assert len(rows) > 2
+    assert selected_text(rows.__getitem__, len(rows), SELECT_ALL) == text.rstrip()
 
 
 async def test_the_hunk_the_lines_and_the_entry_under_the_cursor_are_copied() -> None:

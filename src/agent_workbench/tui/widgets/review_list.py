@@ -1,9 +1,6 @@
 """The hunks of a review, each below the steps that made it; a step is what can be selected."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-
-from rich.cells import cell_len
 
 from agent_workbench.core.views.diff_lines import DiffLine
 from agent_workbench.core.views.review import ReviewHunk, ReviewStep, ReviewView
@@ -11,7 +8,7 @@ from agent_workbench.core.views.tones import Block, Entry, Tone
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
-from agent_workbench.tui.widgets.rows import Row, entry_rows, wrap
+from agent_workbench.tui.widgets.rows import Row, cut_line, entry_rows
 
 SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
 MARK = "▸"
@@ -56,9 +53,6 @@ class ReviewList(EntryList):
             for line in hunk.lines:
                 yield from line_rows(line, digits, width)
 
-    def selection_changed(self) -> None:
-        """Hear that another step is selected; nothing depends on it."""
-
     def action_expand(self) -> None:
         """A click does nothing: going to a step takes a key."""
 
@@ -69,7 +63,8 @@ def line_rows(line: DiffLine, digits: int, width: int) -> Iterator[Row]:
         yield Row(((line.text, line.tone),))
         return
     gutter = f"{line.old or '':>{digits}} {line.new or '':>{digits}} {SIGNS.get(line.tone, ' ')} "
-    row = Row((), fill=line.tone if line.tone in SIGNS else None)
-    for number, piece in enumerate(wrap(line.text, max(8, width - cell_len(gutter)))):
-        lead = gutter if number == 0 else " " * len(gutter)
-        yield replace(row, spans=((lead, Tone.NUMBER), (piece, line.tone)))
+    fill = line.tone if line.tone in SIGNS else None
+    lead, link = gutter, "\n"
+    for piece in cut_line(line.text, max(8, width - len(gutter))):
+        yield Row(((lead, Tone.NUMBER), (piece, line.tone)), fill=fill, lead=len(gutter), link=link)
+        lead, link = " " * len(gutter), ""
