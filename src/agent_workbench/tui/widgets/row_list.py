@@ -20,9 +20,7 @@ WIDTH_UNSEEN = 80
 
 
 class RowList(ScrollView, can_focus=True):
-    """Shows rows; subclasses lay them out for a width in `lay_out`. `follows`: new rows are followed from the end."""
-
-    follows = False
+    """Shows rows; subclasses lay them out for a width in `lay_out`."""
 
     @dataclass
     class Copied(Message):
@@ -38,6 +36,11 @@ class RowList(ScrollView, can_focus=True):
         self._base: Style | None = None
         self._laid_out_width = 0
         self._at_end = True
+
+    @property
+    def follows(self) -> bool:
+        """True while new rows are followed from the end."""
+        return False
 
     @property
     def room(self) -> Size:

@@ -75,7 +75,7 @@ class DiffShowing(RowList):
         return f"{text[: max(numbers, room - 1)]}…" if text.isascii() else text[:numbers]
 
     @property
-    def follows(self) -> bool:  # type: ignore[override] # a fact of what is shown, not of the class
+    def follows(self) -> bool:
         """True while text is added at the end."""
         return self._view.grows
 
