@@ -113,7 +113,7 @@ class Keymap:
 
 def reachable(scope: Scope) -> tuple[Scope, ...]:
     """Return the scopes whose keys count at the same time as those of `scope`, that one first."""
-    everywhere = () if scope in (*IN_DIALOGUES, Scope.TOUR) else (Scope.EVERYWHERE,)
+    everywhere = () if scope in IN_DIALOGUES else (Scope.EVERYWHERE,)
     return tuple(dict.fromkeys((scope, Scope.SCROLL, *everywhere, Scope.ALWAYS)))
 
 
