@@ -19,9 +19,9 @@ from tests.fakes.ports import FACTS, Hang, SayingModel
 SETTINGS = Settings(test_command="pytest")
 
 
-async def findings(ports: Ports, settings: Settings = SETTINGS) -> dict[str, Finding]:
-    """Return what the doctor finds, by part."""
-    found = await examine(ports, settings, "/logs/model.log")
+async def findings(ports: Ports, settings: Settings = SETTINGS, said: Settings | None = None) -> dict[str, Finding]:
+    """Return what the doctor finds, by part; `said` where the repo says more than is trusted."""
+    found = await examine(ports, settings, said or settings, "/logs/model.log")
     assert all(each.advice for each in found if each.health is not Health.GOOD), found
     return {each.part: each for each in found}
 
@@ -62,6 +62,16 @@ async def test_what_an_endpoint_cannot_do(tmp_path: Path, facts: object, part: s
         found = (await findings(stage.ports))[part]
         assert found.health is Health.WARNING
         assert words in found.seen
+
+
+async def test_what_is_set_and_not_trusted_is_not_called_missing(tmp_path: Path) -> None:
+    async with a_stage(tmp_path) as stage:
+        stage.model.facts = ModelUnavailable("no model is configured", advice="set model.path in .agent.yml")
+        said = Settings(test_command="pytest -q", model=ModelSettings(url="http://127.0.0.1:8080"))
+        found = await findings(stage.ports, Settings(), said)
+        assert found["test_command"].seen == "'pytest -q' is set and not trusted"
+        assert found["model"].seen == "no model is configured; the one that is set is not trusted"
+        assert all("agent trust" in found[part].advice for part in ("test_command", "model"))
 
 
 class Broken:

@@ -86,9 +86,10 @@ async def examine_place(place: Place) -> "tuple[Finding, ...]":
     untrusted = await (await site.trust()).question()
     ports = await asyncio.to_thread(site.ports, settings, say_nothing)
     try:
-        about_settings = examine_settings(site.load().origins, untrusted)
+        loaded = site.load()
+        about_settings = examine_settings(loaded.origins, untrusted)
         log = site.endpoints(settings, say_nothing).log
-        about_parts = await examine(ports, settings, str(log))
+        about_parts = await examine(ports, settings, loaded.settings, str(log))
         return (*about_settings, *about_parts, *await _examine_chains(place, site, settings))
     finally:
         await ports.retriever.close()

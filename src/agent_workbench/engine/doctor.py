@@ -18,16 +18,20 @@ from agent_workbench.engine.bench import Ports
 SMALL_CONTEXT_TOKENS = 8_192
 GRAMMAR_SENTENCE = "yes"
 RUNNING_SECONDS = 60.0
+TRUST_ADVICE = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
 
 
-async def examine(ports: Ports, settings: Settings, model_log: str) -> tuple[Finding, ...]:
-    """Ask every part; an error of one part is its finding and stops nothing else."""
+async def examine(ports: Ports, settings: Settings, said: Settings, model_log: str) -> tuple[Finding, ...]:
+    """Ask every part; an error of one part is its finding and stops nothing else.
+
+    `settings` are in force; `said` are those with what the repo says and the user does not trust yet.
+    """
     findings = [
         *await _guarded("repository", lambda: _repository(ports)),
         *await _guarded("plan", lambda: _plan(ports)),
-        *await _guarded("tests", lambda: _tests(ports, settings)),
+        *await _guarded("tests", lambda: _tests(ports, settings, said)),
         *await _guarded("sandbox", lambda: _sandbox(ports)),
-        *await _guarded("model", lambda: _model(ports, settings, model_log)),
+        *await _guarded("model", lambda: _model(ports, settings, said, model_log)),
     ]
     return tuple(findings)
 
@@ -36,8 +40,8 @@ def examine_settings(origins: Mapping[str, str], untrusted: Sequence[str]) -> tu
     """Tell which settings are in force and who said them; `untrusted` is what the user was not asked about yet."""
     findings = [Finding("settings", Health.GOOD, "; ".join(_said(origins)) or "all as they come")]
     if untrusted:
-        advice = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
-        findings.append(Finding("trust", Health.WARNING, f"{_are(len(untrusted), 'setting')} not trusted", advice))
+        seen = f"{_are(len(untrusted), 'setting')} not trusted"
+        findings.append(Finding("trust", Health.WARNING, seen, TRUST_ADVICE))
     return tuple(findings)
 
 
@@ -85,12 +89,15 @@ async def _plan(ports: Ports) -> Sequence[Finding]:
     return [Finding("plan", Health.GOOD, f"{counted_text(len(plan.tasks), 'task')} in {ports.plans.path}")]
 
 
-async def _tests(ports: Ports, settings: Settings) -> Sequence[Finding]:
+async def _tests(ports: Ports, settings: Settings, said: Settings) -> Sequence[Finding]:
     facts = await ports.workspaces.inspect()
     environment = await ports.environment_for(facts.root)
     python = environment.get("PATH", "").split(":", 1)[0]
     findings = [Finding("tests", Health.GOOD, f"programs come first from {python}")]
-    if not settings.test_command:
+    if said.test_command != settings.test_command:
+        seen = f"{said.test_command!r} is set and not trusted"
+        findings.append(Finding("test_command", Health.WARNING, seen, TRUST_ADVICE))
+    elif not settings.test_command:
         advice = "set test_command in .agent.yml, or give each task accept_tests"
         findings.append(Finding("test_command", Health.WARNING, "no test command is set", advice))
     compiled = [path for path in facts.untracked_paths if matches_glob(path, "**/*.so")]
@@ -108,7 +115,7 @@ async def _sandbox(ports: Ports) -> Sequence[Finding]:
     return [Finding("sandbox", Health.WARNING, "commands are not confined", facts.why)]
 
 
-async def _model(ports: Ports, settings: Settings, model_log: str) -> Sequence[Finding]:
+async def _model(ports: Ports, settings: Settings, said: Settings, model_log: str) -> Sequence[Finding]:
     starts = _may_start(settings)
     # A server of ours may have a large file to load first; one that runs answers at once.
     seconds = settings.model.answer_seconds if starts else min(settings.model.answer_seconds, RUNNING_SECONDS)
@@ -125,8 +132,15 @@ async def _model(ports: Ports, settings: Settings, model_log: str) -> Sequence[F
         seen = f"no answer within {seconds:g} s"
         return [Finding("model", Health.BAD, seen, f"the server's log: {model_log}" if starts else "look at its log")]
     except ModelError as error:
+        if _models(said) != _models(settings):
+            return [Finding("model", Health.BAD, f"{error}; the one that is set is not trusted", TRUST_ADVICE)]
         log = f"; the server's log: {model_log}" if starts else ""
         return [Finding("model", Health.BAD, str(error), f"{error.advice}{log}")]
+
+
+def _models(settings: Settings) -> tuple[object, ...]:
+    """Return what says which model thinks."""
+    return settings.model.path, settings.model.url, settings.endpoints, settings.roles
 
 
 def _may_start(settings: Settings) -> bool:
