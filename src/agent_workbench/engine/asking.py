@@ -1,38 +1,14 @@
-"""Asking the model: the prompt is built and journaled, the answer streamed, its end or its breaking recorded."""
+"""Asking the model: the prompt is built, and sent if there is room and budget for its answer."""
 
-import asyncio
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 
-from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
-from agent_workbench.core.events import (
-    ActionRejected,
-    Author,
-    EndpointPassed,
-    InterruptCause,
-    ModelAnswered,
-    ModelInterrupted,
-    ModelObserved,
-    PromptBuilt,
-    PromptPart,
-    TroubleMet,
-)
-from agent_workbench.core.live import Streaming
-from agent_workbench.core.model import (
-    AnswerCost,
-    AnswerEnd,
-    AnswerFigures,
-    AnswerItem,
-    ModelFacts,
-    ModelRequest,
-    PromptProgress,
-    Purpose,
-    StopCause,
-    TextDelta,
-    ThoughtDelta,
-)
+from agent_workbench.core.errors import ContextOverflow, ModelError
+from agent_workbench.core.events import Author, EndpointPassed, ModelObserved, PromptBuilt, PromptPart, TroubleMet
+from agent_workbench.core.model import ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.engine.answering import stream
 from agent_workbench.engine.budget import dollars_left, tokens_left
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.ending import roll_back
@@ -45,8 +21,6 @@ from agent_workbench.engine.story import count_answers
 
 LEAST_ANSWER_TOKENS = 64
 REFLEXION_TOKENS = 400
-NEVER_WRITTEN = "it holds the value of a secret environment variable, which is never written anywhere"
-ACTIVITIES = {Purpose.REFLEXION: "reflecting", Purpose.SUMMARY: "summing up"}
 
 
 async def ask(desk: Desk, purpose: Purpose) -> None:
@@ -107,7 +81,7 @@ async def send(desk: Desk, drawn: Drawn, answer_tokens: int) -> None:
         dollars_left=dollars_left(run),
         answered=count_answers(run.history, purpose),
     )
-    await _stream(desk, request)
+    await stream(desk, request)
 
 
 def seed_of(state: SessionState) -> int:
@@ -179,75 +153,3 @@ async def _overflowed(desk: Desk, purpose: Purpose, full: ContextOverflow) -> No
     told = full.context_tokens or (facts.context_tokens if facts else 0)
     context = min(told, size) if told and size else told or size
     await fill(desk, purpose, size, context, context)
-
-
-async def _stream(desk: Desk, request: ModelRequest) -> None:
-    step = desk.run.step
-    started = desk.ports.clock.monotonic_seconds()
-    shown = Streaming()
-    desk.board.show_activity(ACTIVITIES.get(request.purpose, "thinking"))
-    try:
-        async with aclosing(desk.ports.model.answer(request)) as items:
-            async for item in items:
-                if isinstance(item, AnswerEnd):
-                    await _record_end(desk, step, request.purpose, shown, item)
-                    return
-                shown = _with(shown, item, desk.ports.clock.monotonic_seconds() - started)
-                desk.board.show_streaming(shown)
-        raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
-    except ModelUnavailable as error:
-        died = replace(shown, text=error.partial or shown.text)
-        await _record_break(desk, step, died, InterruptCause.DIED, str(error), error.dollars)
-        raise
-    except asyncio.CancelledError:
-        await _record_break(desk, step, shown, InterruptCause.STOPPED, "stopped by the user", shown.dollars)
-        raise
-    finally:
-        desk.board.show_activity("")
-
-
-def _with(shown: Streaming, item: AnswerItem, seconds: float) -> Streaming:
-    match item:
-        case PromptProgress():
-            return replace(
-                shown,
-                seconds=seconds,
-                prompt_processed=item.processed_tokens,
-                prompt_total=item.total_tokens,
-                prompt_cached=item.cached_tokens,
-            )
-        case ThoughtDelta():
-            return replace(shown, thought=shown.thought + item.text, tokens=shown.tokens + 1, seconds=seconds)
-        case TextDelta():
-            return replace(shown, text=shown.text + item.text, tokens=shown.tokens + 1, seconds=seconds)
-        case AnswerCost():
-            return replace(shown, dollars=item.dollars)
-        case AnswerEnd():
-            return shown
-
-
-async def _record_end(desk: Desk, step: int, purpose: Purpose, shown: Streaming, end: AnswerEnd) -> None:
-    text = shown.text
-    if end.stop is StopCause.LENGTH:
-        cut = "cut at the token limit"
-        await desk.record(
-            ModelInterrupted(
-                step, text, InterruptCause.LENGTH, cut, end.figures, end.endpoint, end.model, shown.thought
-            )
-        )
-        return
-    await desk.record(ModelAnswered(step, text, end.figures, end.endpoint, end.model, shown.thought))
-    if purpose is Purpose.EXECUTOR and desk.run.answer is not None and desk.run.answer.text != _joined(text):
-        await desk.record(ActionRejected(step, NEVER_WRITTEN))
-
-
-def _joined(text: str) -> str:
-    """Return the text with both halves of a character as one, as a journal keeps it."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-
-
-async def _record_break(
-    desk: Desk, step: int, shown: Streaming, cause: InterruptCause, what: str, dollars: float = 0.0
-) -> None:
-    figures = AnswerFigures(dollars=dollars)
-    await desk.record(ModelInterrupted(step, shown.text, cause, what, figures, reasoning=shown.thought))

@@ -21,7 +21,8 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.model import Message, Purpose
 from agent_workbench.core.proposals import COMPACT, OURS
 from agent_workbench.core.state import SessionState
-from agent_workbench.engine.asking import NEVER_WRITTEN, text_sha
+from agent_workbench.engine.answering import NEVER_WRITTEN
+from agent_workbench.engine.asking import text_sha
 from agent_workbench.engine.compacting import summary_in
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.gating import REFLEXION_PREFIX
