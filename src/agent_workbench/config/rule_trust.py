@@ -32,8 +32,11 @@ class RuleTrust:
                 "what this repo would run is not trusted as it stands, so a rule in it would count for nothing",
                 advice="look at it with `agent trust`, or keep the rule for yourself",
             )
-        was = tuple(each for each in _rules(loaded) if each != rule)
-        wanted = (*_rules(loaded), *(() if rule in _rules(loaded) else (rule,))) if added else was
+        rules = _rules(loaded)
+        if added:
+            wanted = rules if rule in rules else (*rules, rule)
+        else:
+            wanted = tuple(each for each in rules if each != rule)
         write()
         loaded = self._load()
         after = trust_question(self._root, loaded)
