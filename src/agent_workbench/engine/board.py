@@ -63,22 +63,22 @@ class Board:
 
     def show_found(self, asked: str, chunks: tuple[Chunk, ...]) -> None:
         """Publish what was found for the user."""
-        number = self.live.found.number + 1 if self.live.found is not None else 1
+        number = _next_number(self.live.found)
         self._publish(replace(self._update, live=replace(self.live, found=FoundCode(asked, chunks, number))))
 
     def show_plan(self, piece: PlanPiece | None, fault: str = "") -> None:
         """Answer what the user wanted of the plan's text."""
-        number = self.live.plan.number + 1 if self.live.plan is not None else 1
+        number = _next_number(self.live.plan)
         self._publish(replace(self._update, live=replace(self.live, plan=PlanAnswer(piece, number, fault))))
 
     def show_file(self, path: str, line: int, text: str) -> None:
         """Publish a file that the user wanted to see."""
-        number = self.live.opened.number + 1 if self.live.opened is not None else 1
+        number = _next_number(self.live.opened)
         self._publish(replace(self._update, live=replace(self.live, opened=OpenedFile(path, line, text, number))))
 
     def show_past(self, kind: GateKind, past: PastActions) -> None:
         """Publish past actions that the user wanted to see."""
-        number = self.live.past.number + 1 if self.live.past is not None else 1
+        number = _next_number(self.live.past)
         self._publish(replace(self._update, live=replace(self.live, past=PastShown(kind, past, number))))
 
     def show_live(self, live: Live) -> None:
@@ -115,3 +115,8 @@ class Board:
         self._number += 1
         self._news.set()
         self._news = asyncio.Event()
+
+
+def _next_number(shown: FoundCode | PlanAnswer | OpenedFile | PastShown | None) -> int:
+    """Return the number of the next answer: one like the one before is news too."""
+    return shown.number + 1 if shown is not None else 1
