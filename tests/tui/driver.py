@@ -13,7 +13,8 @@ from textual.widgets import Static
 from agent_workbench.core.events import Event
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.sessions import Onward, PastSessions
-from agent_workbench.tui.app import Surroundings, WorkbenchApp
+from agent_workbench.tui.app import WorkbenchApp
+from agent_workbench.tui.surroundings import Surroundings
 from agent_workbench.tui.widgets.row_list import RowList
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.parts import Diff, Gate, PlanPart, Replay, Steps

@@ -8,7 +8,7 @@ from agent_workbench.core.intents import ApproveProposal, EditProposal
 from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, patch_hash, render_patch, takeable_ids
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import GateKind
-from agent_workbench.tui.app import Surroundings
+from agent_workbench.tui.surroundings import Surroundings
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving

@@ -13,7 +13,8 @@ from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.sessions import Onward, SessionSummary
-from agent_workbench.tui.app import Surroundings, WorkbenchApp
+from agent_workbench.tui.app import WorkbenchApp
+from agent_workbench.tui.surroundings import Surroundings
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.driver import SMALL, Driver, driving

@@ -13,8 +13,9 @@ from agent_workbench.core.intents import ApproveProposal, Leave, RejectProposal
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.sessions import Onward
 from agent_workbench.core.settings import CallBy
-from agent_workbench.tui.app import Surroundings, WorkbenchApp
+from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.caller import terminal_notification
+from agent_workbench.tui.surroundings import Surroundings
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving

@@ -32,7 +32,8 @@ async def show(
     """
     from agent_workbench.calls.editing import edit_text
     from agent_workbench.calls.working import desktop, system_clock
-    from agent_workbench.tui.app import Surroundings, WorkbenchApp
+    from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.surroundings import Surroundings
 
     environ = lives.place.environ
     app = WorkbenchApp(

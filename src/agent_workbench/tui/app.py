@@ -1,7 +1,7 @@
 """The workbench: sessions in a terminal. It shows updates and hands on what the user wants; it decides nothing."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +17,14 @@ from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.palette import key_commands
 from agent_workbench.tui.screens.opening import OpeningScreen
+from agent_workbench.tui.surroundings import Surroundings
 from agent_workbench.tui.tabs import Tabs
 from agent_workbench.tui.terminal_app import TerminalApp
 
 # What knows sessions, panes and dialogues is imported in functions here: only so the first frame comes before it.
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
-    from agent_workbench.core.ports import Clock, Desktop, Session
-    from agent_workbench.core.sessions import Onward, PastSessions
+    from agent_workbench.core.ports import Clock, Session
     from agent_workbench.core.settings import UiSettings
     from agent_workbench.tui.caller import Caller
     from agent_workbench.tui.served_driver import ServedDriver
@@ -43,23 +43,6 @@ MORE_STYLES = (
     "widgets/session_strip.tcss",
     "screens/dialogue.tcss",
 )
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What an app has around it; of what is not there nothing is offered.
-
-    `past` is what is known of the repo's sessions; `open_session` returns one of them, or a new one, for a tab, and may
-    raise `WorkbenchError`. `edit_text` lets the user's own editor have the terminal: it takes a text and the ending of
-    a file's name, and returns what became of the text. `served`: a browser is the terminal; `in_tmux`: tmux is.
-    """
-
-    past: "PastSessions | None" = None
-    open_session: "Callable[[Onward], Awaitable[Session]] | None" = None
-    edit_text: "Callable[[str, str], Awaitable[str]] | None" = None
-    desktop: "Desktop | None" = None
-    served: bool = False
-    in_tmux: bool = False
 
 
 class WorkbenchApp(TerminalApp["SessionUpdate"]):
