@@ -23,13 +23,12 @@ class Lives:
         self.place = place
         self.stands = asyncio.Event()
         self._house = House()
-        self._sessions: list[Threshold] = []
+        self._failures: list[WorkbenchError | None] = []
         self._living: set[asyncio.Task[None]] = set()
 
     def begin(self, place: Place) -> "Session":
         """Return the session that `place` asks for."""
         session = terminal_session(place, self._house)
-        self._sessions.append(session)
         self._living.add(asyncio.create_task(self._live(session)))
         return session
 
@@ -55,12 +54,12 @@ class Lives:
 
     def check(self) -> None:
         """Raise what kept the sessions from being opened, where none was: of one among others was told on screen."""
-        failures: list[WorkbenchError | None] = [session.failure for session in self._sessions]
-        first = failures[0] if failures else None
-        if first is not None and None not in failures:
+        first = self._failures[0] if self._failures else None
+        if first is not None and None not in self._failures:
             raise first
 
     async def _live(self, session: "Threshold") -> None:
         """Let a session live when the screen stands: loading the adapters before would hold the first screen up."""
         await self.stands.wait()
         await session.run()
+        self._failures.append(session.failure)  # and nothing else of one that was left: a long one is large
