@@ -17,6 +17,7 @@ PURPOSES = {
 }
 OUTPUT_LINES = 4
 WHY_LINES = 3
+INDENT_CELLS = 2
 NOT_OURS = "failed before, not ours"
 
 
@@ -75,15 +76,12 @@ def _failure_entry(failure: Failure) -> Entry:
     place = failure.place
     where = inert_line(f"{place.path}:{place.line}", 300) if place is not None else ""
     tone = Tone.DIM if failure.before else Tone.BAD
-    why = "\n".join(_indented(inert(line)) for line in failure.lines)
+    why = "\n".join(map(inert, failure.lines))
+    why_tone = Tone.DIM if failure.before else Tone.PLAIN
     about = " · ".join(filter(None, (NOT_OURS * failure.before, "" if where in failure.test else where)))
     blocks = (
         Block(f"✗ {inert_line(failure.test, 500)}", tone),
-        *((Block(why, Tone.DIM if failure.before else Tone.PLAIN, fold_lines=WHY_LINES, clips=True),) if why else ()),
-        *((Block(_indented(about), Tone.DIM),) if about else ()),
+        *((Block(why, why_tone, fold_lines=WHY_LINES, clips=True, indent=INDENT_CELLS),) if why else ()),
+        *((Block(about, Tone.DIM, indent=INDENT_CELLS),) if about else ()),
     )
     return Entry("", blocks, place)
-
-
-def _indented(line: str) -> str:
-    return f"  {line}"

@@ -36,7 +36,8 @@ class Block:
 
     The text is inert already. `fold_end` keeps the last lines when folded, not the first. `rule` draws a line to the
     right of the text; `clips` cuts long lines at the edge while it is folded. `folded` is a line that stands in for all
-    of the text while it is folded, `more` what stands for the lines held back instead of their number.
+    of the text while it is folded, `more` what stands for the lines held back instead of their number. `indent` cells
+    stand before each row of the text.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Block:
     space_before: bool = False
     folded: str = ""
     more: str = ""
+    indent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,7 @@ def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expande
 
 def block_rows(block: Block, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
     """Yield the rows of a block: its label beside the first one."""
+    label_cells += block.indent
     room = max(8, width - label_cells)
     lines = [block.folded] if block.folded and not expanded else block.text.split("\n")
     if block.clips and not expanded:
