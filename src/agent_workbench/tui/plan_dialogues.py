@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan_intents import BlockTask, MoveTask, OpenPlan
 from agent_workbench.core.views.plan import TaskRow
 from agent_workbench.tui.panes.plan import PlanWish
@@ -38,7 +37,7 @@ async def _open(tab: "SessionTab", title: str, wanted: OpenPlan, *, editable: bo
 
     update = tab.update_shown
     # A key that was typed ahead opens no second one: both would take the text that comes first for theirs.
-    if update is not None and not isinstance(tab.app.screen, PlanTextScreen):
+    if update is not None and not isinstance(tab.screen, PlanTextScreen):
         screen = PlanTextScreen(title, tab.want, editable=editable)
         screen.show(update)
         tab.push_screen(screen)
@@ -48,11 +47,9 @@ async def _open(tab: "SessionTab", title: str, wanted: OpenPlan, *, editable: bo
 def _ask_why(tab: "SessionTab", row: TaskRow) -> None:
     from agent_workbench.tui.screens.reason import ReasonScreen
 
-    task: TaskId = row.id
-
     async def block(reason: str | None) -> None:
         if reason is not None:
-            await tab.want(BlockTask(task, reason.strip()))
+            await tab.want(BlockTask(row.id, reason.strip()))
 
     keys = "Enter blocks it   Esc leaves it as it is"
-    tab.push_screen(ReasonScreen(f"Block {task}", keys, "why, in a line; it stands in the plan"), block)
+    tab.push_screen(ReasonScreen(f"Block {row.id}", keys, "why, in a line; it stands in the plan"), block)

@@ -19,6 +19,13 @@ from agent_workbench.tui.widgets.session_list import SessionList
 
 EMPTY = "There is no session yet: start a task, and its record stands here."
 LOADING = "reading the sessions"
+HINTS = {
+    "fork_session": "forks",
+    "compare_session": "compares",
+    "verify_session": "proves",
+    "export_session": "exports",
+    "close_sessions": "closes",
+}
 
 
 class SessionsScreen(Dialogue[Onward]):
@@ -91,17 +98,10 @@ class SessionsScreen(Dialogue[Onward]):
         self._show_hints()
 
     def _show_hints(self) -> None:
-        row = self.query_one(SessionList).selected_session
-        opens = "goes on with it" if row is not None and row.takes_up else "sees it again"
-        says = {"open_session": opens, "see_again": "sees it again"} if row is not None and row.takes_up else {}
-        says = says or {"open_session": opens}
-        says |= {
-            "fork_session": "forks",
-            "compare_session": "compares",
-            "verify_session": "proves",
-            "export_session": "exports",
-        }
-        says |= {"close_sessions": "closes"}
+        row = self._selected
+        again = "sees it again"
+        opens = {"open_session": "goes on with it", "see_again": again} if row is not None and row.takes_up else {}
+        says = (opens or {"open_session": again}) | HINTS
         keys = (f"{self._keymap.first(Scope.SESSIONS, action)} {said}" for action, said in says.items())
         self.show_keys("  ".join(keys))
 
