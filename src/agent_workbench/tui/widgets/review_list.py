@@ -8,9 +8,8 @@ from agent_workbench.core.views.tones import Block, Entry, Tone
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
-from agent_workbench.tui.widgets.rows import Row, cut_line, entry_rows
+from agent_workbench.tui.widgets.rows import SIGNS, Row, cut_line, entry_rows
 
-SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
 MARK = "▸"
 NO_STEP = ReviewStep("", "")
 EMPTY = "no change of this task stands"

@@ -11,6 +11,7 @@ from agent_workbench.core.views.tones import Block, Entry, Tone
 
 Span = tuple[str, Tone | Style]
 INDENT_CELLS = 2
+SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from agent_workbench.core.proposals import HunkFate
 from agent_workbench.core.views.diff_lines import DiffLine
 from agent_workbench.core.views.shown_diff import ShownDiff
 from agent_workbench.core.views.tones import Tone
-from agent_workbench.tui.panes.diff.rows import LEFT, PARTLY, SIGNS, TAKEN
+from agent_workbench.tui.panes.diff.rows import LEFT, PARTLY, TAKEN
+from agent_workbench.tui.widgets.rows import SIGNS
 
 FATES = {HunkFate.TAKEN: TAKEN, HunkFate.PARTLY: PARTLY, HunkFate.LEFT: LEFT}
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from textual import events
 
 from agent_workbench.tui.panes.diff.looking import DiffLooking
-from agent_workbench.tui.panes.diff.rows import SIGNS
+from agent_workbench.tui.widgets.rows import SIGNS
 
 MARGIN_ROWS = 2
 

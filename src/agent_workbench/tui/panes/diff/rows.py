@@ -10,10 +10,9 @@ from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.panes.diff.colours import DiffColours
 from agent_workbench.tui.panes.diff.layout import HALF_MARK_CELLS, MARK_CELLS, DiffLayout
 from agent_workbench.tui.panes.diff.line_text import LineText
-from agent_workbench.tui.widgets.rows import Piece, Row, Span, cut_line
+from agent_workbench.tui.widgets.rows import SIGNS, Piece, Row, Span, cut_line
 from agent_workbench.tui.widgets.tones import Tones
 
-SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
 TAKEN, PARTLY, LEFT = "●", "◐", "○"
 CURSOR_SIGN = "▌"
 KEPT_ROWS = 2000
