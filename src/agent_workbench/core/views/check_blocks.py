@@ -7,6 +7,7 @@ from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
 from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.failure_tree import FailedCommand, Failure, failed_commands
 from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.core.views.tones import Block, Entry, Tone
 
 PURPOSES = {
@@ -67,7 +68,7 @@ def _command_blocks(command: FailedCommand) -> Iterator[Block]:
     output = inert(result.output.strip(), limit_chars=60_000)
     if output and command.failures:
         lines = output.count("\n") + 1
-        yield Block(output, Tone.DIM, folded=f"⋯ {lines} line{'' if lines == 1 else 's'} of output")
+        yield Block(output, Tone.DIM, folded=f"⋯ {counted_text(lines, 'line')} of output")
     elif output:
         yield Block(output, Tone.DIM, fold_lines=OUTPUT_LINES, fold_end=True, clips=True)
 

@@ -9,6 +9,7 @@ from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 from agent_workbench.core.trail import Trail
+from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.core.views.code_so_far import CodeSoFar, Cost, code_trail
 from agent_workbench.core.views.reasons import Reason, index_line, reasons_of, words_of
 from agent_workbench.core.views.tones import Tone
@@ -139,7 +140,7 @@ def _title(rows: list[tuple[CodeRow, Cost]]) -> str:
     pinned = sum(row.standing is Standing.PINNED for row, _ in rows)
     out = len(rows) - len(there)
     told = (
-        f"Retrieved code · {len(rows)} piece{'' if len(rows) == 1 else 's'}",
+        f"Retrieved code · {counted_text(len(rows), 'piece')}",
         f"{out} not in the prompt" if out else "",
         f"{about}{tokens:,} tokens" if tokens else "",
         f"{pinned} pinned" if pinned else "",

@@ -11,6 +11,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
 from agent_workbench.core.views.gate_notes import commit_notes, merge_notes
 from agent_workbench.core.views.summing_up import steps_kept, steps_summed_up
@@ -127,7 +128,7 @@ def _remarks(proposal: Proposal) -> tuple[Block, ...]:
 def repairs(proposal: Proposal) -> str:
     """Return how much was mended in a diff, empty when it came as it is."""
     many = len(proposal.repaired)
-    return f"{many} repair{'' if many == 1 else 's'}" if many else ""
+    return counted_text(many, "repair") if many else ""
 
 
 def _check_notes(proposal: Proposal) -> tuple[Block, ...]:

@@ -3,6 +3,7 @@
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.proposals import TRAILER, Proposal
+from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.core.views.shown_diff import DiffReader
 from agent_workbench.core.views.tones import Block, Tone
 
@@ -44,5 +45,5 @@ def _files(proposal: Proposal) -> tuple[Block, ...]:
         told = [inert_line(path, 300) for path in proposal.paths]
     more = len(told) - MOST_FILES
     shown = told[:MOST_FILES] + ([f"… and {more} more"] if more > 0 else [])
-    many = f"{len(told)} file{'' if len(told) == 1 else 's'}"
+    many = counted_text(len(told), "file")
     return (Block(many, Tone.DIM, space_before=True), Block("\n".join(shown))) if told else ()

@@ -16,7 +16,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.model import AnswerFigures, Purpose
-from agent_workbench.core.views.amounts import dollars_text
+from agent_workbench.core.views.amounts import counted_text, dollars_text
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
 from agent_workbench.core.views.tones import Block, Tone
 
@@ -30,7 +30,7 @@ def found_blocks(event: CodeRetrieved) -> list[Block]:
     """Return the blocks of a search."""
     many = len(event.chunks)
     places = "\n".join(inert_line(chunk.place) for chunk in event.chunks)
-    said = Block(f"{many} piece{'' if many == 1 else 's'} of code found for the task", Tone.DIM, "Search")
+    said = Block(f"{counted_text(many, 'piece')} of code found for the task", Tone.DIM, "Search")
     return [said, *([Block(places, Tone.DIM, fold_lines=2)] if places else [])]
 
 
@@ -119,8 +119,8 @@ def compacted_blocks(event: ContextCompacted) -> list[Block]:
     pinned, found = len(event.pinned), len(event.code)
     kept = (
         "rules, task, notes and your words",
-        *((f"{pinned} pinned piece{'' if pinned == 1 else 's'} of code",) if pinned else ()),
-        *((f"{found} found piece{'' if found == 1 else 's'} of code",) if found else ()),
+        *((f"{counted_text(pinned, 'pinned piece')} of code",) if pinned else ()),
+        *((f"{counted_text(found, 'found piece')} of code",) if found else ()),
         *(("the change so far",) if event.diff else ()),
         *(("the failing output",) if event.failing else ()),
     )

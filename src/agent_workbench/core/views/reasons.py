@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus
+from agent_workbench.core.views.amounts import counted_text
 
 WORD_CHARS = 40
 MOST_WORDS = 6
@@ -42,7 +43,7 @@ def index_words(status: IndexStatus) -> tuple[str, ...]:
     if not status.complete:
         said = f"indexing {status.done:,} of {status.total:,} files"
     elif status.files:
-        said = f"{_counted(status.files, 'file')}, {_counted(status.chunks, 'piece')} indexed"
+        said = f"{counted_text(status.files, 'file')}, {counted_text(status.chunks, 'piece')} indexed"
     elif left_out:
         said = "nothing indexed"
     else:
@@ -62,16 +63,12 @@ def index_line(status: IndexStatus) -> str:
 
 def _left_out(status: IndexStatus) -> str:
     told = (
-        (status.left_out, f"{_counted(status.left_out, 'file')} (too large, or too many)"),
+        (status.left_out, f"{counted_text(status.left_out, 'file')} (too large, or too many)"),
         (status.binary, f"{status.binary:,} (binary, or unreadable)"),
-        (status.submodules, _counted(status.submodules, "submodule")),
+        (status.submodules, counted_text(status.submodules, "submodule")),
     )
     said = ", ".join(text for many, text in told if many)
     return f"left out: {said}" if said else ""
-
-
-def _counted(many: int, what: str) -> str:
-    return f"{many:,} {what}{'' if many == 1 else 's'}"
 
 
 def _words(words: tuple[str, ...]) -> tuple[str, ...]:

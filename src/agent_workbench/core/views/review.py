@@ -13,6 +13,7 @@ from agent_workbench.core.patch.origins import CombinedFile, combine_patches
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
 from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.core.views.answers import take_apart
 from agent_workbench.core.views.diff_lines import DiffLine, diff_lines
 from agent_workbench.core.views.tones import Tone
@@ -59,7 +60,7 @@ def view_review(run: TaskRun) -> ReviewView:
         return ReviewView(f"{run.task}", f"its diffs cannot be put together: {inert_line(str(error))}", ())
     lines = [line for hunk in hunks for line in hunk.lines]
     added, removed = (sum(line.tone is tone for line in lines) for tone in (Tone.ADDED, Tone.REMOVED))
-    many = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    many = counted_text(len(files), "file")
     return ReviewView(f"{run.task} · {many} · +{added} −{removed}", _remark(run), tuple(hunks))
 
 

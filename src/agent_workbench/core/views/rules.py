@@ -11,6 +11,7 @@ from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.rules import KEPT_WORDS, Keeping, KeptRule, decided_by, is_wide, rule_words
 from agent_workbench.core.settings import Approval, GateKind, Rule
 from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.core.views.tones import Block, Entry, Tone
 
 NEWEST_SHOWN = 4
@@ -58,7 +59,7 @@ def past_entry(rule: Rule, past: PastActions | None) -> Entry:
 
 
 def _much(rule: Rule, past: PastActions, passed: int) -> str:
-    sessions = f"{past.sessions:,} session{'' if past.sessions == 1 else 's'}"
+    sessions = counted_text(past.sessions, "session")
     among = f"in {sessions}" if past.complete else f"in the newest {sessions}"
     if not past.actions:
         return f"nothing so far: no {rule.kind} was decided {among}"
