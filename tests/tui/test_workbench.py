@@ -92,6 +92,17 @@ async def test_a_terminal_that_is_too_small_is_told_so() -> None:
         assert "T-1" in bench.text()
 
 
+@pytest.mark.parametrize("dialogue", ["", "?"])
+async def test_the_focus_is_where_it_was_when_the_terminal_is_large_enough_again(dialogue: str) -> None:
+    async with driving(ScriptedSession(*runs.opening()), SMALL) as bench:
+        await bench.press("3", *dialogue)
+        await bench.resize(50, 10)
+        await bench.resize(80, 24)
+        await bench.press(*("escape" for _ in dialogue))
+        assert bench.pane("diff").has_focus
+        assert shown_panes(bench) == {"diff"}
+
+
 async def test_the_end_of_the_steps_is_followed_only_from_the_end() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
         steps = bench.pane("steps")

@@ -1,5 +1,6 @@
 """Where the panes stand: which of them have room at this size, which is in front, which has the focus."""
 
+from textual.widget import Widget
 from textual.widgets import Static
 
 from agent_workbench.tui.keymap import bindings
@@ -29,6 +30,7 @@ class PaneScreen(WorkScreen[None]):
         super().__init__(name="workbench")
         self.front = "plan"
         self.zoomed = False
+        self._focused_before: Widget | None = None
 
     @property
     def single(self) -> bool:
@@ -63,11 +65,17 @@ class PaneScreen(WorkScreen[None]):
         width, height = self.app.size
         small = width < LEAST_CELLS or height < LEAST_LINES
         note = self.query_one("#too-small", Static)
+        if small and not note.display:
+            self._focused_before = self.focused
+        returns = note.display and not small
         note.display = small
         if small:
             note.update(f"{width}×{height} is too small for the workbench: {LEAST_CELLS}×{LEAST_LINES} is needed")
         for each in (self.query_one("#body"), self.query_one(StatusLine)):
             each.display = not small
+        # What is hidden loses the focus: no key would reach a pane that stands there again.
+        if returns and self.focused is None:
+            self.set_focus(self._focused_before)
 
     def bring_forward(self, pane: str) -> None:
         """Show a pane where only one has room."""
