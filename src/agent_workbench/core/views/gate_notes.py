@@ -1,9 +1,12 @@
 """What is said above the diff of a commit and of a merge: what it is made of, and what stands in the way."""
 
+from functools import lru_cache
+
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.proposals import TRAILER, Proposal
 from agent_workbench.core.views.amounts import counted_text
+from agent_workbench.core.views.diff_heads import FileHead
 from agent_workbench.core.views.shown_diff import DiffReader
 from agent_workbench.core.views.tones import Block, Tone
 
@@ -37,10 +40,15 @@ def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
     return (said, *lead, *brings, *_files(proposal))
 
 
+@lru_cache(maxsize=1)
+def _heads(diff: str) -> tuple[FileHead, ...]:
+    """Return the files of a diff; the same diff is asked about with every update."""
+    return DiffReader().read(diff).files
+
+
 def _files(proposal: Proposal) -> tuple[Block, ...]:
     """Return the files with how many lines come and go."""
-    heads = DiffReader().read(proposal.diff).files
-    told = [f"{head.text}  +{head.added} −{head.removed}" for head in heads]
+    told = [f"{head.text}  +{head.added} −{head.removed}" for head in _heads(proposal.diff)]
     if not told:
         told = [inert_line(path, 300) for path in proposal.paths]
     more = len(told) - MOST_FILES
