@@ -1,5 +1,7 @@
 """Figures as people read them."""
 
+from agent_workbench.core.workspace import FileStat
+
 
 def dollars_text(dollars: float) -> str:
     """Return a price: cents where there are some, four places below, never a zero for what did cost something."""
@@ -11,6 +13,11 @@ def dollars_text(dollars: float) -> str:
 def counted_text(many: int, what: str) -> str:
     """Return `1 task` or `12 tasks`."""
     return f"{many:,} {what}{'' if many == 1 else 's'}"
+
+
+def stat_text(stat: FileStat) -> str:
+    """Return `+3 −1`, or that the file is no text."""
+    return "not text" if stat.added is None else f"+{stat.added} −{stat.removed}"
 
 
 def span_text(first: int, last: int, word: str = "step") -> str:

@@ -6,7 +6,7 @@ from functools import partial
 from agent_workbench.core.comparing import Amounts, Comparison, Side
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.inert import inert_line
-from agent_workbench.core.views.amounts import dollars_text
+from agent_workbench.core.views.amounts import dollars_text, stat_text
 from agent_workbench.core.views.diff import DiffView
 from agent_workbench.core.views.tones import Block, Tone
 from agent_workbench.core.workspace import FileStat
@@ -70,7 +70,7 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     yield _row("status", sides, _status)
     yield _row("checks", sides, _checks)
     for label, figure in FIGURES:
-        if any(_figure(side.in_all, figure) for side in sides):
+        if any(_tells(side.in_all, figure) for side in sides):
             yield _row(label, sides, partial(_with_since, figure=figure, parted=parted))
 
 
@@ -105,7 +105,7 @@ FIGURES: tuple[tuple[str, Figure], ...] = (
 )
 
 
-def _figure(amounts: Amounts, figure: Figure) -> bool:
+def _tells(amounts: Amounts, figure: Figure) -> bool:
     return figure(amounts) != figure(Amounts())
 
 
@@ -134,6 +134,4 @@ def file_lines(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _counts(stat: FileStat | None) -> str:
-    if stat is None:
-        return NOTHING
-    return "not text" if stat.added is None else f"+{stat.added} −{stat.removed}"
+    return NOTHING if stat is None else stat_text(stat)

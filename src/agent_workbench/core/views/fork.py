@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.narration import describe
 from agent_workbench.core.state import SessionState
-from agent_workbench.core.views.amounts import counted_text
+from agent_workbench.core.views.amounts import counted_text, stat_text
 from agent_workbench.core.workspace import FileStat
 
 MOST_FILES = 8
@@ -38,5 +38,4 @@ def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tupl
 
 def file_line(stat: FileStat) -> str:
     """Return a file with the lines added and removed."""
-    counts = "not text" if stat.added is None else f"+{stat.added} −{stat.removed}"
-    return f"{inert_line(stat.path, 200)}  {counts}"
+    return f"{inert_line(stat.path, 200)}  {stat_text(stat)}"

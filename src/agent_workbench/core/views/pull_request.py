@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from agent_workbench.core.checks import CheckResult
 from agent_workbench.core.markdown import cell, code, plain
 from agent_workbench.core.state import SessionState
-from agent_workbench.core.views.amounts import counted_text, dollars_text
+from agent_workbench.core.views.amounts import counted_text, dollars_text, stat_text
 from agent_workbench.core.views.task_account import TaskAccount
 
 MOST_CHANGES = 20
@@ -50,10 +50,7 @@ def _changes(account: TaskAccount) -> list[str]:
 def _files(account: TaskAccount) -> list[str]:
     if not account.files:
         return [] if account.files is not None else ["Git does not have the files of this session here."]
-    rows = [
-        f"| {cell(each.path)} | {'not text' if each.added is None else f'+{each.added} −{each.removed}'} |"
-        for each in account.files[:MOST_FILES]
-    ]
+    rows = [f"| {cell(each.path)} | {stat_text(each)} |" for each in account.files[:MOST_FILES]]
     more = [f"| … and {len(account.files) - MOST_FILES} more | |"] if len(account.files) > MOST_FILES else []
     return ["| file | lines |", "| --- | --- |", *rows, *more]
 
