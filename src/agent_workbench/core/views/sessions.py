@@ -62,7 +62,7 @@ def _tree(summaries: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary,
 
 def _row(summary: SessionSummary, depth: int) -> SessionRow:
     glyph, state, tone = _state(summary)
-    took = summary.ours and not summary.holder and not summary.problem
+    free = summary.ours and not summary.holder and not summary.problem
     return SessionRow(
         summary=summary,
         branch=f"{'  ' * (min(depth, _DEEPEST) - 1)}└ " if depth else "",
@@ -73,7 +73,7 @@ def _row(summary: SessionSummary, depth: int) -> SessionRow:
         task=", ".join(summary.tasks) or "no task",
         origin=_origin(summary, below_parent=depth > 0),
         about=inert_line(_about(summary), 300),
-        takes_up=took and summary.status in {TaskStatus.IN_PROGRESS, None},
+        takes_up=free and summary.status in {TaskStatus.IN_PROGRESS, None},
     )
 
 
