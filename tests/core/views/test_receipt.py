@@ -28,7 +28,8 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state import SessionState
-from agent_workbench.core.views.receipt import ReceiptRow, ReceiptView, count_prompts, view_receipt
+from agent_workbench.core.views.receipt import ReceiptView, count_prompts, view_receipt
+from agent_workbench.core.views.receipt_rows import ReceiptRow
 from agent_workbench.core.views.status import view_status
 from tests.fakes import runs
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from agent_workbench.core.views.amounts import dollars_text
-from agent_workbench.core.views.receipt import ReceiptRow, ReceiptView
+from agent_workbench.core.views.receipt import ReceiptView
+from agent_workbench.core.views.receipt_rows import ReceiptRow
 
 HEADING = f"{'tokens':>9} {'seconds':>8}  {'read':<30} part"
 

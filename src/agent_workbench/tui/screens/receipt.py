@@ -9,8 +9,9 @@ from textual.widgets import Static
 from agent_workbench.core.intents import DropChunk, Intent, PinChunk
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state import Phase, SessionState
-from agent_workbench.core.views.receipt import Compacting, ReceiptRow, ReceiptView, view_receipt
+from agent_workbench.core.views.receipt import Compacting, ReceiptView, view_receipt
 from agent_workbench.core.views.receipt_lines import head_lines
+from agent_workbench.core.views.receipt_rows import ReceiptRow
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.screens.dialogue import Dialogue, why_fixed

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from rich.cells import cell_len, set_cell_size
 from textual.message import Message
 
-from agent_workbench.core.views.receipt import ReceiptRow, ReceiptView
+from agent_workbench.core.views.receipt import ReceiptView
+from agent_workbench.core.views.receipt_rows import ReceiptRow
 from agent_workbench.core.views.tones import Block, Entry, Tone
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
