@@ -25,10 +25,11 @@ def add(verbs: "Verbs") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Show what would be merged, ask, and merge."""
-    check_terminal("agent merge", "merging asks a person; `git merge agent/T-1` does it by hand")
+    task = task_id(options.task)
+    check_terminal("agent merge", f"merging asks a person; `git merge agent/{task}` does it by hand")
     from agent_workbench.calls.sites import find_site
 
-    place, task = Place(Path.cwd(), os.environ, {}), task_id(options.task)
+    place = Place(Path.cwd(), os.environ, {})
 
     async def look() -> tuple[CommitId, str]:
         repo = (await find_site(place)).repository

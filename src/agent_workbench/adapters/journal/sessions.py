@@ -34,11 +34,11 @@ def find_session(sessions_dir: Path, wanted: str = "") -> Path:
     Raises `UsageError` when there is none or more than one.
     """
     found = [each for each in session_folders(sessions_dir) if _answers_to(each.name, wanted)]
+    if not found and not wanted:
+        raise UsageError(f"there is no session yet in {sessions_dir}", advice="`agent tui` begins one")
     if not found:
-        raise UsageError(
-            f"no session begins with {wanted!r}" if wanted else "there is no session yet",
-            advice=f"sessions are kept in {sessions_dir}; `agent sessions list` shows them",
-        )
+        advice = f"sessions are kept in {sessions_dir}; `agent sessions list` shows them"
+        raise UsageError(f"no session begins with {wanted!r}", advice=advice)
     if wanted and len(found) > 1:
         raise UsageError(
             f"{len(found)} sessions begin with {wanted!r}", advice="one of " + ", ".join(each.name for each in found)
