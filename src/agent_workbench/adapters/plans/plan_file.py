@@ -12,9 +12,9 @@ from agent_workbench.adapters.plans.rendering import render_plan
 from agent_workbench.core.documents import MAX_BYTES, DocumentFault, decode_document
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.merging import merge_cleanly
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.plan_piece import PlanPiece
+from agent_workbench.core.text_merging import merge_cleanly
 from agent_workbench.host.inside import change_inside, read_inside
 
 # Where an editor has put it at the beginning, it stays.

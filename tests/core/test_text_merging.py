@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.merging import MARKER, MOST_COMPARISONS, merge
+from agent_workbench.core.text_merging import MARKER, MOST_COMPARISONS, merge
 
 BASE = "one\ntwo\nthree\nfour\nfive\n"
 
