@@ -1,5 +1,6 @@
 """What cannot be done is refused in one message: what failed, with which value, what to do, and an exit code."""
 
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -275,6 +276,14 @@ def test_a_terminal_that_knows_few_characters_is_no_error(machine: Machine) -> N
     done = machine.agent("plan", "show", cwd=repo, environ={"PYTHONIOENCODING": "ascii"})
     assert (done.code, done.err) == (0, "")
     assert "? python test_calc.py" in done.out
+
+
+def test_a_port_in_use_is_said_once(machine: Machine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = machine.agent("tui", "--web", "--port", str(port), cwd=calc_repo(machine))
+    assert_refused(done, 2, (f"port {port} of 127.0.0.1: Address already in use", "another --port"))
+    assert done.err.count("127.0.0.1") == 1
 
 
 def test_output_that_cannot_be_written_is_said(machine: Machine) -> None:

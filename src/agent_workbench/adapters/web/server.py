@@ -5,6 +5,7 @@ page of another site and a name that was made to point at this machine all lack 
 """
 
 import asyncio
+import os
 import secrets
 import signal
 from collections.abc import Awaitable, Callable
@@ -64,7 +65,9 @@ class WorkbenchServer(Server):
         try:
             await web.TCPSite(runner, LOOPBACK, port).start()
         except OSError as error:
-            raise UsageError(f"port {port} of {LOOPBACK}: {error.strerror}", advice="choose another --port") from error
+            # asyncio's own words name the address a second time, as a pair in Python's spelling.
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise UsageError(f"port {port} of {LOOPBACK}: {why}", advice="choose another --port") from error
         self.port = runner.addresses[0][1]
         self.public_url = f"http://{LOOPBACK}:{self.port}"
 
