@@ -35,7 +35,8 @@ def execute(options: argparse.Namespace) -> int:
         repo = (await find_site(place)).repository
         commit = await repo.task_commit(task)
         if commit is None:
-            raise WorkspaceError(f"{task} has no commit that is not merged yet")
+            advice = "`agent plan show` shows the tasks and how far each is"
+            raise WorkspaceError(f"{task} has no commit that is not merged yet", advice=advice)
         if obstacles := await repo.merge_obstacles(commit):
             raise WorkspaceError(f"{task} cannot be merged: {'; '.join(obstacles)}")
         return commit, (await repo.inspect()).branch
