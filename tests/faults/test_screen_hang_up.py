@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.e2e.calc import calc_repo
 from tests.e2e.machine import Machine, bodies, journal_lines
 from tests.e2e.terminal import Terminal, in_terminal
 
@@ -44,3 +45,14 @@ def test_the_workbench_ends_with_its_terminal(end: object, code: int, reason: st
     assert [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
     assert bodies(journal_lines(shop), "session_left") == [{"reason": f"ended by {reason}"}]
     assert machine.agent("sessions", "verify", cwd=shop).code == 0
+
+
+def test_what_kept_a_session_from_being_opened_is_said_once(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "home")
+    repo = calc_repo(machine)
+    assert machine.agent("init", cwd=repo).code == 0
+    with in_terminal(machine, "tui", "--session", "zzz", cwd=repo) as terminal:
+        fcntl.ioctl(terminal.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        terminal.until("agent: no session begins with 'zzz'")
+        assert terminal.end(10) == 2
+    assert terminal.shown.count("no session begins with 'zzz'") == 1

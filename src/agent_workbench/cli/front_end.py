@@ -1,13 +1,11 @@
 """The terminal UI on sessions, whatever kind of sessions they are."""
 
 import asyncio
-import contextlib
 import os
 import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.saying import say
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
@@ -24,11 +22,11 @@ async def show(
     past: "PastSessions",
     first_run: bool = False,
     served: bool = False,
-) -> None:
+) -> tuple[str, ...]:
     """Show the session that `begin` returns, and those that are opened beside it, until all of them are left.
 
-    A hang-up or a request to end leaves them cleanly. Where it is `served`, a web server of ours draws it. Prints the
-    farewells. Raises `WorkbenchError` when the screen itself failed.
+    A hang-up or a request to end leaves them cleanly. Where it is `served`, a web server of ours draws it.
+    Returns the farewells. Raises `WorkbenchError` when the screen itself failed.
     """
     from agent_workbench.calls.editing import edit_text
     from agent_workbench.calls.working import desktop, system_clock
@@ -65,10 +63,7 @@ async def show(
             "the screen failed, which is a defect of the workbench",
             advice="the session's journal is kept; `agent tui` takes an unfinished task up again",
         )
-    for farewell in dict.fromkeys(app.farewells):
-        if farewell:
-            with contextlib.suppress(OSError):  # the terminal may be gone
-                say(farewell)
+    return tuple(dict.fromkeys(filter(None, app.farewells)))
 
 
 def _leave_on_signals(app: "WorkbenchApp", lives: "Lives") -> list[signal.Signals]:

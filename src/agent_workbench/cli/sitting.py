@@ -1,5 +1,8 @@
 """One sitting at the screen: a session, and those that are opened beside it."""
 
+import contextlib
+
+from agent_workbench.cli.saying import say
 from agent_workbench.core.place import Place
 
 
@@ -8,7 +11,7 @@ async def sit(
 ) -> None:
     """Show the session of `place` live, or (`replayed`) as it was recorded, and beside it those that are opened.
 
-    A recording is opened at its event `at`.
+    A recording is opened at its event `at`. Prints the farewells.
     Raises `WorkbenchError` for what kept it from being opened, or ended it.
     """
     from agent_workbench.calls.lives import Lives
@@ -20,7 +23,10 @@ async def sit(
     past = RepoSessions(place)
     if replayed:
         session = await replay_session(place, at)
-        await show(lambda: session, lives, past=past, served=served)
-        return
-    await show(lambda: lives.begin(place), lives, past=past, first_run=welcome, served=served)
-    lives.check()
+        farewells = await show(lambda: session, lives, past=past, served=served)
+    else:
+        farewells = await show(lambda: lives.begin(place), lives, past=past, first_run=welcome, served=served)
+        lives.check()  # before the farewell, which would say the same
+    for farewell in farewells:
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            say(farewell)
