@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
+from textual.keys import _character_to_key
 from textual.widgets import TextArea
 
 from agent_workbench.core.events import (
@@ -277,3 +278,14 @@ async def test_what_was_read_again_is_said_of_the_part_that_it_was() -> None:
         await bench.press("c")
         lines = [line for line in bench.text().split("\n") if "1,420 cached" in line or "observation" in line]
         assert "23 read again" in lines[0]
+
+
+@pytest.mark.parametrize("typed", [":abc", ":yes, a"])
+async def test_a_word_that_comes_all_at_once_decides_nothing(typed: str) -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
+        await bench.look()
+        for key in typed:
+            bench.app.post_message(events.Key(_character_to_key(key), key))
+        await bench.idle()
+        assert bench.session.intents == []
+        assert bench.screen.query_one(TextArea).text == typed[1:]

@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from textual.app import App
 from textual.driver import Driver
 from textual.filter import LineFilter, NoColor
 
 from agent_workbench.tui.guard import ControlGuard
 from agent_workbench.tui.themes import OWN_COLOURS, OWN_THEMES, shown_theme
+from agent_workbench.tui.typed_ahead import TypedAheadApp
 
 if TYPE_CHECKING:
     from agent_workbench.tui.widgets.row_list import RowList
@@ -21,7 +21,7 @@ MOST_COPIED_BYTES = 64 * 1024
 """What a terminal takes at once: some drop all of what is longer, and say nothing."""
 
 
-class TerminalApp(App[Result]):
+class TerminalApp(TypedAheadApp[Result]):
     """Knows our themes. Without colours (`NO_COLOR`) it shows none, with 16 it shows the terminal's own.
 
     `clipboard_allowed`: what is copied goes to the terminal too (OSC 52), which may put it into the system's clipboard.
