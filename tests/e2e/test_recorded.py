@@ -1,0 +1,58 @@
+"""Sessions recorded by released versions still verify, re-run to the byte, fork, and end as they ended."""
+
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.machine import Machine
+
+RECORDED = Path(__file__).with_name("recorded")
+# Task results that `agent sessions export --format json` printed with the version that recorded them.
+EXPECTED = json.loads((RECORDED / "v0.1" / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_recorded_session_is_what_it_was(machine: Machine, name: str) -> None:
+    repo, session = unpacked(machine, *name.split("/"))
+    exported = json.loads(machine.agent("sessions", "export", session, "--format", "json", cwd=repo).out)
+    expected = EXPECTED[name]
+    assert len(exported["events"]) == expected["events"]
+    assert [shared(task, then) for task, then in zip(exported["tasks"], expected["tasks"], strict=True)] == (
+        expected["tasks"]
+    )
+    verified = machine.agent("sessions", "verify", session, cwd=repo)
+    assert verified.code == 0, verified.said
+    again = machine.agent("replay", session, "--rerun", cwd=repo)
+    assert again.code == 0, again.said
+    assert f"{expected['prompts']} prompts, {expected['prompts']} identical" in again.out
+
+
+@pytest.mark.parametrize("name", [name for name in EXPECTED if name.startswith(("two-tasks", "summarised", "hunk"))])
+def test_a_recorded_session_is_forked(machine: Machine, name: str) -> None:
+    repo, session = unpacked(machine, *name.split("/"))
+    began_here(machine, repo, session)
+    forked = machine.agent("sessions", "fork", session, "--at", "50", "--json", cwd=repo)
+    assert forked.code == 0, forked.said
+    again = machine.agent("replay", json.loads(forked.out)["session"], "--rerun", cwd=repo)
+    assert again.code == 0, again.said
+
+
+def unpacked(machine: Machine, archive: str, session: str) -> tuple[Path, str]:
+    with tarfile.open(RECORDED / "v0.1" / f"{archive}.tar.gz") as packed:
+        packed.extractall(machine.folder, filter="data")
+    return machine.folder / archive, session
+
+
+def began_here(machine: Machine, repo: Path, session: str) -> None:
+    """Note the session as one of this machine: only those are forked."""
+    noted = machine.state / "sessions"
+    noted.mkdir(parents=True, exist_ok=True)
+    (noted / session).write_bytes(os.fsencode((repo / "memory" / "sessions" / session).resolve()))
+
+
+def shared(task: dict[str, object], then: dict[str, object]) -> dict[str, object]:
+    """Return what was exported then of what is exported now; later versions may add keys."""
+    return {key: task[key] for key in then}
