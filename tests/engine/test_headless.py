@@ -15,7 +15,7 @@ from agent_workbench.core.errors import (
     WorkspaceError,
 )
 from agent_workbench.core.events import SessionLeft, TaskFinished, TaskStatusChanged, TestsFinished, TroubleMet
-from agent_workbench.core.ids import TaskId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.settings import Limits, Settings
 from agent_workbench.core.workspace import WorkspaceRequest
@@ -60,7 +60,7 @@ async def test_all_goes_on_after_one_that_was_taken_up_and_failed(tmp_path: Path
         async with reopened(stage, [RIGHT, FINISH]) as again:
             ending = await run_headless(again.desk, again.recorder, None)
         assert ending.exit_code is ExitCode.FAILED
-        assert ending.reason == "failed: T-1"
+        assert ending.reason == "failed: T-1; done: T-2"
         assert ends(stage) == [(T1, TaskStatus.FAILED), (T2, TaskStatus.DONE)]
 
 
@@ -113,3 +113,48 @@ async def test_what_is_met_on_the_way_is_told_by_the_exit_code(
         (met,) = [event for event in stage.events if isinstance(event, TroubleMet)]
         assert (met.source, met.what) == (source, str(error))
         assert isinstance(stage.events[-1], SessionLeft)
+
+
+async def test_a_task_that_another_process_did_meanwhile_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = (task(), task("T-2"))
+    async with a_stage(tmp_path, [RIGHT, FINISH], tasks=tasks, approvals=OPEN, headless=True) as stage:
+        open_workspace = stage.ports.workspaces.open
+
+        async def open_late(request: WorkspaceRequest) -> Workspace:
+            if request.task == T1:
+                stage.plan.plan = stage.plan.plan.with_status(T1, TaskStatus.DONE)
+            return await open_workspace(request)
+
+        monkeypatch.setattr(stage.ports.workspaces, "open", open_late)
+        ending = await run_headless(stage.desk, stage.recorder, None)
+        assert (ending.exit_code, ending.reason) == (ExitCode.DONE, "done: T-2")
+        assert ends(stage) == [(T2, TaskStatus.DONE)]
+        assert await stage.ports.workspaces.taken((T1,), SessionId("")) == ()
+
+
+async def test_a_task_whose_lock_another_process_has_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = (task(), task("T-2"))
+    async with a_stage(tmp_path, [RIGHT, FINISH], tasks=tasks, approvals=OPEN, headless=True) as stage:
+        open_workspace = stage.ports.workspaces.open
+
+        async def locked(request: WorkspaceRequest) -> Workspace:
+            if request.task == T1:
+                raise LockedError("T-1 is being worked on by pid 7", holder="pid 7")
+            return await open_workspace(request)
+
+        monkeypatch.setattr(stage.ports.workspaces, "open", locked)
+        ending = await run_headless(stage.desk, stage.recorder, None)
+        assert ending.reason == "held elsewhere: T-1 (pid 7 works on it); done: T-2"
+        assert ending.exit_code is ExitCode.DONE
+
+
+async def test_a_parked_task_ends_the_session_and_says_so(tmp_path: Path) -> None:
+    tasks = (task(), task("T-2"), replace(task("T-3"), depends_on=(T1,)))
+    async with a_stage(tmp_path, tasks=tasks, headless=True) as stage:
+        ending = await run_headless(stage.desk, stage.recorder, None, elsewhere=(T1,))
+        assert ending.exit_code is ExitCode.PARKED
+        assert [(each.task, each.outcome) for each in ending.outcomes] == [(T2, "parked"), (T3, "waiting")]

@@ -99,13 +99,13 @@ class Site:
 
         return Wanted(self.place.session, self.place.fresh, self.place.tasks)
 
-    def open_journal(self, settings: "Settings") -> "Opening":
-        """Open the journal that `place` asks for; blocks."""
+    def open_journal(self, settings: "Settings", wanted: "Wanted") -> "Opening":
+        """Open the journal that is wanted; blocks."""
         from agent_workbench.adapters.journal.ids import SystemIds
         from agent_workbench.adapters.journal.redaction import environment_redactor
 
         redactor = environment_redactor(self.place.environ, settings.key_variables)
-        return self.sessions(settings).open(SystemIds(), redactor, self.wanted)
+        return self.sessions(settings).open(SystemIds(), redactor, wanted)
 
     def endpoints(self, settings: "Settings", say: Say) -> "Switchboard":
         """Return the endpoints that the settings name, none of them asked yet."""

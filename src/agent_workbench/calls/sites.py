@@ -13,6 +13,7 @@ from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.adapters.journal.opening import Wanted
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.state import SessionState
@@ -64,10 +65,13 @@ async def open_desk(
     *,
     trusted: bool,
     on_recorded: "OnRecorded",
+    wanted: "Wanted | None" = None,
     headless: bool = False,
     say: Say | None = None,
 ) -> "tuple[Desk, Recorder]":
-    """Take up or begin a session at `site`; raise `LockedError`, `JournalError`, `ConfigError`, `StorageError`."""
+    """Take up or begin the session that is `wanted` at `site`, None: the one its place asks for.
+
+    Raises `LockedError`, `JournalError`, `ConfigError`, `StorageError`."""
     from agent_workbench.core.events import SessionConfigured, SessionStarted
     from agent_workbench.core.fold import fold_all
     from agent_workbench.engine.beginning import begin
@@ -79,7 +83,7 @@ async def open_desk(
     sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
     if headless and not sandbox.holds and not site.place.unconfined:
         raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
-    opening = await asyncio.to_thread(site.open_journal, settings)
+    opening = await asyncio.to_thread(site.open_journal, settings, wanted or site.wanted)
     state = fold_all(opening.events)
     if len(opening.events) > MANY_EVENTS:
         gc.freeze()  # all of it is kept to the end: to go through it for garbage holds up the screen for half a second

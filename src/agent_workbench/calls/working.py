@@ -1,7 +1,7 @@
 """Calls that work: a session for a front end, a run without anybody, the demo."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +10,19 @@ from agent_workbench.bootstrap import Say, Site
 from agent_workbench.bootstrap.house import House
 from agent_workbench.calls.sites import find_site, open_desk
 from agent_workbench.core.errors import TrustError
+from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.adapters.journal.opening import Wanted
     from agent_workbench.core.ports import Clock, Desktop
-    from agent_workbench.engine.headless import Ending
+    from agent_workbench.core.settings import Settings
+    from agent_workbench.engine.outcomes import Ending, TaskOutcome
     from agent_workbench.engine.recorder import OnRecorded
     from agent_workbench.engine.threshold import Threshold
+
+    Outcomes = tuple[TaskOutcome, ...]
+    Work = Callable[[Wanted, Outcomes, Collection[TaskId]], Awaitable[Ending]]
 
 UNTRUSTED = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
@@ -38,28 +44,56 @@ async def run_unattended(place: Place, on_recorded: "OnRecorded", say: Say) -> "
     trust = await site.trust()
     if await trust.question():
         raise TrustError(f"what {site.root} would run is not trusted", advice=UNTRUSTED)
-    if ending := await _check_begin(site):
-        return ending
-    board = Board(SessionState())
-    desk, recorder = await open_desk(site, board, trusted=True, headless=True, on_recorded=on_recorded, say=say)
-    return await run_headless(desk, recorder, place.tasks)
+    settings = await asyncio.to_thread(lambda: site.settings(trusted=True))
+
+    async def work(wanted: "Wanted", before: "Outcomes" = (), elsewhere: Collection[TaskId] = ()) -> "Ending":
+        desk, recorder = await open_desk(
+            site, Board(SessionState()), trusted=True, wanted=wanted, headless=True, on_recorded=on_recorded, say=say
+        )
+        return await run_headless(desk, recorder, place.tasks, before, elsewhere)
+
+    if place.tasks is None:
+        return await _run_all(site, settings, work)
+    return await _check_named(site, settings, place.tasks) or await work(site.wanted)
 
 
-async def _check_begin(site: Site) -> "Ending | None":
+async def _run_all(site: Site, settings: "Settings", work: "Work") -> "Ending":
+    """Take up every session that stopped in a task, then do all that is ready; a parked task keeps its session."""
+    from agent_workbench.engine.outcomes import OF_TASKS, held_elsewhere, settled, sum_up
+
+    sessions, plans, wanted = site.sessions(settings), site.plans(settings), site.wanted
+    before: Outcomes = ()
+    while True:
+        plan = await plans.read()
+        stopped = await asyncio.to_thread(sessions.unfinished_tasks)
+        taken = await site.repository.taken([each.id for each in plan.tasks if each.open], NO_SESSION)
+        held = dict.fromkeys(taken, "") | {task: holder for task, holder in stopped.items() if holder}
+        outcomes = {task: held_elsewhere(task, holder) for task, holder in held.items()}
+        outcomes |= {each.task: each for each in before}
+        if plan.next_task(outcomes) is None and await asyncio.to_thread(sessions.find, wanted) is None:
+            return sum_up(outcomes.values(), plan)
+        ending = await work(wanted, tuple(outcomes.values()), () if wanted.fresh else stopped)
+        if ending.exit_code not in OF_TASKS:
+            return ending
+        before = settled(ending.outcomes)
+        over = {each.id for each in (await plans.read()).tasks if not each.open}
+        wanted = replace(wanted, name="", passing=frozenset(over.union(each.task for each in before)))
+
+
+async def _check_named(site: Site, settings: "Settings", tasks: tuple[TaskId, ...]) -> "Ending | None":
     """Return the ending where there is nothing to do, so that no empty session is left of it; raise `PlanError`."""
-    from agent_workbench.engine.headless import all_done, already_done, nothing_to_do
+    from agent_workbench.engine.headless import all_done, already_done
     from agent_workbench.engine.starting import check_startable
 
-    settings = await asyncio.to_thread(lambda: site.settings(trusted=True))
     sessions = site.sessions(settings)
     if await asyncio.to_thread(sessions.find, site.wanted) is not None:
         return None
-    plan, tasks = await site.plans(settings).read(), site.place.tasks or ()
+    plan = await site.plans(settings).read()
     again = not site.wanted.fresh and all_done(plan, tasks)
     if again and await asyncio.to_thread(sessions.was_killed_when_done, tasks):
         return already_done(tasks)
     check_startable(plan, tasks)
-    return nothing_to_do(plan) if site.place.tasks is None and plan.next_task() is None else None
+    return None
 
 
 async def demo_place(folder: Path, place: Place) -> Place:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,9 @@ async def run_tasks(place: Place, *, as_json: bool) -> int:
             raise
         say_aside(f"stopped by {received[0].name}; `agent run` goes on from what is recorded")
         return ExitCode.INTERRUPTED
+    if as_json:
+        # No journal holds it, so it has neither a session nor a number.
+        _print(json.dumps({"kind": "run_ended", "body": asdict(ending)}, ensure_ascii=True))
     say_last(ending.reason, to=sys.stderr if as_json else sys.stdout)
     return ending.exit_code
 

@@ -73,6 +73,11 @@ class Task:
     subtask: str = ""
     blocked_because: str = ""
 
+    @property
+    def open(self) -> bool:
+        """True where it is to be done yet."""
+        return self.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
+
     def with_status(self, status: TaskStatus, reason: str = "") -> "Task":
         """Return the task with another status; a reason is kept of one that is blocked."""
         return replace(self, status=status, blocked_because=reason if status is TaskStatus.BLOCKED else "")
@@ -129,8 +134,7 @@ class Plan:
         Those of `passing` are passed over.
         """
         for task in self.tasks:
-            open_ = task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS) and task.id not in passing
-            if open_ and task.owner is Owner.AGENT and not self.waits_for(task):
+            if task.open and task.id not in passing and task.owner is Owner.AGENT and not self.waits_for(task):
                 return task
         return None
 

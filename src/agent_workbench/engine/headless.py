@@ -1,8 +1,9 @@
 """A session without a person: tasks one after the other under the policy, parked where a person is needed."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import replace
 
-from agent_workbench.core.errors import ExitCode, WorkbenchError, WorkspaceError
+from agent_workbench.core.errors import ExitCode, LockedError, PlanError, WorkbenchError, WorkspaceError
 from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, TaskStatus
@@ -10,25 +11,29 @@ from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Decide, Idle, Move, next_move
 from agent_workbench.engine.gating import decide
+from agent_workbench.engine.outcomes import Ending, Outcome, TaskOutcome, held_elsewhere, outcome_of, sum_up
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.rulings import ruling
-from agent_workbench.engine.starting import read_again, start_task
+from agent_workbench.engine.starting import read_again, read_plan, start_task
 from agent_workbench.engine.trouble import exit_code_of, trouble_of
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a headless run ended: its exit code and one line of why."""
+async def run_headless(
+    desk: Desk,
+    recorder: Recorder,
+    tasks: tuple[TaskId, ...] | None,
+    before: tuple[TaskOutcome, ...] = (),
+    elsewhere: Collection[TaskId] = (),
+) -> Ending:
+    """Work on these tasks (all that are ready when None) until they are over, or somebody is needed.
 
-    exit_code: ExitCode
-    reason: str
-
-
-async def run_headless(desk: Desk, recorder: Recorder, tasks: tuple[TaskId, ...] | None) -> Ending:
-    """Work on these tasks (all that are ready when None) until they are over, or somebody is needed."""
+    A session holds one unfinished task: where that is parked, the caller opens another session for the other tasks.
+    `before` are the outcomes of the sessions that the run had before this one. The tasks `elsewhere` stopped in other
+    sessions and are not started here.
+    """
     reason = "stopped"
     try:
-        ending = await _run(desk, tasks)
+        ending = await _run(desk, tasks, before, elsewhere)
         reason = "ended"
         return ending
     finally:
@@ -41,13 +46,15 @@ async def run_headless(desk: Desk, recorder: Recorder, tasks: tuple[TaskId, ...]
                 await recorder.close()
 
 
-async def _run(desk: Desk, tasks: tuple[TaskId, ...] | None) -> Ending:
+async def _run(
+    desk: Desk, tasks: tuple[TaskId, ...] | None, before: tuple[TaskOutcome, ...], elsewhere: Collection[TaskId]
+) -> Ending:
     await read_again(desk)
     taken_up = await _work(desk) if desk.state.unfinished else None
+    if tasks is None:
+        return await _run_all(desk, taken_up, before, elsewhere)
     if taken_up is not None and taken_up.exit_code not in (ExitCode.DONE, ExitCode.FAILED):
         return taken_up
-    if tasks is None:
-        return await _run_all(desk, taken_up)
     ending = taken_up
     for task in tasks:
         if ending is not None and ending.exit_code is not ExitCode.DONE:
@@ -55,42 +62,53 @@ async def _run(desk: Desk, tasks: tuple[TaskId, ...] | None) -> Ending:
         run = desk.state.run_of(task)
         if run is None or run.status is not TaskStatus.DONE:
             await start_task(desk, task)
-            ending = await _work(desk)
+            worked = await _work(desk)
+            ending = replace(worked, outcomes=((ending.outcomes if ending else ()) + worked.outcomes))
     return ending or Ending(ExitCode.DONE, "nothing was left to do")
 
 
-async def _run_all(desk: Desk, ending: Ending | None) -> Ending:
-    """Do every task that is ready; one that fails or cannot begin keeps nothing back but what depends on it."""
-    failed = [desk.run.task] if ending is not None and ending.exit_code is ExitCode.FAILED else []
-    blocked: list[str] = []
-    while task := desk.state.plan.next_task():
-        try:
-            await start_task(desk, task.id)
-        except WorkspaceError as error:
-            await _block(desk, task.id, str(error))
-            blocked.append(f"{task.id}: {error}")
-            continue
-        ending = await _work(desk)
-        if ending.exit_code is ExitCode.FAILED:
-            failed.append(task.id)
-        elif ending.exit_code is not ExitCode.DONE:
-            return ending
-    if failed:
-        return Ending(ExitCode.FAILED, f"failed: {', '.join(failed)}")
-    if blocked:
-        return Ending(ExitCode.PARKED, f"blocked: {'; '.join(blocked)}")
-    return ending or nothing_to_do(desk.state.plan)
+async def _run_all(
+    desk: Desk, taken_up: Ending | None, before: tuple[TaskOutcome, ...], elsewhere: Collection[TaskId]
+) -> Ending:
+    """Do every task that is ready; one that is not done keeps nothing back but what depends on it."""
+    outcomes = {each.task: each for each in before}
+    ending = taken_up
+    while True:
+        if ending is not None:
+            if not ending.outcomes:
+                return replace(ending, outcomes=tuple(outcomes.values()))
+            outcomes |= {each.task: each for each in ending.outcomes}
+        await read_plan(desk)
+        for held in desk.board.live.taken:
+            outcomes.setdefault(held, held_elsewhere(held))
+        passing = {*outcomes, *elsewhere}
+        task = desk.state.plan.next_task(passing)
+        if desk.state.unfinished or task is None:
+            return sum_up(outcomes.values(), desk.state.plan)
+        ending = await _start_and_work(desk, task.id, passing)
+
+
+async def _start_and_work(desk: Desk, task: TaskId, passing: Collection[TaskId]) -> Ending | None:
+    """Do a task; return None where it was done or changed by another process since the plan was read."""
+    try:
+        await start_task(desk, task)
+    except WorkspaceError as error:
+        await _block(desk, task, str(error))
+        return Ending(ExitCode.PARKED, str(error), (TaskOutcome(task, Outcome.BLOCKED, str(error)),))
+    except LockedError as error:
+        return Ending(ExitCode.LOCKED, str(error), (held_elsewhere(task, error.holder),))
+    except PlanError:
+        await read_plan(desk)
+        again = desk.state.plan.next_task(passing)
+        if again is not None and again.id == task:
+            raise
+        return None
+    return await _work(desk)
 
 
 async def _block(desk: Desk, task: TaskId, reason: str) -> None:
     await desk.ports.plans.set_status(task, TaskStatus.BLOCKED, reason)
     await desk.record(TaskStatusChanged(task, TaskStatus.BLOCKED, reason))
-
-
-def nothing_to_do(plan: Plan) -> Ending:
-    """Return the ending of a run for which no task of the plan is ready."""
-    waiting = [f"{task.id} waits for {', '.join(waits)}" for task in plan.tasks if (waits := plan.waits_for(task))]
-    return Ending(ExitCode.DONE, "; ".join(["no task is ready", *waiting]))
 
 
 def all_done(plan: Plan, tasks: tuple[TaskId, ...]) -> bool:
@@ -106,7 +124,13 @@ def already_done(tasks: tuple[TaskId, ...]) -> Ending:
 
 
 async def _work(desk: Desk) -> Ending:
-    """Move until the task is over."""
+    """Move until the task is over; the ending has no outcome where the other tasks cannot be done either."""
+    ending = await _move(desk)
+    outcome = outcome_of(desk.run.task, ending)
+    return replace(ending, outcomes=(outcome,)) if outcome is not None else ending
+
+
+async def _move(desk: Desk) -> Ending:
     while True:
         move = next_move(desk.state)
         match move:

@@ -65,6 +65,7 @@ async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     desk.board.show_activity(f"making a workspace for {task.id}")
     request = WorkspaceRequest(desk.state.session, task.id, branch, base, desk.settings.workspace.link)
     workspace = await desk.take_workspace(request)
+    await _check_still_startable(desk, task.id)
     checks = check_list(task, desk.settings)
     tools = tuple(open_tools(desk.settings.tools_allowed))
     await desk.record(TaskStarted(task.id, task, workspace.facts, checks.commands, tools, checks.required, skills))
@@ -73,6 +74,16 @@ async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     if notes := await desk.ports.memory.read_scratchpad(task.id):
         await desk.record(ScratchpadChanged(task.id, notes, Author.WORKBENCH))
     desk.board.show_activity("")
+
+
+async def _check_still_startable(desk: Desk, wanted: TaskId) -> None:
+    """Raise `PlanError` where another process did the task before this one had its lock; the lock is given back."""
+    try:
+        await read_plan(desk)
+        _choose(desk.state.plan, wanted)
+    except BaseException:
+        await desk.release_workspace()
+        raise
 
 
 async def retrieve(desk: Desk) -> None:

@@ -5,6 +5,7 @@ user are taken up; for each a note stands in a folder outside of every repo. Any
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from agent_workbench.adapters.journal.copying import NewJournal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.sessions import find_session, list_sessions
 from agent_workbench.adapters.journal.writer import JournalWriter
-from agent_workbench.core.errors import JournalError, TrustError
+from agent_workbench.core.errors import JournalError, LockedError, TrustError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
@@ -33,11 +34,15 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for: a session by name, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any)."""
+    """What is asked for: a session by name, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any).
+
+    A session that stopped in one of the tasks `passing` is not the unfinished one.
+    """
 
     name: str = ""
     fresh: bool = False
     tasks: tuple[TaskId, ...] | None = None
+    passing: frozenset[TaskId] = frozenset()
 
 
 class Sessions:
@@ -52,9 +57,13 @@ class Sessions:
 
         Raises what `find` raises, `LockedError`, `JournalError`, `StorageError`.
         """
-        directory = self.find(wanted)
-        if directory is not None:
-            opened = JournalWriter.open_existing(directory, redactor)
+        while (directory := self.find(wanted)) is not None:
+            try:
+                opened = JournalWriter.open_existing(directory, redactor)
+            except LockedError:
+                if wanted.name:
+                    raise
+                continue  # another process took it up after it was found: it is not found again
             return Opening(SessionId(directory.name), opened.writer, opened.events, opened.torn_bytes)
         directory = self._folder / ids.session()
         self._note(directory)
@@ -67,7 +76,7 @@ class Sessions:
         `JournalError` for an unfinished one that is damaged.
         """
         if not wanted.name:
-            return None if wanted.fresh else self._unfinished(wanted.tasks)
+            return None if wanted.fresh else self._unfinished(wanted)
         return self.find_ours(wanted.name)
 
     def find_ours(self, name: str) -> Path:
@@ -100,12 +109,25 @@ class Sessions:
                 return ended and not summary.holder and not summary.problem
         return False
 
-    def _unfinished(self, tasks: tuple[TaskId, ...] | None) -> Path | None:
+    def unfinished_tasks(self) -> Mapping[TaskId, str]:
+        """Return the tasks that stopped in a session begun here, with who has that session open (empty: nobody)."""
+        found: dict[TaskId, str] = {}
+        for summary in list_sessions(self._folder):
+            unfinished = summary.status is TaskStatus.IN_PROGRESS and not summary.problem
+            if unfinished and self._is_ours(summary.directory):
+                found[summary.tasks[-1]] = summary.holder or found.get(summary.tasks[-1], "")
+        return found
+
+    def _unfinished(self, wanted: Wanted) -> Path | None:
         """Return the newest one that is unfinished; raise when it is damaged, unless a newer one was begun since."""
         newer = False
         for summary in list_sessions(self._folder):
-            fits = tasks is None or not summary.tasks or summary.tasks[-1] in tasks
+            task = summary.tasks[-1] if summary.tasks else None
+            fits = wanted.tasks is None or task is None or task in wanted.tasks
             if not fits or summary.holder or not self._is_ours(summary.directory):
+                continue
+            if task in wanted.passing:
+                newer = True
                 continue
             if summary.status is TaskStatus.IN_PROGRESS and not summary.problem:
                 return summary.directory
