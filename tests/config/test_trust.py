@@ -1,3 +1,4 @@
+import fcntl
 import json
 import multiprocessing
 import os
@@ -6,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.config import trust_store
 from agent_workbench.config.load import LoadedSettings, load_settings
 from agent_workbench.config.schema import leaves
 from agent_workbench.config.trust import TrustQuestion, trust_question, untrusted_settings
 from agent_workbench.config.trust_store import TrustStore
-from agent_workbench.core.errors import TrustError
+from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.settings import Approval, Settings
 
 
@@ -313,6 +315,17 @@ class TestStore:
         with pytest.raises(TrustError, match=r"trust\.json"):
             store.trust(tmp_path / "a", question)
         assert file.read_text() == content
+
+    def test_a_lock_that_stays_taken_is_not_waited_for_without_end(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(trust_store, "LOCK_SECONDS", 0.05)
+        store, question = TrustStore(tmp_path), ask(tmp_path / "a", "python: x")
+        with (tmp_path / "trust.lock").open("w") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            with pytest.raises(StorageError, match="stayed locked by another process"):
+                store.trust(tmp_path / "a", question)
+        store.trust(tmp_path / "a", question)
 
     def test_two_writers_lose_nothing(self, tmp_path: Path) -> None:
         context = multiprocessing.get_context("spawn")

@@ -72,6 +72,7 @@ def test_tasks_that_another_process_holds_are_skipped(served: Machine) -> None:
     assert len(sessions(repo)) == number
     locked = served.agent("run", "--task", "T-1", cwd=repo)
     assert locked.code == 7, locked.said
+    assert len(sessions(repo)) == number
     first.release()
     assert first.wait().code == 0
 

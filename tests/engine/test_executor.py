@@ -38,8 +38,9 @@ from agent_workbench.core.plan import Budget, Scope, TaskStatus
 from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Settings
-from agent_workbench.engine.headless import Ending, run_headless
+from agent_workbench.engine.headless import run_headless
 from agent_workbench.engine.measuring import MARK_TOKENS, summary_tokens
+from agent_workbench.engine.outcomes import Ending
 from agent_workbench.engine.starting import start_task
 from agent_workbench.engine.wording import SUMMARY
 from tests.adapters.git.fingerprint import fingerprint

@@ -131,7 +131,7 @@ async def test_a_task_that_another_process_did_meanwhile_is_not_begun(
         ending = await run_headless(stage.desk, stage.recorder, None)
         assert (ending.exit_code, ending.reason) == (ExitCode.DONE, "done: T-2")
         assert ends(stage) == [(T2, TaskStatus.DONE)]
-        assert await stage.ports.workspaces.taken((T1,), SessionId("")) == ()
+        assert await stage.ports.workspaces.taken((T1,), SessionId("")) == {}
 
 
 async def test_a_task_whose_lock_another_process_has_is_skipped(

@@ -31,7 +31,8 @@ from agent_workbench.core.model_settings import EndpointSettings, RoleSettings, 
 from agent_workbench.core.plan import Budget
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import Settings
-from agent_workbench.engine.headless import Ending, run_headless
+from agent_workbench.engine.headless import run_headless
+from agent_workbench.engine.outcomes import Ending
 from tests.adapters.git.conftest import home
 from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change, diff, task
 from tests.fakes.faulty_server import DONE, Answer, FaultyServer, as_json, delta, error, event, stream

@@ -1,10 +1,25 @@
+import fcntl
 import os
 from pathlib import Path
 
 import pytest
 
 from agent_workbench.core.errors import StorageError
+from agent_workbench.host import inside
 from agent_workbench.host.inside import change_inside, read_inside, resolve_inside
+
+
+def test_a_folder_that_stays_locked_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inside, "LOCK_SECONDS", 0.05)
+    other = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with pytest.raises(StorageError, match=r"stayed locked by another process for 0\.05 s"):
+        change_inside(tmp_path, "file", 10, lambda _: b"new")
+    os.close(other)
+    change_inside(tmp_path, "file", 10, lambda _: b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
 
 
 def test_what_leads_out_is_refused(tmp_path: Path) -> None:

@@ -138,13 +138,14 @@ class Site:
         return Ports(
             workspaces=self.repository,
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
-            retriever=self.house.retriever(settings.searched, self.place.environ),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),
             rules=repo_rules(self.root, self.place, self.sessions_dir(settings)),
-            model=self.model(settings, say),
             clock=SystemClock(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.place.environ, settings.key_variables).redact,
+            # Last, for these two have to be given back: whatever else fails, fails before.
+            model=self.model(settings, say),
+            retriever=self.house.retriever(settings.searched, self.place.environ),
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,9 @@ from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.git.repository import Repository
-    from agent_workbench.adapters.journal.opening import Wanted
+    from agent_workbench.adapters.journal.opening import Opening, Sessions, Wanted
     from agent_workbench.core.events import Recorded
+    from agent_workbench.core.ports import Clock
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.state import SessionState
     from agent_workbench.engine.board import Board
@@ -73,17 +75,57 @@ async def open_desk(
 
     Raises `LockedError`, `JournalError`, `ConfigError`, `StorageError`."""
     from agent_workbench.core.events import SessionConfigured, SessionStarted
-    from agent_workbench.core.fold import fold_all
     from agent_workbench.engine.beginning import begin
     from agent_workbench.engine.desk import Desk
-    from agent_workbench.engine.recorder import Recorder
 
     settings = await asyncio.to_thread(lambda: site.settings(trusted=trusted))
-    ports = await asyncio.to_thread(site.ports, settings, say or board.show_activity)
-    sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
-    if headless and not sandbox.holds and not site.place.unconfined:
-        raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
-    opening = await asyncio.to_thread(site.open_journal, settings, wanted or site.wanted)
+    async with AsyncExitStack() as opened:
+        ports = await asyncio.to_thread(site.ports, settings, say or board.show_activity)
+        opened.push_async_callback(ports.model.close)
+        opened.push_async_callback(ports.retriever.close)
+        sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
+        if headless and not sandbox.holds and not site.place.unconfined:
+            raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
+        own_rules = await ports.rules.kept() if trusted else ()
+        sessions = await asyncio.to_thread(site.sessions, settings)
+        opening = await _open_journal(site, settings, sessions, wanted or site.wanted)
+        opened.push_async_callback(sessions.abandon, opening)
+        config = SessionConfigured(
+            approvals=settings.approvals,
+            limits=settings.limits,
+            tools=settings.tools_allowed,
+            test_command=settings.test_command,
+            lint_command=settings.lint_command,
+            answer_tokens=settings.model.answer_tokens,
+            answer_seconds=settings.model.answer_seconds,
+            sandbox=sandbox,
+            headless=headless,
+            own_rules=own_rules,
+        )
+        header = SessionStarted(opening.session, facts.root, facts.head, __version__)
+        recorder = _recorder(opening, ports.clock, board, on_recorded)
+        await begin(recorder, header, config, opening.torn_bytes)
+        opened.pop_all()
+        return Desk(ports, settings, recorder, board), recorder
+
+
+async def _open_journal(site: Site, settings: "Settings", sessions: "Sessions", wanted: "Wanted") -> "Opening":
+    """Open the journal that is wanted; one that nobody waits for any more is given back."""
+    opening = asyncio.ensure_future(asyncio.to_thread(site.open_journal, settings, wanted))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await asyncio.wait({opening})
+        if opening.exception() is None:
+            await sessions.abandon(opening.result())
+        raise
+
+
+def _recorder(opening: "Opening", clock: "Clock", board: "Board", on_recorded: "OnRecorded") -> "Recorder":
+    """Return the recorder behind what the journal holds; the board shows every state."""
+    from agent_workbench.core.fold import fold_all
+    from agent_workbench.engine.recorder import Recorder
+
     state = fold_all(opening.events)
     if len(opening.events) > MANY_EVENTS:
         gc.freeze()  # all of it is kept to the end: to go through it for garbage holds up the screen for half a second
@@ -93,22 +135,7 @@ async def open_desk(
         board.show_state(after)
         on_recorded(recorded, after)
 
-    recorder = Recorder(opening.writer, ports.clock, state, heard)
-    header = SessionStarted(opening.session, facts.root, facts.head, __version__)
-    config = SessionConfigured(
-        approvals=settings.approvals,
-        limits=settings.limits,
-        tools=settings.tools_allowed,
-        test_command=settings.test_command,
-        lint_command=settings.lint_command,
-        answer_tokens=settings.model.answer_tokens,
-        answer_seconds=settings.model.answer_seconds,
-        sandbox=sandbox,
-        headless=headless,
-        own_rules=await ports.rules.kept() if trusted else (),
-    )
-    await begin(recorder, header, config, opening.torn_bytes)
-    return Desk(ports, settings, recorder, board), recorder
+    return Recorder(opening.writer, clock, state, heard)
 
 
 async def trusted_site(place: Place) -> "tuple[Site, Settings]":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.bootstrap import Say, Site
 from agent_workbench.bootstrap.house import House
 from agent_workbench.calls.sites import find_site, open_desk
-from agent_workbench.core.errors import TrustError
+from agent_workbench.core.errors import TrustError, task_locked
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.place import Place
 
@@ -61,13 +61,13 @@ async def _run_all(site: Site, settings: "Settings", work: "Work") -> "Ending":
     """Take up every session that stopped in a task, then do all that is ready; a parked task keeps its session."""
     from agent_workbench.engine.outcomes import OF_TASKS, held_elsewhere, settled, sum_up
 
-    sessions, plans, wanted = site.sessions(settings), site.plans(settings), site.wanted
+    sessions, plans, wanted = await asyncio.to_thread(site.sessions, settings), site.plans(settings), site.wanted
     before: Outcomes = ()
     while True:
         plan = await plans.read()
         stopped = await asyncio.to_thread(sessions.unfinished_tasks)
         taken = await site.repository.taken([each.id for each in plan.tasks if each.open], NO_SESSION)
-        held = dict.fromkeys(taken, "") | {task: holder for task, holder in stopped.items() if holder}
+        held = {**{task: holder for task, holder in stopped.items() if holder}, **taken}
         outcomes = {task: held_elsewhere(task, holder) for task, holder in held.items()}
         outcomes |= {each.task: each for each in before}
         if plan.next_task(outcomes) is None and await asyncio.to_thread(sessions.find, wanted) is None:
@@ -81,11 +81,14 @@ async def _run_all(site: Site, settings: "Settings", work: "Work") -> "Ending":
 
 
 async def _check_named(site: Site, settings: "Settings", tasks: tuple[TaskId, ...]) -> "Ending | None":
-    """Return the ending where there is nothing to do, so that no empty session is left of it; raise `PlanError`."""
+    """Return the ending where there is nothing to do, so that no empty session is left of it.
+
+    Raises `PlanError`, and `LockedError` where another session works on the first of the tasks.
+    """
     from agent_workbench.engine.headless import all_done, already_done
     from agent_workbench.engine.starting import check_startable
 
-    sessions = site.sessions(settings)
+    sessions = await asyncio.to_thread(site.sessions, settings)
     if await asyncio.to_thread(sessions.find, site.wanted) is not None:
         return None
     plan = await site.plans(settings).read()
@@ -93,6 +96,8 @@ async def _check_named(site: Site, settings: "Settings", tasks: tuple[TaskId, ..
     if again and await asyncio.to_thread(sessions.was_killed_when_done, tasks):
         return already_done(tasks)
     check_startable(plan, tasks)
+    for task, holder in (await site.repository.taken(tasks[:1], NO_SESSION)).items():
+        raise task_locked(task, holder)
     return None
 
 

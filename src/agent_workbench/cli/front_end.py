@@ -3,9 +3,11 @@
 import asyncio
 import os
 import signal
+import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
@@ -13,6 +15,9 @@ if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
     from agent_workbench.core.ports import Session
     from agent_workbench.core.sessions import PastSessions
     from agent_workbench.tui.app import WorkbenchApp
+
+MOST_DEFECTS = 10
+"""One that repeats is told no more often than this."""
 
 
 async def show(
@@ -49,6 +54,7 @@ async def show(
     )
     lives.stands = app.first_screen
     signals = _leave_on_signals(app, lives)
+    defects = _tell_defects(app)
     try:
         await app.run_async()
     finally:
@@ -58,12 +64,30 @@ async def show(
         await lives.ended()
     if signal.SIGHUP in signals:
         os._exit(ExitCode.INTERRUPTED)
+    for defect in defects:
+        traceback.print_exception(defect)
     if app.return_code:
         raise WorkbenchError(
             "the screen failed, which is a defect of the workbench",
             advice="the session's journal is kept; `agent tui` takes an unfinished task up again",
         )
     return tuple(dict.fromkeys(filter(None, app.farewells)))
+
+
+def _tell_defects(app: "WorkbenchApp") -> list[BaseException]:
+    """Have a defect in a background task shown when it happens; return the list that then holds it."""
+    defects: list[BaseException] = []
+
+    def tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, Exception):
+            loop.default_exception_handler(context)
+        elif len(defects) < MOST_DEFECTS:
+            defects.append(error)
+            app.tell(f"{context['message']}: {type(error).__name__}; its traceback is printed at the end", "error")
+
+    asyncio.get_running_loop().set_exception_handler(tell)
+    return defects
 
 
 def _leave_on_signals(app: "WorkbenchApp", lives: "Lives") -> list[signal.Signals]:
@@ -73,7 +97,7 @@ def _leave_on_signals(app: "WorkbenchApp", lives: "Lives") -> list[signal.Signal
 
     def leave(number: signal.Signals) -> None:
         received.append(number)
-        task = asyncio.create_task(_leave(app, number, lives))
+        task = in_background(_leave(app, number, lives))
         leaving.add(task)
         task.add_done_callback(leaving.discard)
 

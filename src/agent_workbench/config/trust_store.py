@@ -4,12 +4,16 @@ import fcntl
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from agent_workbench.config.trust import TrustQuestion
 from agent_workbench.core.errors import StorageError, TrustError
+
+LOCK_SECONDS = 10.0
+_PAUSE_SECONDS = 0.01
 
 
 class TrustStore:
@@ -82,12 +86,27 @@ class TrustStore:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self._folder / "trust.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                self._lock(handle)
                 yield
             finally:
                 os.close(handle)
         except OSError as error:
             raise StorageError(f"{self._path} cannot be written: {error.strerror}") from error
+
+    def _lock(self, handle: int) -> None:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise StorageError(
+                        f"{self._path} stayed locked by another process for {LOCK_SECONDS:g} s",
+                        advice="find out which one with `lsof` or `fuser`; end it if it hangs, then try again",
+                    ) from None
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                return
 
 
 REMEDY = "every repo will be asked about again"

@@ -120,6 +120,12 @@ class LockedError(JournalError):
         self.holder = holder
 
 
+def task_locked(task: str, holder: str) -> LockedError:
+    """Return the error for a task that another session works on."""
+    advice = "wait until it has ended, or end it; the lock is free as soon as that process is gone"
+    return LockedError(f"{task} is being worked on by {holder}", holder=holder, advice=advice)
+
+
 class ModelError(WorkbenchError):
     """The model's server could not give an answer; `another` says that the next of its role's endpoints may.
 

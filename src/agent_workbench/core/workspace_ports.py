@@ -83,8 +83,8 @@ class Workspaces(Protocol):
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
         """Return the branch for this session's work on the task: `agent/<task>`, with a suffix if that is taken."""
 
-    async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> tuple[TaskId, ...]:
-        """Return those of the tasks that other sessions than this one have a workspace open for."""
+    async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> Mapping[TaskId, str]:
+        """Return the tasks that other sessions than this one have a workspace open for, with who holds each."""
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
         """Lock the task and make (or rebuild) its worktree; raise `LockedError` naming the holder, `WorkspaceError`."""

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Coroutine
 
+from agent_workbench.core.background import in_background
+
 
 class Errand:
-    """At most one coroutine at a time; an error in it is a defect, and asyncio tells of it."""
+    """At most one coroutine at a time; an error in it is a defect, and the event loop tells of it at once."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -13,7 +15,7 @@ class Errand:
     async def start(self, doing: Coroutine[None, None, None]) -> None:
         """Begin, after what ran before was stopped."""
         await self.stop()
-        self._task = asyncio.create_task(doing)
+        self._task = in_background(doing)
 
     async def stop(self) -> None:
         """Stop what runs and wait until it has ended."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
+from agent_workbench.core.background import in_background
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold
 from agent_workbench.core.intents import (
@@ -58,7 +59,7 @@ class ReplaySession:
             case PlayReplay():
                 self._stop()
                 if intent.playing and self._position < len(self._events):
-                    self._playing = asyncio.create_task(self._play())
+                    self._playing = in_background(self._play())
                 self._show()
             case PaceReplay():
                 self._speed = faster(self._speed) if intent.faster else slower(self._speed)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
 
+from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.intents import AbortTask, Intent, Leave, MergeTask, StartTask, UndoStep
@@ -58,7 +59,7 @@ class LiveSession:
 
     async def _begin(self) -> None:
         self._desk.board.show_activity("")
-        self._warming = asyncio.create_task(self._warm_up())
+        self._warming = in_background(self._warm_up())
         try:
             await read_again(self._desk)
         except WorkbenchError as error:

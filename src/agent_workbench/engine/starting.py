@@ -34,7 +34,7 @@ async def see_taken(desk: Desk, plan: Plan) -> None:
     """See which of the tasks that could be started other sessions are at: they are not the next one here."""
     startable = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
     tasks = tuple(task.id for task in plan.tasks if task.status in startable)
-    desk.board.show_taken(await desk.ports.workspaces.taken(tasks, desk.state.session))
+    desk.board.show_taken(tuple(await desk.ports.workspaces.taken(tasks, desk.state.session)))
 
 
 def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:

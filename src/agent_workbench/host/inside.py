@@ -1,6 +1,5 @@
 """Small files inside the user's repo, read and changed without leaving it and without losing what others wrote."""
 
-import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -9,7 +8,9 @@ from pathlib import Path
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.host.atomic import FileChanged, make_directories, storage_error, write_atomically
+from agent_workbench.host.locks import lock_descriptor
 
+LOCK_SECONDS = 10.0
 _TRIES = 10
 
 
@@ -74,7 +75,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
     # The folder itself is locked, so that no lock file lies about in the user's repo.
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock_descriptor(descriptor, folder, LOCK_SECONDS)
         yield
     finally:
         os.close(descriptor)

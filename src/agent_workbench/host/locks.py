@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from agent_workbench.core.errors import LockedError
+from agent_workbench.core.errors import LockedError, StorageError
 from agent_workbench.host.atomic import storage_error, write_all
 
 _MOST_TEXT_BYTES = 1000
@@ -103,6 +103,18 @@ def lock_holder(path: Path) -> str:
         return "" if _lock(descriptor, fcntl.LOCK_SH, path) else _text(descriptor)
     finally:
         os.close(descriptor)
+
+
+def lock_descriptor(descriptor: int, path: Path, wait_seconds: float) -> None:
+    """Take the lock of an open file or folder, which closing it gives back; raise `StorageError` where it stays taken.
+
+    Blocks for `wait_seconds` at most.
+    """
+    if not _lock(descriptor, fcntl.LOCK_EX, path, wait_seconds):
+        raise StorageError(
+            f"{path} stayed locked by another process for {wait_seconds:g} s",
+            advice="find out which one with `lsof` or `fuser`; end it if it hangs, then try again",
+        )
 
 
 def _lock(descriptor: int, kind: int, path: Path, wait_seconds: float = 0.0) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from agent_workbench.core.background import in_background
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.settings import CallBy, UiSettings
 from agent_workbench.core.views.session_tabs import Call, is_to_be_told
@@ -53,7 +54,7 @@ class Caller:
             self._app.write_control(terminal_notification(text, in_tmux=self._app.around.in_tmux))
         desktop = self._app.around.desktop
         if CallBy.DESKTOP in self.ways and desktop is not None:
-            task = asyncio.create_task(desktop.notify(TITLE, text))
+            task = in_background(desktop.notify(TITLE, text))
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
 

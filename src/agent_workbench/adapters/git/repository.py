@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -19,7 +19,7 @@ from agent_workbench.adapters.git.refs import standing_ref
 from agent_workbench.adapters.git.sites import BRANCH_PREFIX, lock_path, site_of
 from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.adapters.git.worktrees import Worktrees
-from agent_workbench.core.errors import LockedError
+from agent_workbench.core.errors import LockedError, task_locked
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
 from agent_workbench.core.merges import MergeBrings
 from agent_workbench.core.patch.values import FileChange
@@ -73,7 +73,7 @@ class Repository:
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
         return await asyncio.to_thread(self._free_branch, task, session)
 
-    async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> tuple[TaskId, ...]:
+    async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> Mapping[TaskId, str]:
         return await asyncio.to_thread(self._taken, tasks, session)
 
     async def open(self, request: WorkspaceRequest) -> GitWorkspace:
@@ -142,10 +142,10 @@ class Repository:
         entries = tools.worktrees.trees.entries(tools.checkout.head())
         return tuple(sorted(path for path, entry in entries.items() if entry.is_regular))
 
-    def _taken(self, tasks: Sequence[TaskId], session: SessionId) -> tuple[TaskId, ...]:
+    def _taken(self, tasks: Sequence[TaskId], session: SessionId) -> Mapping[TaskId, str]:
         folder = self._folder()
         holders = ((task, lock_holder(lock_path(folder, task))) for task in tasks)
-        return tuple(task for task, holder in holders if holder and not holder.startswith(_held_by(session)))
+        return {task: holder for task, holder in holders if holder and not holder.startswith(_held_by(session))}
 
     def _free_branch(self, task: TaskId, session: SessionId) -> str:
         tools = self._now()
@@ -236,7 +236,5 @@ def _task_lock(folder: Path, request: WorkspaceRequest) -> FileLock:
     try:
         lock.acquire()
     except LockedError as error:
-        raise LockedError(
-            f"{request.task} is being worked on by {error.holder}", holder=error.holder, advice=error.advice
-        ) from error
+        raise task_locked(request.task, error.holder) from error
     return lock

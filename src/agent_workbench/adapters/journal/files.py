@@ -66,8 +66,7 @@ class AppendedFile:
             created = os.O_CREAT | os.O_EXCL if fresh else 0
             self._descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | created)
             if fresh:
-                sync_file(self._descriptor)
-                sync_directory(path.parent)
+                self._sync_fresh()
         except FileExistsError:
             raise JournalError(f"{path} exists already", advice="open it instead of creating it") from None
         except FileNotFoundError:
@@ -76,6 +75,14 @@ class AppendedFile:
             raise storage_error(f"{path} could not be opened", error) from error
         self._length = os.fstat(self._descriptor).st_size
         self._holds_rest = False
+
+    def _sync_fresh(self) -> None:
+        try:
+            sync_file(self._descriptor)
+            sync_directory(self._path.parent)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
 
     def append(self, data: bytes) -> None:
         """Write `data` durably, or leave the file as it was; raise `StorageError`, `JournalError` if it was changed."""

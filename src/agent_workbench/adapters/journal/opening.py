@@ -4,8 +4,11 @@ A journal holds approvals, and a repo can bring a forged one. So only sessions t
 user are taken up; for each a note stands in a folder outside of every repo. Any other can be replayed and no more.
 """
 
+import asyncio
 import os
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +33,7 @@ class Opening:
     writer: JournalWriter
     events: tuple[Recorded, ...] = ()
     torn_bytes: int = 0
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Wanted:
 
 
 class Sessions:
-    """The journals in `folder`; for each that was begun here a note stands in `ours`. All calls block."""
+    """The journals in `folder`; for each that was begun here a note stands in `ours`. Calls without `async` block."""
 
     def __init__(self, folder: Path, ours: Path) -> None:
         self._folder = folder
@@ -66,8 +70,18 @@ class Sessions:
                 continue  # another process took it up after it was found: it is not found again
             return Opening(SessionId(directory.name), opened.writer, opened.events, opened.torn_bytes)
         directory = self._folder / ids.session()
-        self._note(directory)
-        return Opening(SessionId(directory.name), JournalWriter.open_new(directory, redactor))
+        try:
+            self._note(directory)
+            return Opening(SessionId(directory.name), JournalWriter.open_new(directory, redactor), fresh=True)
+        except BaseException:
+            self._remove(directory)
+            raise
+
+    async def abandon(self, opening: Opening) -> None:
+        """Give a journal back that nothing came of: one that was new is removed."""
+        await opening.writer.close()
+        if opening.fresh:
+            await asyncio.to_thread(self._remove, opening.writer.directory)
 
     def find(self, wanted: Wanted) -> Path | None:
         """Return the folder of the session that `open` would go on with, None where it would begin a new one.
@@ -145,6 +159,11 @@ class Sessions:
             write_atomically(self._ours / directory.name, os.fsencode(directory.resolve()))
         except OSError as error:
             raise storage_error(f"{self._ours} could not be written", error) from error
+
+    def _remove(self, directory: Path) -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+        with suppress(OSError):
+            (self._ours / directory.name).unlink(missing_ok=True)
 
     def _is_ours(self, directory: Path) -> bool:
         try:

@@ -28,10 +28,10 @@ class JournalWriter:
 
     def __init__(self, directory: Path, redactor: Redactor, lock: FileLock, last: Recorded | None) -> None:
         """Open what `open_new` or `open_existing` prepared; use those."""
+        self._lines = NewLines(directory, redactor, last)
         self._file = AppendedFile(directory / JOURNAL, fresh=False)
         self._directory = directory
         self._lock = lock
-        self._lines = NewLines(directory, redactor, last)
         self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 
@@ -92,8 +92,10 @@ class JournalWriter:
         if self._closed:
             return
         self._closed = True
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
-        self._thread.shutdown(wait=False)
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        finally:
+            self._thread.shutdown(wait=False)
 
     def _record(self, seq: int, time: str, event: Event) -> Recorded:
         line, recorded = self._lines.next(seq, time, event)

@@ -14,6 +14,7 @@ from agent_workbench.adapters.llama_cpp.server_command import ServerCommand, ser
 from agent_workbench.adapters.llama_cpp.server_end import server_ended
 from agent_workbench.adapters.llama_cpp.server_log import ServerLog
 from agent_workbench.adapters.llama_cpp.token_counts import Token
+from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelUnavailable, ShellError
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.host.processes import MindedProcess, spawn
@@ -78,7 +79,7 @@ class EmbeddedServer:
             )
         except ShellError as error:
             raise ModelUnavailable(f"the model server could not be started: {error}", advice=error.advice) from error
-        self._reading = asyncio.create_task(self._read(self._process, address))
+        self._reading = in_background(self._read(self._process, address))
         try:
             return await self._listening(address), key
         except BaseException:

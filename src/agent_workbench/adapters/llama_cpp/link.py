@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
 from agent_workbench.adapters.llama_cpp.prices import TooDear
-from agent_workbench.core.errors import ModelError, ModelUnavailable
+from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import ModelError, ModelUnavailable, WorkbenchError
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts
 from agent_workbench.core.model_settings import SHORT_FORM, TokenPrice
 from agent_workbench.core.ports import Model
@@ -83,8 +84,7 @@ class Link:
             error.retry_after_seconds = seconds
             raise error
         if self._observing is None or self._observing.done():
-            self._observing = asyncio.create_task(self.model.observe())
-            self._observing.add_done_callback(_look_at)
+            self._observing = in_background(self.model.observe(), expected=(WorkbenchError,))
         observing = self._observing
         self._waiting += 1
         self.voice.heard = True
@@ -138,9 +138,3 @@ class Link:
         """Let go of its server."""
         await self.stop_observing()
         await self.model.close()
-
-
-def _look_at(task: asyncio.Task[ModelFacts]) -> None:
-    """Take note of how it ended, so that an error which nobody waits for any more is no warning."""
-    if not task.cancelled():
-        task.exception()

@@ -23,6 +23,7 @@ from agent_workbench.adapters.retrieval.searching.query import wanted_words
 from agent_workbench.adapters.retrieval.searching.scoring import Found, search
 from agent_workbench.adapters.retrieval.threads import in_thread
 from agent_workbench.adapters.retrieval.vectors.folders import FolderVectors
+from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
@@ -68,7 +69,7 @@ class CodeRetriever:
 
     def prepare(self, sources: Sources) -> "asyncio.Task[None]":
         """Begin to index in the background; what fails there fails again, and is told, at the next search."""
-        task = asyncio.create_task(self._prepare(sources))
+        task = in_background(self._prepare(sources))
         self._preparing.add(task)
         task.add_done_callback(self._preparing.discard)
         return task

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from agent_workbench.adapters.retrieval.building.folder_index import FolderIndex
+from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.workspace_ports import Sources
 
 
@@ -47,9 +49,8 @@ class Refreshing:
     def _begin_next(self, sources: Sources) -> "asyncio.Task[None]":
         """Return the next refresh: the one that runs may have listed the files before the last change."""
         if self._next is None:
-            self._next = asyncio.create_task(self._after(self._running, sources))
-            # Its error is told to those who wait; where nobody does, the next search meets it again.
-            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
+            # A lock of git's or a disk is told to those who wait; where nobody does, the next search meets it again.
+            self._next = in_background(self._after(self._running, sources), expected=(WorkbenchError,))
         return self._next
 
     async def _after(self, before: "asyncio.Task[None] | None", sources: Sources) -> None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_workbench.adapters.retrieval.history.history import History, Past
+from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.workspace_ports import Sources
 
@@ -27,7 +28,7 @@ class Pasts:
     def begin(self, sources: Sources) -> None:
         """Read in the background the commits that are new."""
         if sources.root not in self._running:
-            self._running[sources.root] = asyncio.create_task(self._update(sources))
+            self._running[sources.root] = in_background(self._update(sources))
 
     async def settled(self, root: str, seconds: float | None = None) -> None:
         """Return when nothing is read for this folder any more, or so many seconds have passed."""

@@ -12,6 +12,7 @@ from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held
 from agent_workbench.adapters.retrieval.vectors.keeper_process import KeeperProcess
 from agent_workbench.adapters.retrieval.vectors.lsa import unit
 from agent_workbench.adapters.retrieval.vectors.vectors import HELD, LEARNING, READY, Asked, OnReady, Read
+from agent_workbench.core.background import in_background
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +64,9 @@ class EmbeddedVectors:
         # A query that nobody waits for any more still has its thread: no second one, or soon no thread would be left.
         if self._lost or not files.paths or self._asking is not None:
             return {}
-        asking = self._asking = asyncio.create_task(self._model.embed([asked.text[:_MOST_QUERY_CHARS]]))
+        asking = self._asking = in_background(
+            self._model.embed([asked.text[:_MOST_QUERY_CHARS]]), expected=(EmbeddingFailed,)
+        )
         asking.add_done_callback(self._hear)
         if not (await asyncio.wait({asking}, timeout=_QUERY_SECONDS))[0]:
             self._doing = "off: the model is slow to answer"
@@ -82,10 +85,8 @@ class EmbeddedVectors:
         await self._keeper.end()
         await self._model.close()
 
-    def _hear(self, asked: "asyncio.Task[Floats]") -> None:
+    def _hear(self, _: "asyncio.Task[Floats]") -> None:
         self._asking = None
-        if not asked.cancelled():
-            asked.exception()
 
     async def _update(self, corpus: Corpus, read: Read, on_ready: OnReady) -> None:
         if not self._loaded:

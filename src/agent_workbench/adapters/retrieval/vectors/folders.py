@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.adapters.retrieval.vectors.corpus import corpus_of
 from agent_workbench.adapters.retrieval.vectors.held import FileVectors
 from agent_workbench.adapters.retrieval.vectors.vectors import Asked, NoVectors, Vectors, make_vectors
+from agent_workbench.core.background import in_background
 from agent_workbench.core.settings import EmbeddingSettings
 from agent_workbench.core.workspace_ports import Sources
 
@@ -43,7 +44,7 @@ class FolderVectors:
         self._begun.add(root)
         self._wanted[root] = (sources, view)
         if root not in self._running:
-            self._running[root] = asyncio.create_task(self._catch_up(root))
+            self._running[root] = in_background(self._catch_up(root))
 
     async def settled(self, root: str) -> None:
         """Return when nothing is done for this folder any more."""
