@@ -105,10 +105,11 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     folder = tmp_path / "shop"
     assert "answers are scripted" in run(f"agent demo --headless --folder {folder}", tmp_path, shell)
     said = [run(line, folder, shell) for line in block("sessions")]
-    listed, shown, receipt, verified, exported, forked, tree, pictures, rules = said
+    listed, shown, receipt, verified, commit, exported, forked, tree, pictures, rules = said
     assert "T-1, T-2  done" in listed
     assert "T-2 done: committed" in shown
     assert "0 read again" in receipt
+    assert commit.startswith("green")
     assert verified.startswith("green")
     assert "T-2" in exported
     assert "forked: " in forked

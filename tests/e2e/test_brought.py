@@ -3,7 +3,7 @@
 import shutil
 
 from tests.e2e.calc import SCRIPTS, calc_repo
-from tests.e2e.machine import Machine, bodies, journal_lines, journal_path
+from tests.e2e.machine import WHOLE, Machine, bodies, journal_lines, journal_path
 
 RUN = ("run", "--task", "T-1", "--yes", "--json")
 
@@ -28,7 +28,7 @@ def test_it_is_not_taken_up_and_can_be_seen(served: Machine) -> None:
     assert journal_lines(copy, session) == before
     shown = served.agent("sessions", "show", session, cwd=copy)
     assert (shown.code, shown.err) == (0, "")
-    assert served.agent("sessions", "verify", session, cwd=copy).code == 0
+    assert served.agent("sessions", "verify", session, cwd=copy).code in WHOLE
 
     again = served.scripted(SCRIPTS, *RUN, "--session", session, cwd=repo)
     assert again.code == 0, again.said

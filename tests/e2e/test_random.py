@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.adapters.git.fingerprint import fingerprint
 from tests.e2e.calc import calc_repo
-from tests.e2e.machine import Machine, bodies, journal_lines
+from tests.e2e.machine import WHOLE, Machine, bodies, journal_lines
 
 STEPS = 50
 SETTINGS = """\
@@ -35,4 +35,4 @@ def test_fifty_free_steps_break_nothing(machine: Machine, tiny_model_path: Path)
     assert all(each["proposal"]["id"] in finished.keys() | refused for each in asked), "each came to something"
     assert kinds["trouble_met"] == 0
     assert fingerprint(repo, ["memory"]) == before
-    assert machine.agent("sessions", "verify", cwd=repo).code == 0
+    assert machine.agent("sessions", "verify", cwd=repo).code in WHOLE

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.machine import Machine, bodies, journal_lines
+from tests.e2e.machine import WHOLE, Machine, bodies, journal_lines
 from tests.e2e.tmux import HAS_TMUX, Tmux, tmux
 
 pytestmark = [
@@ -68,4 +68,4 @@ def test_a_session_lives_through_what_terminals_do(tmp_path: Path) -> None:
     assert bodies(journal_lines(shop), "session_left") == [{"reason": "left by the user"}]
     applied = bodies(journal_lines(shop), "patch_applied")
     assert (WRONG in next(machine.state.rglob("cart.py")).read_text()) == bool(applied)
-    assert machine.agent("sessions", "verify", cwd=shop).code == 0
+    assert machine.agent("sessions", "verify", cwd=shop).code in WHOLE

@@ -10,7 +10,7 @@ import pytest
 from tests.adapters.git.fingerprint import fingerprint
 from tests.e2e.calc import GOOD, SCRIPTS, calc_repo
 from tests.e2e.conftest import served
-from tests.e2e.machine import Done, Machine, bodies, journal_lines
+from tests.e2e.machine import WHOLE, Done, Machine, bodies, journal_lines
 from tests.llama_fixtures import llama_server, tiny_model_path
 
 __all__ = ["llama_server", "served", "tiny_model_path"]
@@ -76,7 +76,7 @@ def test_it_stops_cleanly_and_goes_on_when_there_is_room(
         assert len(lines) >= len(told), "what was told is recorded"
     for journal in (repo / "memory/sessions").glob("*/journal.jsonl"):
         verified = served.agent("sessions", "verify", journal.parent.name, cwd=repo)
-        assert verified.code == 0, verified.err
+        assert verified.code in WHOLE, verified.err
     assert fingerprint(repo, ["memory"]) == before
     # Where nobody knows whether the diff was applied it was taken back; where it was, it fits no second time.
     done = served.scripted({"T-1": (GOOD[0], *GOOD)}, *RUN, cwd=repo)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.e2e.calc import calc_repo
-from tests.e2e.machine import Machine, bodies, journal_lines
+from tests.e2e.machine import WHOLE, Machine, bodies, journal_lines
 from tests.e2e.terminal import Terminal, in_terminal
 
 ENDED = 130
@@ -44,7 +44,7 @@ def test_the_workbench_ends_with_its_terminal(end: object, code: int, reason: st
         assert terminal.end(10) == code
     assert [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
     assert bodies(journal_lines(shop), "session_left") == [{"reason": f"ended by {reason}"}]
-    assert machine.agent("sessions", "verify", cwd=shop).code == 0
+    assert machine.agent("sessions", "verify", cwd=shop).code in WHOLE
 
 
 def test_what_kept_a_session_from_being_opened_is_said_once(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from agent_workbench.core.comparing import Comparison, Side
 from agent_workbench.core.errors import TrustError
 from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.journal_proof import JournalProof
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.sessions import Onward, SessionSummary
@@ -48,8 +49,11 @@ class GivenSessions:
     async def summaries(self) -> Sequence[SessionSummary]:
         return SUMMARIES
 
-    async def verify(self, session: SessionId) -> tuple[bool, str]:
-        return session != BROUGHT, "whole: 90 events" if session != BROUGHT else "1 of 90 lines do not fit"
+    async def verify(self, session: SessionId) -> JournalProof:
+        if session == BROUGHT:
+            return JournalProof(session, 90, "", problems=("line 7: it does not fit",))
+        through = 83 if session == PARENT else -1
+        return JournalProof(session, 90, "", through=through, by="commit 0123456789", anchors=3)
 
     async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
         if session == BROUGHT:
@@ -86,8 +90,10 @@ async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> N
         assert [line.count("└") for line in shown] == [0, 1, 0]
         await bench.press("v", "x")
         await bench.until(lambda: f"written to session-{PARENT}.md" in bench.text())
+        await bench.press("j", "v")
+        await bench.until(lambda: "? not provable: no commit and no checkpoint" in bench.text())
         await bench.press("G", "v")
-        await bench.until(lambda: "1 of 90 lines do not fit" in bench.text())
+        await bench.until(lambda: "✗ RED: line 7: it does not fit" in bench.text())
         await bench.press("F")
         await bench.until(lambda: any("not begun here" in each.message for each in bench.app._notifications))
         assert past.asked == [("export", PARENT, None)]
@@ -147,7 +153,7 @@ def test_how_the_sessions_look(snap_compare: Compare, pytestconfig: pytest.Confi
         await bench.press("S")
         await bench.until(lambda: "waits" in bench.text())
         await bench.press("v")
-        await bench.until(lambda: "whole" in bench.text())
+        await bench.until(lambda: "0-83 are proved" in bench.text())
         assert not await draw_screen(bench, "sessions", LARGER, pytestconfig, tmp_path)
         await bench.resize(*SMALL)
 

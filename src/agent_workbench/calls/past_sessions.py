@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from agent_workbench.calls.comparing import compare_sessions
 from agent_workbench.calls.exporting import ExportFormat, keep_picture, write_export
 from agent_workbench.calls.forking import foresee_fork, fork_session
-from agent_workbench.calls.records import session_summaries, verify_session
+from agent_workbench.calls.proofs import prove_session
+from agent_workbench.calls.records import session_summaries
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.place import Place
 from agent_workbench.core.sessions import SessionSummary
 
 if TYPE_CHECKING:
     from agent_workbench.core.comparing import Comparison
+    from agent_workbench.core.journal_proof import JournalProof
 
 
 class RepoSessions:
@@ -27,12 +29,9 @@ class RepoSessions:
         """Return all sessions, newest first."""
         return await session_summaries(self._place)
 
-    async def verify(self, session: SessionId) -> tuple[bool, str]:
-        """Return whether its journal proves itself, and what was found."""
-        report = await verify_session(self._of(session))
-        if report.ok:
-            return True, f"whole: {report.events} events, head {report.head[:12]}"
-        return False, f"{len(report.problems)} of {report.events} lines do not fit; {report.problems[0]}"
+    async def verify(self, session: SessionId) -> "JournalProof":
+        """Return what its journal and the repository prove."""
+        return await prove_session(self._of(session))
 
     async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
         """Return what a fork would go on from."""

@@ -15,7 +15,6 @@ from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
-    from agent_workbench.adapters.journal.reader import VerifyReport
     from agent_workbench.bootstrap import Site
     from agent_workbench.core.again import PromptAgain
     from agent_workbench.core.events import Recorded
@@ -106,13 +105,6 @@ async def session_against(place: Place, named: str, say: Say) -> "AsyncGenerator
                 yield prompt
     finally:
         await model.close()
-
-
-async def verify_session(place: Place) -> "VerifyReport":
-    """Return whether a session's journal proves itself, with every line that does not fit."""
-    from agent_workbench.adapters.journal.reader import verify_journal
-
-    return await asyncio.to_thread(verify_journal, await session_folder(place))
 
 
 async def session_summaries(place: Place) -> "tuple[SessionSummary, ...]":

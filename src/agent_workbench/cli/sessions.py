@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli import sessions_export, sessions_made, sessions_search
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.saying import say, say_json
+from agent_workbench.cli.verify import exit_code, say_proof
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.place import Place
 
@@ -32,7 +32,7 @@ def add(verbs: "Verbs") -> None:
         each.add_argument("--tree", action="store_true", help="each below the session that it was forked from")
     for name, summary, execute in (
         ("show", "print what happened in a session", show),
-        ("verify", "prove that a session's journal is whole and unchanged", verify),
+        ("verify", "prove a session's journal by its hash chain and the commits that name it", verify),
     ):
         each = add_verb(below, name, summary, execute)
         each.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
@@ -40,6 +40,8 @@ def add(verbs: "Verbs") -> None:
             each.add_argument("--prompt", metavar="N", help="the receipt of this prompt, by its number or `last`")
             each.add_argument("--text", action="store_true", help="with --prompt: its messages too, from the journal")
             each.add_argument("--json", action="store_true", help="with --prompt: as JSON")
+        else:
+            each.add_argument("--json", action="store_true", help="print the proof as JSON")
 
     sessions_made.add(below)
     sessions_export.add(below)
@@ -108,14 +110,12 @@ def _prompt_number(said: str) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Print whether the journal proves itself; exit with 6 when it does not."""
-    from agent_workbench.calls.records import verify_session
+    """Print what the journal proves; exit with 6 when something does not fit, with 1 when there is no anchor."""
+    from agent_workbench.calls.proofs import prove_session
+    from agent_workbench.core.views.proofs import journal_proof_lines, journal_summary
 
-    report = asyncio.run(verify_session(Place(Path.cwd(), os.environ, {}, options.session)))
-    if report.ok:
-        say(f"green  {report.events} events, head {report.head}")
-        return ExitCode.DONE
-    say(f"RED    {len(report.problems)} of {report.events} lines do not fit", to=sys.stderr)
-    for problem in report.problems:
-        say(f"       {problem}", to=sys.stderr)
-    return ExitCode.JOURNAL
+    proof = asyncio.run(prove_session(Place(Path.cwd(), os.environ, {}, options.session)))
+    if options.json:
+        say_json({"proof": proof.proof, **asdict(proof)})
+        return exit_code(proof.proof)
+    return say_proof(proof.proof, journal_summary(proof), journal_proof_lines(proof))

@@ -10,6 +10,7 @@ from agent_workbench.core.plan import TaskStatus
 
 if TYPE_CHECKING:  # what a comparison is made of is not needed to list sessions
     from agent_workbench.core.comparing import Comparison
+    from agent_workbench.core.journal_proof import JournalProof
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ class PastSessions(Protocol):
     async def summaries(self) -> Sequence[SessionSummary]:
         """Return all sessions, newest first."""
 
-    async def verify(self, session: SessionId) -> tuple[bool, str]:
-        """Return whether the session's journal proves itself, and in a line what was found."""
+    async def verify(self, session: SessionId) -> "JournalProof":
+        """Return what the session's journal and the repository prove."""
 
     async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
         """Return what a fork after event `at` (None: the last) would go on from, line by line."""

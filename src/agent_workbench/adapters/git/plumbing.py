@@ -30,6 +30,8 @@ _FIXED = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
+    # No such file: parents are those that the commits name.
+    "GIT_GRAFT_FILE": "/dev/null/grafts",
     "GIT_ATTR_NOSYSTEM": "1",
     # In a partial clone a missing object would be fetched with the command the repo names. It beats `protocol.*`.
     "GIT_ALLOW_PROTOCOL": "none",

@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
+from agent_workbench.adapters.git.anchors import checkpoint_tips, find_anchors, read_commit
 from agent_workbench.adapters.git.checkout import Checkout
 from agent_workbench.adapters.git.discovery import Place, discover
 from agent_workbench.adapters.git.files import changes_between
@@ -19,6 +20,8 @@ from agent_workbench.adapters.git.refs import standing_ref
 from agent_workbench.adapters.git.sites import BRANCH_PREFIX, lock_path, site_of
 from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.adapters.git.worktrees import Worktrees
+from agent_workbench.core.anchors import FoundAnchors
+from agent_workbench.core.commit_proof import CommitFacts
 from agent_workbench.core.errors import LockedError, task_locked
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
 from agent_workbench.core.merges import MergeBrings
@@ -35,8 +38,8 @@ from agent_workbench.host.atomic import make_directories, storage_error
 from agent_workbench.host.locks import FileLock, describe_holder, lock_holder
 from agent_workbench.host.paths import repo_key
 
-P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Repository:
@@ -112,6 +115,18 @@ class Repository:
     async def merge_obstacles(self, commit: CommitId) -> tuple[str, ...]:
         return await asyncio.to_thread(lambda: self._now().merging.obstacles(commit))
 
+    async def anchors(self, sessions: Collection[str]) -> FoundAnchors:
+        """Return what refs and reflogs reach that names an event of these sessions."""
+        return await asyncio.to_thread(self._on_objects, find_anchors, sessions)
+
+    async def checkpoint_tips(self, refs: Collection[str]) -> Mapping[str, CommitId | None]:
+        """Return the commit at each of these refs, None where there is no such ref."""
+        return await asyncio.to_thread(lambda: checkpoint_tips(self._now().plumbing, refs))
+
+    async def commit_facts(self, revision: str) -> CommitFacts | None:
+        """Return a commit as it is stored, None where the revision names none."""
+        return await asyncio.to_thread(self._on_objects, read_commit, revision)
+
     async def snapshot_checkout(self, session: SessionId) -> CommitId:
         """Return a commit on HEAD with the user's uncommitted and untracked files, HEAD itself if there are none.
 
@@ -133,6 +148,9 @@ class Repository:
     def _now(self) -> "_Tools":
         """Return what works on the repository with the configuration it has at this moment."""
         return _Tools(*self._find(), self._folder())
+
+    def _on_objects(self, read: Callable[[Plumbing, str, T], R], asked: T) -> R:
+        return read(self._now().plumbing, self._find()[1].algorithm, asked)
 
     def _inspect(self) -> RepoFacts:
         return self._now().checkout.facts()

@@ -11,6 +11,7 @@ from agent_workbench.adapters.journal.lines import Lines
 from agent_workbench.core.codec import decode_event
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
+from agent_workbench.core.journal_proof import Problem, VerifyReport
 from agent_workbench.host.atomic import storage_error
 
 FIRST_KIND = "session_started"
@@ -30,37 +31,6 @@ class JournalContent:
         return self.events[-1].hash if self.events else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What does not fit in one line, counted from 1."""
-
-    line: int
-    what: str
-    advice: str = ""
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.what}"
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
-    """What a verification found; `head` is the hash that the last line claims.
-
-    An unfinished last line (`torn_bytes`) is no problem: it was never acknowledged. A journal whose end was cut off
-    at a line is in itself whole; compare `head` with the one a checkpoint or a commit names.
-    """
-
-    events: int
-    head: str
-    problems: tuple[Problem, ...] = ()
-    torn_bytes: int = 0
-
-    @property
-    def ok(self) -> bool:
-        """True when every line and every blob is as it was written."""
-        return not self.problems
-
-
 def read_journal(directory: Path) -> JournalContent:
     """Return the events of the session in `directory`, each proved. Blocks.
 
@@ -78,9 +48,13 @@ def read_journal(directory: Path) -> JournalContent:
 def verify_journal(directory: Path) -> VerifyReport:
     """Return all that does not fit in the session's journal and blobs. Blocks; raises where there is none to read."""
     lines, torn = read_lines(directory)
-    problems = tuple(found for found in _examine(lines, Blobs(directory)) if isinstance(found, Problem))
-    head = (claimed_hash(lines[-1]) if lines else None) or ""
-    return VerifyReport(len(lines), head, problems, len(torn))
+    found = tuple(_examine(lines, Blobs(directory)))
+    return VerifyReport(
+        hashes=tuple(claimed_hash(line) or "" for line in lines),
+        recorded=tuple(each for each in found if isinstance(each, Recorded)),
+        problems=tuple(each for each in found if isinstance(each, Problem)),
+        torn_bytes=len(torn),
+    )
 
 
 def read_lines(directory: Path) -> tuple[Lines, bytes]:

@@ -1,11 +1,12 @@
 """The sessions of a repository at a glance, read from the few lines that say most."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_workbench.adapters.journal.files import LOCK
+from agent_workbench.adapters.journal.files import JOURNAL, LOCK, open_regular
 from agent_workbench.adapters.journal.line import Line, glance, parse
 from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_lines
 from agent_workbench.core.codec import JsonValue
@@ -15,6 +16,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.sessions import SessionSummary
 from agent_workbench.host.locks import lock_holder
 
+MOST_HEADER_BYTES = 100_000
 # Figures are read without parsing their line: a list is a glance, no proof.
 _STEP = re.compile(rb'"body":\{"step":(\d+)')
 _TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d+)')
@@ -55,6 +57,19 @@ def session_folders(sessions_dir: Path) -> list[Path]:
     except OSError as error:
         raise StorageError(f"{sessions_dir} could not be read: {error.strerror}") from error
     return sorted(found, key=lambda each: each.name, reverse=True)
+
+
+def parent_of(directory: Path) -> tuple[SessionId, int] | None:
+    """Return which session a fork is of, and the last event it has from it; None for other sessions. Blocks."""
+    try:
+        with os.fdopen(open_regular(directory / JOURNAL), "rb") as file:
+            body = parse(file.readline(MOST_HEADER_BYTES).rstrip(b"\n")).body
+    except (OSError, JournalError):
+        return None
+    parent, seq = body.get("parent"), body.get("parent_seq")
+    if not isinstance(parent, str) or not isinstance(seq, int) or not SESSION_ID.fullmatch(parent):
+        return None
+    return SessionId(parent), seq
 
 
 def _answers_to(name: str, wanted: str) -> bool:

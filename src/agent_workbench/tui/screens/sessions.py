@@ -10,6 +10,7 @@ from agent_workbench.core.comparing import Comparison
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inert import inert_line
+from agent_workbench.core.journal_proof import JournalProof
 from agent_workbench.core.sessions import Onward, PastSessions
 from agent_workbench.core.views.sessions import SessionRow, view_sessions
 from agent_workbench.tui.keymap import Keymap, bindings
@@ -52,7 +53,7 @@ class SessionsScreen(Dialogue[Onward]):
         self._show_comparison = show
         self._marked: SessionId | None = None
         self._rows: tuple[SessionRow, ...] = ()
-        self._found: dict[SessionId, tuple[bool, str]] = {}
+        self._found: dict[SessionId, JournalProof] = {}
         self._said = LOADING
         self._turn = asyncio.Lock()
 

@@ -7,7 +7,9 @@ from textual.message import Message
 
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inert import inert_line
+from agent_workbench.core.journal_proof import JournalProof, Proof
 from agent_workbench.core.views.amounts import counted_text
+from agent_workbench.core.views.proofs import WORDS, journal_proof_lines
 from agent_workbench.core.views.sessions import SessionRow
 from agent_workbench.core.views.tones import Block, Entry, Tone
 from agent_workbench.tui.keymap import bindings
@@ -20,6 +22,7 @@ WHEN_CELLS = 18
 STEPS_CELLS = 11
 TOKENS_CELLS = 17
 WIDE_CELLS = 100
+PROOFS = {Proof.GREEN: ("✓", Tone.GOOD), Proof.RED: ("✗", Tone.BAD), Proof.UNPROVABLE: ("?", Tone.WARN)}
 
 
 class SessionList(EntryList):
@@ -34,7 +37,7 @@ class SessionList(EntryList):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._sessions: dict[str, SessionRow] = {}
-        self._found: Mapping[SessionId, tuple[bool, str]] = {}
+        self._found: Mapping[SessionId, JournalProof] = {}
         self._here = SessionId("")
         self._marked: SessionId | None = None
         self._name_cells = 0
@@ -42,7 +45,7 @@ class SessionList(EntryList):
     def show(
         self,
         rows: Sequence[SessionRow],
-        found: Mapping[SessionId, tuple[bool, str]],
+        found: Mapping[SessionId, JournalProof],
         here: SessionId,
         marked: SessionId | None = None,
         *,
@@ -97,8 +100,12 @@ class SessionList(EntryList):
         if row.summary.id == self._marked:
             yield "marked: another one is compared with it", Tone.ACCENT
         if row.summary.id in self._found:
-            whole, said = self._found[row.summary.id]
-            yield f"{'✓' if whole else '✗'} {inert_line(said)}", Tone.GOOD if whole else Tone.BAD
+            yield from self._proved(self._found[row.summary.id])
+
+    def _proved(self, found: JournalProof) -> Iterable[Span]:
+        glyph, tone = PROOFS[found.proof]
+        said = next(journal_proof_lines(found))
+        yield f"{glyph} {WORDS[found.proof]}: {said}", tone
 
 
 def _cut(text: str, cells: int) -> str:
