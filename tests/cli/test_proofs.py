@@ -20,6 +20,13 @@ from tests.adapters.git.user import User
 from tests.e2e.machine import Done, Machine
 
 GREEN, UNPROVABLE, RED = 0, 1, 6
+# What hides commits from those who ask git without care.
+ODD_SETTINGS = {
+    "i18n.logOutputEncoding": "UTF-16",
+    "grep.patternType": "perl",
+    "transfer.hideRefs": "refs/agent",
+    "log.showSignature": "true",
+}
 
 
 @dataclass(frozen=True)
@@ -257,7 +264,7 @@ def test_history_that_cannot_be_read_hides_no_anchor_that_can(shop: Shop) -> Non
     assert found.code != GREEN or json.loads(found.out)["through"] == 101
 
 
-@pytest.mark.parametrize("how", ["grafts", "replace", "commit-graph"])
+@pytest.mark.parametrize("how", ["grafts", "replace", "commit-graph", "settings"])
 def test_what_git_is_told_besides_its_objects_counts_for_nothing(shop: Shop, how: str) -> None:
     tip, first, start = (shop.user.git("rev-parse", each) for each in ("agent/T-2", "agent/T-1", "main"))
     if how == "grafts":
@@ -265,6 +272,9 @@ def test_what_git_is_told_besides_its_objects_counts_for_nothing(shop: Shop, how
     elif how == "replace":
         other = shop.commit_like(tip, b"Nothing to see\n")
         shop.user.git("replace", tip, other)
+    elif how == "settings":
+        for name, value in ODD_SETTINGS.items():
+            shop.user.git("config", name, value)
     else:
         shop.user.git("commit-graph", "write", "--reachable")
         path = shop.user.root / ".git/objects/info/commit-graph"

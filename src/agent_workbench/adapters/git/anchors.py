@@ -16,8 +16,11 @@ from agent_workbench.core.patch.paths import shown
 MOST_COMMIT_BYTES = 64_000_000
 MOST_COMMITS = 50_000
 _BATCH_BYTES = 64_000_000
-# Parents as the commits name them, not as a file beside them does.
-_WALK = ("-c", "core.commitGraph=false", "rev-list", "--stdin", "--reflog", "--ignore-missing", "--fixed-strings")
+# Parents as the commits name them, not as a file beside them does; texts as they are, not as the repo wants them shown.
+_WALK = (
+    *("-c", "core.commitGraph=false", "rev-list", "--stdin", "--reflog", "--ignore-missing"),
+    *("--fixed-strings", "--encoding=UTF-8"),
+)
 
 
 def find_anchors(plumbing: Plumbing, algorithm: str, sessions: Collection[str]) -> FoundAnchors:
