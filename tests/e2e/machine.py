@@ -141,7 +141,7 @@ class Machine:
                 process = self._fork(arguments, "", cwd, environ, out, err)
             return Running(process, folder / "out", folder / "err", folder / "halted").wait()
         # Warnings are shown, so that a test that looks at standard error sees what was not closed.
-        command = [sys.executable, "-W", "default", "-m", "agent_workbench", *self._said(arguments)]
+        command = [sys.executable, "-P", "-W", "default", "-m", "agent_workbench", *self._said(arguments)]
         return self.run(command, cwd, environ)
 
     def _new_folder(self) -> Path:
@@ -202,7 +202,7 @@ class Machine:
                     self._fork(arguments, str(plan), cwd, environ, out, err), folder / "out", folder / "err", mark
                 )
             process = subprocess.Popen(
-                [*prefix, sys.executable, str(LAUNCHER), str(plan), *self._said(arguments)],
+                [*prefix, sys.executable, "-P", str(LAUNCHER), str(plan), *self._said(arguments)],
                 cwd=cwd,
                 env={**self.environ, **environ},
                 stdin=subprocess.DEVNULL,

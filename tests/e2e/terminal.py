@@ -67,7 +67,7 @@ class Terminal:
 def in_terminal(machine: Machine, *arguments: str, cwd: Path) -> Iterator[Terminal]:
     """Run `agent` in a terminal of its own."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", RULED, sys.executable, "-m", "agent_workbench", *arguments]
+    command = [sys.executable, "-P", "-c", RULED, sys.executable, "-P", "-m", "agent_workbench", *arguments]
     process = subprocess.Popen(command, cwd=cwd, env=machine.environ, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     try:

@@ -142,7 +142,7 @@ def test_one_changed_byte_is_red_and_its_line_is_named(demo: Demo, tmp_path: Pat
 
 
 def test_a_reader_that_stops_reading_is_no_error(demo: Demo) -> None:
-    command = f"set -o pipefail; {sys.executable} -m agent_workbench sessions show | head -1"
+    command = f"set -o pipefail; {sys.executable} -P -m agent_workbench sessions show | head -1"
     done = demo.machine.run(["bash", "-c", command], demo.repo)
     assert (done.code, done.err) == (0, "")
 

@@ -103,7 +103,7 @@ def test_a_merge_asks_at_the_terminal(served: Machine, answer: str, merged: bool
     (repo / "notes.txt").write_text("mine\n")
     before = fingerprint(repo, BESIDES)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "agent_workbench", "merge", "T-1"]
+    command = [sys.executable, "-P", "-m", "agent_workbench", "merge", "T-1"]
     with os.fdopen(ours, "r+b", buffering=0) as terminal:
         process = subprocess.Popen(command, cwd=repo, env=served.environ, stdin=theirs, stdout=theirs, stderr=theirs)
         os.close(theirs)

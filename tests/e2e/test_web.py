@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import psutil
@@ -19,11 +20,13 @@ SIZE = "?width=100&height=30"
 
 
 @asynccontextmanager
-async def web_server(machine: Machine) -> AsyncIterator[tuple[asyncio.subprocess.Process, URL]]:
+async def web_server(
+    machine: Machine, repo: Path | None = None
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, URL]]:
     """Run `agent tui --web` in a repo, with the address that it prints."""
     server = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agent_workbench", "tui", "--web"),
-        cwd=calc_repo(machine),
+        *(sys.executable, "-P", "-m", "agent_workbench", "tui", "--web"),
+        cwd=repo or calc_repo(machine),
         env=machine.environ,
         stdout=asyncio.subprocess.PIPE,
     )

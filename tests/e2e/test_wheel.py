@@ -24,19 +24,19 @@ main()
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the unpacked wheel, built from a copy of what git knows."""
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(CHECKOUT)]
+    command = [sys.executable, "-P", "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(CHECKOUT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     (wheel,) = folder.glob("agent_workbench-*.whl")
     site = folder / "site"
     install = ["install", "--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel)]
-    subprocess.run([sys.executable, "-m", "pip", *install], check=True, timeout=100)
+    subprocess.run([sys.executable, "-P", "-m", "pip", *install], check=True, timeout=100)
     return site
 
 
 def call(machine: Machine, installed: Path, *arguments: str, cwd: Path) -> Done:
     """Run the installed command."""
-    command = [sys.executable, "-c", CALL, str(installed), *arguments]
+    command = [sys.executable, "-P", "-c", CALL, str(installed), *arguments]
     return machine.run(command, cwd, {"PYTHONPATH": str(installed)})
 
 

@@ -38,13 +38,13 @@ class Tmux:
 
     def start(self, *arguments: str, columns: int, rows: int) -> None:
         """Start `agent` in a window of this size, which stays when it ends."""
-        command = [sys.executable, "-m", "agent_workbench", *arguments]
+        command = [sys.executable, "-P", "-m", "agent_workbench", *arguments]
         self.run("new-session", "-d", "-x", str(columns), "-y", str(rows), *command, ";", "set", "remain-on-exit", "on")
 
     def start_again(self, *arguments: str, folder: Path) -> None:
         """Start `agent` in the same window, in a folder; what ran there has ended."""
         self.ends()
-        command = [sys.executable, "-m", "agent_workbench", *arguments]
+        command = [sys.executable, "-P", "-m", "agent_workbench", *arguments]
         self.run("respawn-pane", "-c", str(folder), *command)
 
     def press(self, *keys: str) -> None:

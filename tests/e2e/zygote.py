@@ -104,7 +104,7 @@ class Zygote:
             # The library below numpy would start threads, and a process that has some must not be forked.
             environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, _paths())), "OPENBLAS_NUM_THREADS": "1"}
             with theirs:
-                command = [sys.executable, "-W", "default", __file__, str(theirs.fileno())]
+                command = [sys.executable, "-P", "-W", "default", __file__, str(theirs.fileno())]
                 process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environ)
             atexit.register(self._end, process)
         return self._control
@@ -179,7 +179,6 @@ def _prepare(request: Mapping[str, object], descriptors: Sequence[int]) -> Calla
     os.environ.update(environ)
     time.tzset()
     os.chdir(str(request["cwd"]))
-    sys.path[0] = str(Path(__file__).parent) if plan else str(request["cwd"])
     sys.argv = ["agent", *arguments]
     if plan:
         from tests.e2e import launcher

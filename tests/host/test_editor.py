@@ -38,3 +38,16 @@ def test_without_an_editor_it_is_said_what_to_do(tmp_path: Path) -> None:
     assert "$EDITOR" in failure.value.advice
     with pytest.raises(WorkbenchError, match="cannot be read"):
         editor_command({"EDITOR": "'vim"})
+
+
+def test_an_editor_is_not_looked_for_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("nano", "ours"):
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    path = ".::/usr/bin:/bin"
+    assert Path(editor_command({"PATH": path, "EDITOR": "env nano -w"})[0]).is_absolute()
+    with pytest.raises(WorkbenchError, match="no editor ours"):
+        editor_command({"PATH": path, "EDITOR": "ours"})
+    with pytest.raises(WorkbenchError, match="no editor"):
+        editor_command({"PATH": f".:{tmp_path / 'none'}"})
+    assert editor_command({"PATH": path, "EDITOR": "./ours -w"}) == ("./ours", "-w"), "so the user wants it"

@@ -49,7 +49,7 @@ async def test_standard_error_can_be_dropped(tmp_path: Path) -> None:
 async def test_output_can_go_to_a_file(tmp_path: Path) -> None:
     log = tmp_path / "log"
     for word in ("one", "two"):
-        process = await spawn(["echo", word], folder=str(tmp_path), environment=ENVIRONMENT, stdout=log)
+        process = await spawn(["/bin/echo", word], folder=str(tmp_path), environment=ENVIRONMENT, stdout=log)
         assert await process.read(10) == b""
         assert await process.wait() == 0
     assert log.read_text() == "one\ntwo\n"
@@ -58,12 +58,12 @@ async def test_output_can_go_to_a_file(tmp_path: Path) -> None:
 async def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     log = tmp_path / "none" / "log"
     with pytest.raises(ShellError, match=str(log)):
-        await spawn(["echo"], folder=str(tmp_path), environment=ENVIRONMENT, stdout=log)
+        await spawn(["/bin/echo"], folder=str(tmp_path), environment=ENVIRONMENT, stdout=log)
 
 
 async def test_the_environment_is_the_one_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "hunter2")
-    process = await spawn(["env"], folder=str(tmp_path), environment=ENVIRONMENT)
+    process = await spawn(["/usr/bin/env"], folder=str(tmp_path), environment=ENVIRONMENT)
     assert set((await read_all(process)).decode().splitlines()) == {f"{k}={v}" for k, v in ENVIRONMENT.items()}
     await process.wait()
 

@@ -13,6 +13,7 @@ async def serve_workbench(folder: Path, words: Sequence[str], port: int, on_read
     """
     from agent_workbench.adapters.web.server import WorkbenchServer
 
-    # Without a shell between them, the server's end is the workbench's too.
-    command = "exec " + shlex.join([sys.executable, "-m", "agent_workbench", *words])
+    # `-P`: the current folder may hold modules that pass for ours. `exec`: without a shell between them, the server's
+    # end is the workbench's too.
+    command = "exec " + shlex.join([sys.executable, "-P", "-m", "agent_workbench", *words])
     await WorkbenchServer(command, title=f"Agent Workbench · {folder.name}").serve_until_stopped(port, on_ready)

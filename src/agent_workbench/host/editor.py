@@ -1,8 +1,8 @@
 """A text in the user's own editor: a private file for as long as that takes."""
 
 import asyncio
+import os
 import shlex
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.host.programs import find_program
 
 USUAL = ("nano", "vi")
 
@@ -27,18 +28,22 @@ async def edit_in_editor(text: str, suffix: str, environ: Mapping[str, str]) -> 
 
 
 def editor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the user's editor with its flags; raise `WorkbenchError` when there is none."""
-    wanted = environ.get("VISUAL") or environ.get("EDITOR")
-    if wanted:
-        try:
-            if words := shlex.split(wanted):
-                return tuple(words)
-        except ValueError:
-            raise WorkbenchError(f"$VISUAL or $EDITOR cannot be read: {wanted}", advice="mend its quotes") from None
-    found = next((each for each in USUAL if shutil.which(each, path=environ.get("PATH"))), None)
+    """Return the user's editor with its flags; raise `WorkbenchError` when there is none.
+
+    A name is looked up on the PATH without the current folder; a path is the user's own choice.
+    """
+    wanted = environ.get("VISUAL") or environ.get("EDITOR") or ""
+    try:
+        program, *flags = shlex.split(wanted) or ("",)
+    except ValueError:
+        raise WorkbenchError(f"$VISUAL or $EDITOR cannot be read: {wanted}", advice="mend its quotes") from None
+    if os.sep in program:
+        return (program, *flags)
+    path = environ.get("PATH", "")
+    found = next(filter(None, (find_program(each, path) for each in ([program] if program else USUAL))), None)
     if found is None:
-        raise WorkbenchError("there is no editor", advice="set $EDITOR to the one you use")
-    return (found,)
+        raise WorkbenchError(f"there is no editor {program}".rstrip(), advice="set $EDITOR to the one you use")
+    return (found, *flags)
 
 
 def _edit(text: str, suffix: str, command: tuple[str, ...]) -> str:

@@ -101,7 +101,7 @@ class _Command:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.execvp(argv[0], argv)  # noqa: S606 - to start the command is what this program is for
+            os.execv(argv[0], argv)  # noqa: S606 - to start the command is what this program is for
         except OSError as error:
             os.write(failed, str(error.errno or errno.EIO).encode())
         finally:

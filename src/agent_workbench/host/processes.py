@@ -101,7 +101,7 @@ async def spawn(
     merge_stderr: bool = True,
     grace_seconds: float = 0.5,
 ) -> MindedProcess:
-    """Start `argv` in `folder` with exactly `environment`, standard input empty, in a session of its own.
+    """Start `argv` (an absolute path first) in `folder` with exactly `environment`, no input, in its own session.
 
     Output is read from the process, or appended to the file `stdout`; standard error goes with it or is dropped. When
     stopped, everything that was started has `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` when the

@@ -22,3 +22,13 @@ async def test_the_text_is_an_argument_of_its_own(tmp_path: Path, platform: str,
 
 async def test_without_such_a_program_nothing_happens(tmp_path: Path) -> None:
     await DesktopNotifications({"PATH": str(tmp_path)}, "linux").notify("title", "text")
+
+
+async def test_such_a_program_is_not_looked_for_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notify-send").write_text("#!/bin/sh\n: > canary\n")
+    (tmp_path / "notify-send").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    await DesktopNotifications({"PATH": f".::{tmp_path / 'none'}"}, "linux").notify("title", "text")
+    assert not (tmp_path / "canary").exists()

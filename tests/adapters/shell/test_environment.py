@@ -16,7 +16,6 @@ from agent_workbench.adapters.shell import environment as environments
 from agent_workbench.adapters.shell.canary import check_import_place
 from agent_workbench.adapters.shell.environment import (
     WorktreeEnvironments,
-    clean_path,
     environment_for_tests,
     find_python,
     packages_of,
@@ -185,15 +184,6 @@ def test_where_the_packages_are(files: list[str], folder: str, packages: tuple[s
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     assert packages_of(str(tmp_path)) == (str(tmp_path / folder), packages)
-
-
-def test_a_path_is_cleaned(tmp_path: Path) -> None:
-    inside, outside = tmp_path / "repo" / "bin", tmp_path / "tools"
-    inside.mkdir(parents=True)
-    outside.symlink_to(inside)
-    path = f"/usr/bin:.::bin:{inside}:{outside}:/bin:/usr/bin"
-    assert clean_path(path, str(tmp_path / "repo")) == "/usr/bin:/bin"
-    assert clean_path("", str(tmp_path)) == "/usr/local/bin:/usr/bin:/bin"
 
 
 def make_program(path: Path, text: str) -> str:

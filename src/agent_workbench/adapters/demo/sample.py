@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent_workbench.core.errors import RepoError
 from agent_workbench.host.atomic import write_atomically
+from agent_workbench.host.programs import find_program
 
 CART = '''\
 """A shopping cart. Prices are whole cents."""
@@ -109,7 +110,10 @@ def _settings(model_path: Path) -> str:
 
 def _git(folder: Path, *arguments: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "-c", "core.hooksPath=/dev/null", "-C", str(folder), *arguments]
+    git = find_program("git", environment.get("PATH", ""))
+    if git is None:
+        raise RepoError("git was not found", advice="install git 2.31 or newer and see that it is on the PATH")
+    command = [git, "-c", "core.hooksPath=/dev/null", "-C", str(folder), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         raise RepoError(f"git {arguments[0]} failed: {done.stderr.strip()}", advice="git 2.28 or newer is needed")

@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import html
-import shutil
 import sys
 from collections.abc import Mapping
 
 from agent_workbench.host.handed_on import handed_on
+from agent_workbench.host.programs import find_program
 
 MOST_SECONDS = 5.0
 _SCRIPT = (
@@ -29,7 +29,7 @@ class DesktopNotifications:
     async def notify(self, title: str, text: str) -> None:
         """Show a notification; where there is no such program or no desktop, nothing happens."""
         command = self._command(title, text)
-        program = await asyncio.to_thread(shutil.which, command[0], path=self._environ.get("PATH"))
+        program = await asyncio.to_thread(find_program, command[0], self._environ.get("PATH", ""))
         if program is None:
             return
         with contextlib.suppress(OSError):

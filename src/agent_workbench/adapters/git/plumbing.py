@@ -2,17 +2,16 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from agent_workbench.core.errors import RepoError, StorageError, WorkbenchError, WorkspaceError
 from agent_workbench.core.patch.paths import shown
+from agent_workbench.host.programs import find_program
 
 # Settings can be handed over in the environment since then, which is the only way to name any driver exactly.
 OLDEST_GIT = (2, 31)
@@ -104,12 +103,7 @@ class GitProgram:
 
 def find_git(untrusted: str) -> GitProgram:
     """Return the git on the PATH, never one from inside the folder `untrusted`; raise `RepoError` if none will do."""
-    folders = [
-        folder
-        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
-        if Path(folder).is_absolute() and not Path(folder).resolve().is_relative_to(Path(untrusted).resolve())
-    ]
-    path = shutil.which("git", path=os.pathsep.join(folders)) if folders else None
+    path = find_program("git", os.environ.get("PATH", ""), untrusted)
     if path is None:
         raise RepoError("git was not found", advice=_INSTALL)
     return _known_git(path)

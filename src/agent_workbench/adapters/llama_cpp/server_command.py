@@ -1,7 +1,6 @@
 """Decides how a GGUF file is served: by the user's own `llama-server`, or by the one that comes with the workbench."""
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from agent_workbench.adapters.llama_cpp.serve import API_KEY_VARIABLE
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.host.handed_on import handed_on
+from agent_workbench.host.programs import find_program
 
 _MAGIC = b"GGUF"
 _TINY_BYTES = 50_000_000
@@ -83,13 +83,13 @@ def _model_bytes(model: Path) -> int:
 
 
 def _binary(server: str, environ: Mapping[str, str]) -> str:
-    found = shutil.which(os.path.expanduser(server), path=environ.get("PATH"))  # noqa: PTH111 - a bare name is no path
+    found = find_program(os.path.expanduser(server), environ.get("PATH", ""))  # noqa: PTH111 - a bare name is no path
     if not found:
         raise ModelUnavailable(
             f"there is no program {server}",
             advice="model.server (or LLAMA_SERVER) has to be llama-server or its path; without it we bring our own",
         )
-    return str(Path(found).absolute())
+    return found
 
 
 def _cores() -> int:

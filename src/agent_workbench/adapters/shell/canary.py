@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import shlex
-import shutil
 import socket
 import sys
 import tempfile
@@ -12,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_workbench.adapters.shell.environment import clean_environment, clean_path
+from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.core.workspace_ports import Command, Shell
 from agent_workbench.host.processes import spawn
+from agent_workbench.host.programs import find_program
 
 _SECONDS = 20.0
 _SAID_BYTES = 4096
@@ -64,7 +64,7 @@ async def find_sandbox(parent: Mapping[str, str], network: bool, forbidden: str 
     """
     if sys.platform != "linux":
         return _none("bubblewrap exists for Linux only; commands run with your rights")
-    bwrap = await asyncio.to_thread(lambda: shutil.which("bwrap", path=clean_path(parent.get("PATH", ""), forbidden)))
+    bwrap = await asyncio.to_thread(find_program, "bwrap", parent.get("PATH", ""), forbidden)
     if bwrap is None:
         return _none("bubblewrap is not installed: apt-get install bubblewrap, or dnf install bubblewrap")
     stack = contextlib.ExitStack()

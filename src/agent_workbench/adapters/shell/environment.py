@@ -10,6 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.core.errors import ConfigError
+from agent_workbench.host.handed_on import handed_on
+from agent_workbench.host.programs import clean_path
 
 # Where tool chains look for themselves under a home folder; commands get another one, so they are told.
 _TOOL_CHAINS = {
@@ -20,20 +22,8 @@ _TOOL_CHAINS = {
     "PYENV_ROOT": ".pyenv",
     "RUSTUP_HOME": ".rustup",
 }
-_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _HAS_PYTEST = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
 _PROBE_SECONDS = 10.0
-
-
-def clean_path(path: str, *forbidden: str) -> str:
-    """Return the entries of a `PATH` that are absolute and not inside any of the `forbidden` folders."""
-    folders = [Path(folder).resolve() for folder in forbidden if folder]
-    kept = [
-        entry
-        for entry in path.split(os.pathsep)
-        if Path(entry).is_absolute() and not any(Path(entry).resolve().is_relative_to(folder) for folder in folders)
-    ]
-    return os.pathsep.join(dict.fromkeys(kept)) or _DEFAULT_PATH
 
 
 def clean_environment(parent: Mapping[str, str], path: str, home: str, temporary: str) -> dict[str, str]:
@@ -116,8 +106,14 @@ def _pythons_on(path: str) -> Iterator[str]:
 
 def _has_pytest(python: str) -> bool:
     try:
+        # Not `-P`, which Python before 3.11 does not know. Commands do not get our environment either.
         probe = subprocess.run(
-            [python, "-c", _HAS_PYTEST], cwd="/", capture_output=True, timeout=_PROBE_SECONDS, check=False
+            [python, "-c", _HAS_PYTEST],
+            cwd="/",
+            env=handed_on(os.environ, *_TOOL_CHAINS),
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox
-from agent_workbench.adapters.shell.environment import clean_environment, clean_path
+from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
 from agent_workbench.core.errors import ShellError
@@ -19,6 +19,7 @@ from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.workspace_ports import Command, OnOutput
 from agent_workbench.host.processes import MindedProcess, spawn
+from agent_workbench.host.programs import clean_path
 
 _KEPT_BYTES = 8 * 1024 * 1024
 _LIVE_BYTES = 16 * 1024
