@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal
+from agent_workbench.core.narration import narrate
 from agent_workbench.core.patch import (
     OWN_BOUNDS,
     FileContent,
@@ -25,6 +26,9 @@ from agent_workbench.core.patch import (
     patch_hash,
     render_patch,
 )
+from agent_workbench.core.patch.carried import carried_choice
+from agent_workbench.core.patch.choice import HunkChoice
+from agent_workbench.core.patch.hunk_text import hunk_text, with_hunk_text
 from agent_workbench.core.proposals import HunkFate, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Approvals, GateKind
 from agent_workbench.engine.handling import handle
@@ -188,6 +192,39 @@ async def test_a_diff_of_which_nothing_stays_is_rejected_with_the_reasons(tmp_pa
         assert decided.verdict is Verdict.REJECT
         assert decided.reason.startswith("long.txt:2 left out: no; long.txt:21 left out: off by one")
         assert decided.reason in stage.model.requests[-1].messages[-1].text
+
+
+async def test_what_was_left_out_before_an_edit_is_named_by_the_decision_and_its_record(tmp_path: Path) -> None:
+    sayings: list[Saying] = [call("write_diff", DIFF), WRITING]
+    async with (
+        a_stage(tmp_path, sayings, approvals=ASKED, tasks=ANY, start=START) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        waiting = await front.gate(GateKind.DIFF)
+        before = parse_patch(waiting.diff, OWN_BOUNDS)
+        ids = {hunk.lines[1].text: hunk.id for file in before.files for hunk in file.hunks}
+        first, answer = ids["line 2"], next(id for text, id in ids.items() if text in {"wrong", "right"})
+        half = next(at for at, text in enumerate(hunk_text(before, first).splitlines()) if "and a half" in text)
+        choice = HunkChoice((LeftOut(first, (half,), "no halves"), LeftOut(answer, (), "not yet")))
+        text = hunk_text(before, first).replace("+line two\n", "+LINE TWO\n")
+        edited = await front.edit(GateKind.DIFF, with_hunk_text(before, first, text))
+        after = parse_patch(edited.diff, OWN_BOUNDS)
+        await take(front, edited, *carried_choice(choice, before, after).left)
+        await front.until(lambda it: it.live.streaming and it.live.streaming.text == WRITING.text)
+        assert "LINE TWO\nline 3\n" in in_workspace(stage, "long.txt")
+        assert in_workspace(stage, "answer.txt") == "wrong\n"
+        decided = next(
+            event for event in stage.events if isinstance(event, ActionDecided) and event.proposal_id == waiting.id
+        )
+        assert {(each.fate, each.reason, each.left) for each in decided.hunks} == {
+            (HunkFate.PARTLY, "no halves", ("+line two and a half",)),
+            (HunkFate.EDITED, "", ()),
+            (HunkFate.LEFT, "not yet", ()),
+        }
+        told = [narrate(event) for event in stage.events if isinstance(event, ProposalReplaced)][-1]
+        assert "1 line left out: no halves" in told
+        assert "left out: not yet" in told
 
 
 async def test_a_kill_before_the_decision_keeps_what_the_user_chose(tmp_path: Path) -> None:

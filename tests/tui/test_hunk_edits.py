@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
-from agent_workbench.core.events import ActionProposed
+from textual.widgets import Input, TextArea
+
+from agent_workbench.core.events import ActionProposed, Author, ProposalReplaced
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.intents import RejectProposal
+from agent_workbench.core.intents import EditProposal, RejectProposal
 from agent_workbench.core.patch import LeftOut, parse_patch, takeable_ids
 from agent_workbench.core.settings import GateKind
 from tests.fakes import runs
@@ -13,7 +15,7 @@ from tests.tui.driver import LARGE, SMALL, driving
 from tests.tui.scenes import CI, HUNKS
 
 
-async def test_what_was_left_stays_left_when_another_hunk_is_edited() -> None:
+async def test_what_was_left_stays_left_when_a_hunk_is_edited() -> None:
     first = takeable_ids(parse_patch(HUNKS))[0]
     waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
     session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
@@ -22,13 +24,48 @@ async def test_what_was_left_stays_left_when_another_hunk_is_edited() -> None:
         await bench.diff.hunk(2).leave("off by one")
         await bench.press("n")
         edited = replace(waits, diff=HUNKS.replace("// 100", "/ 100"), edited=True)
+        second = takeable_ids(parse_patch(edited.diff))[1]
         await bench.record(ActionProposed(edited))
         assert bench.diff.has_focus
         assert bench.diff.taking is not None
-        assert bench.diff.taking.left == (LeftOut(first, (), "not asked for"),)
+        assert bench.diff.taking.left == (LeftOut(first, (), "not asked for"), LeftOut(second, (), "off by one"))
         assert "hunk 1 of 3 · left: not asked for" in bench.text()
+        assert "hunk 2 of 3 · left: off by one" in bench.text()
         await bench.record(ActionProposed(replace(edited, id=ProposalId("P-91"))))
         assert bench.diff.taking is None
+
+
+async def test_lines_left_out_of_the_hunk_that_is_edited_stay_left_out_with_their_reason() -> None:
+    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
+    async with driving(session, LARGE) as bench:
+        await bench.diff.hunk(3).point("j", "v", "space")
+        bench.screen.query_one(Input).value = "no tests"
+        await bench.press("enter", "e")
+        assert "Edit hunk 3 of 3 · 1 of 3 lines left: no tests" in bench.text()
+        area = bench.screen.query_one(TextArea)
+        area.text = area.text.replace("SECOND = 20", "SECOND = 21")
+        await bench.press("ctrl+s")
+        (intent,) = session.intents
+        assert isinstance(intent, EditProposal)
+        edited = replace(waits, diff=intent.text, edited=True)
+        await bench.record(ProposalReplaced(edited, "edited", Author.USER))
+        last = takeable_ids(parse_patch(edited.diff))[2]
+        assert bench.diff.taking is not None
+        assert bench.diff.taking.left == (LeftOut(last, (0,), "no tests"),)
+        assert "+SECOND = 21" in bench.diff.taking.text
+        assert "FIRST" not in bench.diff.taking.text
+
+
+async def test_a_reason_that_goes_with_the_lines_it_was_given_for_is_said() -> None:
+    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
+    async with driving(session, LARGE) as bench:
+        await bench.diff.hunk(3).leave("no tests")
+        rest = HUNKS[: HUNKS.index("--- /dev/null")]
+        await bench.record(ProposalReplaced(replace(waits, diff=rest, edited=True), "edited", Author.USER))
+        assert bench.diff.taking is None
+        assert "no longer in the diff: no tests" in " ".join(bench.text().split())
 
 
 async def test_why_hunks_were_left_is_offered_as_why_all_of_it_is_rejected() -> None:

@@ -1,5 +1,7 @@
 """A diff at the gate is taken by hunk and by line: what is approved is what was shown of it."""
 
+from dataclasses import replace
+
 from textual.widgets import TextArea
 
 from agent_workbench.core.events import ActionProposed
@@ -72,7 +74,7 @@ async def test_what_was_left_counts_for_no_other_diff() -> None:
     async with driving(waiting(proposal(HUNKS)), LARGE) as bench:
         await bench.press("3", "space", "enter")
         assert bench.diff.taking is not None
-        await bench.record(ActionProposed(proposal(runs.RIGHT)))
+        await bench.record(ActionProposed(replace(proposal(runs.RIGHT), id=ProposalId("P-91"))))
         assert bench.diff.taking is None
 
 

@@ -79,11 +79,6 @@ class HunkChoice:
         """Return the choice with this reason for what is left of these."""
         return HunkChoice(tuple(replace(left, reason=reason) if left.id in ids else left for left in self.left))
 
-    def among(self, parts: Collection[Takeable]) -> "HunkChoice":
-        """Return what of the choice still is about these; the text of a hunk that was changed makes it another one."""
-        ids = {each.id for each in parts}
-        return HunkChoice(tuple(left for left in self.left if left.id in ids))
-
 
 def _meant(each: Takeable, lines: Collection[int] | None) -> frozenset[int]:
     return frozenset(each.changes if lines is None else set(each.changes).intersection(lines))

@@ -85,22 +85,31 @@ class DiffPane(DiffPointing):
     def show(self, view: DiffView) -> None:
         new = view.key != self._view.key
         edited = self.is_edited_by(view)
-        choice, hunk = (self._parts.choice, self._hunk_pointed_to()) if edited else (HunkChoice(), -1)
+        before, hunk = (self._parts, self._hunk_pointed_to()) if edited else (DiffParts(), -1)
         if new:
             self._parts, self._shows_result = DiffParts(), False
-            self._asked = self._asked if edited else set()
+            self._asked = set()
             self._at = self._anchor = -1
         elif self._shows_result:
             return
         super().show(view)
         if new and view.by_hunk:
             self._parts = DiffParts(view.diff, self._shown)
-            self._parts.carry(choice)
+            self._carry(before)
             self._point_to(next(iter(self.changes()), 0))
             if edited:
                 self._return_to(hunk)
             if len(view.diff) > PARSED_AT_ONCE_CHARS:
                 self.run_worker(self._take_apart(self._parts, view.diff), group="parse", exclusive=True)
+
+    def _carry(self, before: DiffParts) -> None:
+        """Choose what was chosen before an edit, and say which reasons have nothing left to be about."""
+        self._parts.carry(before)
+        now = self._parts.choice.left
+        self._asked = {left.id for left in now}
+        gone = dict.fromkeys(left.reason for left in before.choice.left if left.reason)
+        if lost := [reason for reason in gone if not any(reason in left.reason for left in now)]:
+            self.notify(f"what was left out is no longer in the diff: {inert_line('; '.join(lost))}", markup=False)
 
     def _hunk_pointed_to(self) -> int:
         lines = DiffReader().read(self._view.diff).lines if self._shows_result else self._shown.lines
@@ -209,7 +218,7 @@ class DiffPane(DiffPointing):
         if part is None or patch is None or line is None:
             self.notify("the cursor is on no hunk that waits", severity="warning")
             return
-        what = f"hunk {line.hunk + 1} of {self._shown.hunks} · {inert_line(part.path, 120)}"
+        what = f"{self._parts.said(line)} · {inert_line(part.path, 120)}"
         self.post_message(self.HunkEditWanted(patch, part.id, what, outside))
 
     def action_edit_hunk_outside(self) -> None:

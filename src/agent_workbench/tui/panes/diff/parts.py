@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.inert import inert_line
+from agent_workbench.core.patch.carried import carried_choice
 from agent_workbench.core.patch.choice import HunkChoice, Takeable, Taking, takeables, taking
 from agent_workbench.core.patch.parse import parse_patch
 from agent_workbench.core.patch.values import OWN_BOUNDS, Patch
@@ -51,10 +52,10 @@ class DiffParts:
         self.choice = choice
         self.taking = taking(self._patch, choice) if self._patch is not None and choice.left else None
 
-    def carry(self, choice: HunkChoice) -> None:
-        """Choose what an earlier text of the same proposal was given, for the hunks that are as they were."""
-        if choice.left and self.patch is not None:
-            self.choose(choice.among(self._takeables))
+    def carry(self, before: "DiffParts") -> None:
+        """Choose what was chosen of the text before an edit."""
+        if before.choice.left and before.patch is not None and self.patch is not None:
+            self.choose(carried_choice(before.choice, before.patch, self.patch))
 
     def part(self, line: DiffLine) -> Takeable | None:
         """Return what is decided on at a line, None where there is nothing, or nothing is known yet."""
