@@ -192,6 +192,7 @@ def test_what_is_offered_fits_and_grows(kind: GateKind) -> None:
         GateKind.COMMIT: ["any commit"],
         GateKind.MERGE: [],
         GateKind.SUMMARY: ["any summary"],
+        GateKind.FINISH: ["any finish"],
     }[kind]
 
 

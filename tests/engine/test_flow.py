@@ -87,7 +87,7 @@ def test_what_comes_next(story: tuple[e.Event, ...], move: flow.Move) -> None:
 def test_a_commit_is_offered_for_changes_only() -> None:
     finish = Proposal(P1, GateKind.READ, "finish", "{}", 1)
     end = (e.ActionProposed(finish), e.ActionFinished(P1, e.ActionResult.OK, ""))
-    assert next_move(state_of(started(checks=()), *end)) == flow.Close()
+    assert next_move(state_of(started(checks=()), *end)) == flow.ProposeEnd()
     assert next_move(state_of(started(checks=()), APPLIED, *end)) == flow.ProposeCommit()
 
 

@@ -46,7 +46,7 @@ KEPT = {
     GateKind.READ: Rule(GateKind.READ, tool="tool"),
     GateKind.DIFF: Rule(GateKind.DIFF, paths=("**",)),
     GateKind.COMMAND: Rule(GateKind.COMMAND, commands=("text",)),
-    **{kind: Rule(kind, any=True) for kind in (GateKind.CHECK, GateKind.COMMIT, GateKind.MERGE, GateKind.SUMMARY)},
+    **{kind: Rule(kind, any=True) for kind in set(GateKind) - {GateKind.READ, GateKind.DIFF, GateKind.COMMAND}},
 }
 RULES = [*itertools.product(GateKind, Approval, (False, True), (False, True), (False, True), (False, True))]
 

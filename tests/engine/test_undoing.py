@@ -109,7 +109,7 @@ async def test_undo_takes_one_diff_after_the_other_back_while_the_model_writes(t
 
 
 async def test_what_waits_is_refused_and_what_was_checked_is_checked_again(tmp_path: Path) -> None:
-    sayings: list[Saying] = [FIRST, SECOND, FINISH, SECOND, FINISH]
+    sayings: list[Saying] = [FIRST, SECOND, FINISH, SECOND, FINISH, FINISH]
     async with a_stage(tmp_path, sayings, approvals=ASKED, tasks=ANY) as stage, in_front_of(stage) as front:
         await front.start()
         first = await front.approve(GateKind.DIFF)
@@ -127,6 +127,7 @@ async def test_what_waits_is_refused_and_what_was_checked_is_checked_again(tmp_p
         assert answer(stage).read_text() == "wrong\n"
         assert third.id in {event.proposal_id for event in stage.events if isinstance(event, ActionDecided)}
         assert checks_run(stage) == before
+        await front.approve(GateKind.FINISH)
         update = await front.over()
         assert checks_run(stage) == before + 1, "the final checks, as what was checked is not there any more"
         assert update.state.run is not None

@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (
+    ActionFinished,
     ActionProposed,
+    ActionRejected,
+    ActionResult,
     ApprovalChanged,
     Author,
     ChunkDropped,
@@ -34,7 +37,7 @@ from agent_workbench.core.past_actions import PastAction, PastActions
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan_intents import EditPlan, OpenPlan
 from agent_workbench.core.plan_piece import PlanPiece
-from agent_workbench.core.proposals import COMPACT, Outlook, Verdict
+from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, Outlook, Verdict
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.rules import Keeping
 from agent_workbench.core.settings import GateKind, Rule
@@ -183,6 +186,21 @@ def _summary() -> ScriptedSession:
     return ScriptedSession(*runs.up_to_reflexion(), filled, ActionProposed(summary))
 
 
+def _finish() -> ScriptedSession:
+    reason = "total() counts quantities since the last release; its test passes, so I changed nothing."
+    answer = f'Thought: Nothing is to be done.\nAction: finish\n{{"summary": "{reason}"}}'
+    call = runs.proposed(GateKind.READ, "finish", "P-92", f'{{"summary": "{reason}"}}')
+    before = (*runs.opening(), *runs.started(), *runs.tested("P-10", CheckPurpose.BASELINE, good=True))
+    return ScriptedSession(
+        *(*before, *runs.retrieved(), *runs.read_step(), *runs.answered(2, answer)),
+        ActionRejected(2, "finish: nothing is changed", empty_finish=True),
+        *(*runs.answered(3, answer), *runs.approved(call, "policy:read=auto")),
+        ActionFinished(call.id, ActionResult.OK, "the task's checks decide whether it is done"),
+        *runs.tested("P-93", CheckPurpose.FINAL, good=True),
+        ActionProposed(runs.proposed(GateKind.FINISH, END_UNCHANGED, "P-94", reason)),
+    )
+
+
 def _summed_up() -> ScriptedSession:
     pinned = runs.retrieved()[0].chunks[0]
     return ScriptedSession(
@@ -284,6 +302,7 @@ SCENES = {
     "thinks_first": Scene(lambda: _thinking(Streaming(tokens=60, seconds=2.0, thought=THOUGHT)), ("2",)),
     "thought": Scene(lambda: _thinking(Streaming(STREAM[:38], 69, 3.4, thought=THOUGHT)), ("2",)),
     "summary_waits": Scene(_summary),
+    "finish_waits": Scene(_finish),
     "summed_up": Scene(_summed_up, ("2", "G")),
     "roles": Scene(_roles, ("2", "G")),
     "repaired_diff_waits": Scene(_repaired),

@@ -161,5 +161,7 @@ def describe(proposal: Proposal) -> str:
             return f"command {proposal.text}"
         case GateKind.COMMIT | GateKind.MERGE:
             return f"{proposal.kind}: {proposal.text.splitlines()[0] if proposal.text else ''}"
+        case GateKind.FINISH:
+            return f"finish with nothing changed: {proposal.text or 'no reason given'}"
         case GateKind.READ | GateKind.SUMMARY:
             return f"{proposal.tool} {proposal.text}"

@@ -91,7 +91,8 @@ COMMIT = "commit"
 MERGE = "merge"
 KEEP_CHANGES = "keep_changes"
 COMPACT = "compact"
-OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT})
+END_UNCHANGED = "end_unchanged"
+OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED})
 """Tools that the workbench itself proposes; they do not count as calls of the model."""
 
 

@@ -22,6 +22,7 @@ MATTERS: dict[GateKind, tuple[str, ...]] = {
     GateKind.COMMIT: ("any",),
     GateKind.MERGE: (),
     GateKind.SUMMARY: ("any",),
+    GateKind.FINISH: ("any",),
 }
 FIELDS = ("any", "commands", "program", "paths", "tool")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
@@ -93,7 +94,7 @@ def lets_through(rule: Rule, proposal: Proposal) -> bool:
             return bool(lines) and (rule.any or set(lines) <= set(rule.commands))
         case GateKind.COMMAND:
             return proposal.text in rule.commands or runs_only(proposal.text, rule.program)
-        case GateKind.COMMIT | GateKind.SUMMARY:
+        case GateKind.COMMIT | GateKind.SUMMARY | GateKind.FINISH:
             return rule.any
         case GateKind.MERGE:
             return False
@@ -158,7 +159,7 @@ def _thinkable(proposal: Proposal) -> tuple[Rule, ...]:
         case GateKind.COMMAND:
             first = proposal.text.split(" ", 1)[0]
             return Rule(kind, commands=(proposal.text,)), Rule(kind, program=first)
-        case GateKind.COMMIT | GateKind.SUMMARY:
+        case GateKind.COMMIT | GateKind.SUMMARY | GateKind.FINISH:
             return (Rule(kind, any=True),)
         case GateKind.MERGE:
             return ()

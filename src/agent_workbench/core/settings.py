@@ -24,6 +24,7 @@ class GateKind(StrEnum):
     COMMIT = "commit"
     MERGE = "merge"
     SUMMARY = "summary"
+    FINISH = "finish"
 
 
 class Approval(StrEnum):
@@ -61,6 +62,7 @@ class Approvals:
     commit: Approval = Approval.ASK
     merge: Approval = Approval.ASK
     summary: Approval = Approval.ASK
+    finish: Approval = Approval.ASK
     rules: tuple[Rule, ...] = ()
 
     def of(self, kind: GateKind) -> Approval:
@@ -80,6 +82,8 @@ class Approvals:
                 return self.merge
             case GateKind.SUMMARY:
                 return self.summary
+            case GateKind.FINISH:
+                return self.finish
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,8 @@ class TaskRun:
     and actions, not the time spent waiting at gates. `reads` sums up what the server read of the prompts,
     `last_figures` are those of the prompt before, as far as the next one grows from it. `compacts_for` is the phase to
     which a compaction goes back; `compaction_asked`: the user wants one that need not be. `undoing` is the proposal
-    whose diff is to be taken back; `paused`: the model is not to be asked. `fork` are the six letters of the session
+    whose diff is to be taken back; `paused`: the model is not to be asked. `finish_returned`: a finish with nothing
+    changed was sent back to the model. `fork` are the six letters of the session
     that took the run over from its parent, empty where it was begun in this one.
     """
 
@@ -95,6 +96,7 @@ class TaskRun:
     compaction_asked: bool = False
     undoing: ProposalId | None = None
     paused: bool = False
+    finish_returned: bool = False
     checkpoint: Checkpoint | None = None
     fork: str = ""
     commit: CommitId | None = None
@@ -118,6 +120,18 @@ class TaskRun:
     def changed(self) -> bool:
         """True when something was approved that is not in the base."""
         return self.tree != self.workspace.tree
+
+    @property
+    def passes(self) -> bool:
+        """True when the last checks saw all that is approved, and nothing but it, and are acceptable."""
+        return self.results is not None and self.checked_tree == self.tree and self.acceptable(self.results)
+
+    @property
+    def checks_told(self) -> str:
+        """How its checks stand, in a few words."""
+        if not self.checks:
+            return "it has no checks"
+        return "its checks pass" if self.passes else "its checks were not run at the end"
 
     def acceptable(self, results: tuple[CheckResult, ...]) -> bool:
         """True when the required checks pass and none of the others is worse than in the baseline."""

@@ -151,3 +151,5 @@ def _activity(proposal: Proposal) -> str:
             return proposal.tool.replace("_", " ")
         case GateKind.SUMMARY:
             return "making room in the context"
+        case GateKind.FINISH:
+            return "ending the task"

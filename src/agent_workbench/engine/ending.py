@@ -25,8 +25,7 @@ async def close(desk: Desk) -> None:
     """Write the task's status to the plan and to the journal."""
     run = desk.run
     status = run.status or TaskStatus.DONE
-    why = "its checks pass and nothing had to be changed" if run.checks else "nothing was changed, and it has no checks"
-    reason = run.reason or why
+    reason = run.reason or f"nothing was changed, and {run.checks_told}"
     if status is not TaskStatus.FAILED or not await _done_elsewhere(desk, run.task):
         await desk.ports.plans.set_status(run.task, status)
         await desk.record(TaskStatusChanged(run.task, status, reason))

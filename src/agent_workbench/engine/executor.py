@@ -20,13 +20,14 @@ from agent_workbench.engine.flow import (
     Move,
     ProposeChecks,
     ProposeCommit,
+    ProposeEnd,
     ReadAnswer,
     Retrieve,
     RollBack,
     Settle,
     Undo,
 )
-from agent_workbench.engine.gating import propose_checks, propose_commit, read_answer
+from agent_workbench.engine.gating import propose_checks, propose_commit, propose_end, read_answer
 from agent_workbench.engine.settling import settle
 from agent_workbench.engine.starting import retrieve
 from agent_workbench.engine.undoing import take_back
@@ -64,6 +65,8 @@ async def _perform(desk: Desk, move: Move) -> None:
             await read_answer(desk)
         case ProposeCommit():
             await propose_commit(desk)
+        case ProposeEnd():
+            await propose_end(desk)
         case RollBack():
             await roll_back(desk, move.reason)
         case Close():

@@ -88,6 +88,11 @@ class ProposeCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class ProposeEnd:
+    """The end of a task in which nothing is changed is to be put before the gate."""
+
+
+@dataclass(frozen=True, slots=True)
 class RollBack:
     """The workspace is to go back to its base."""
 
@@ -112,6 +117,7 @@ Move = (
     | Ask
     | ReadAnswer
     | ProposeCommit
+    | ProposeEnd
     | RollBack
     | Close
 )
@@ -156,7 +162,7 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
         case Phase.COMPACTING:
             return _step(run, limits, Purpose.SUMMARY)
         case Phase.COMMITTING:
-            return ProposeCommit() if run.changed else Close()
+            return ProposeCommit() if run.changed else ProposeEnd()
         case Phase.ROLLING_BACK:
             return RollBack(run.reason)
         case Phase.CLOSING:

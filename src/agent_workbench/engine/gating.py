@@ -14,7 +14,16 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch import OWN_BOUNDS, parse_patch, patch_hash, takeable_ids
-from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, HunkFate, HunkVerdict, Proposal, Verdict
+from agent_workbench.core.proposals import (
+    CHECKS,
+    COMMIT,
+    END_UNCHANGED,
+    MERGE,
+    HunkFate,
+    HunkVerdict,
+    Proposal,
+    Verdict,
+)
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase
 from agent_workbench.core.taken import place_of
@@ -25,6 +34,8 @@ from agent_workbench.engine.grammar_kept import grammar_ignored
 from agent_workbench.engine.protocol import StepFault, read_step
 from agent_workbench.engine.rulings import ruling
 from agent_workbench.engine.tools import all_tools, open_tools
+from agent_workbench.engine.tools.finish import TOOL as FINISH
+from agent_workbench.engine.tools.finish import why_returned
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Tool
 
 REFLEXION_PREFIX = "Reflexion:"
@@ -45,6 +56,9 @@ async def read_answer(desk: Desk) -> None:
         await desk.record(ignored)
     if isinstance(call, StepFault):
         await desk.record(ActionRejected(answer.step, call.reason))
+        return
+    if call.tool is FINISH and (reason := why_returned(run)):
+        await desk.record(ActionRejected(answer.step, f"{call.tool.name}: {reason}", empty_finish=True))
         return
     try:
         await propose(desk, call.tool, call.arguments, call.text, call.mended)
@@ -112,6 +126,11 @@ async def propose_checks(desk: Desk, purpose: CheckPurpose) -> None:
 async def propose_commit(desk: Desk) -> None:
     """Put the task's commit before the gate."""
     await propose(desk, all_tools()[COMMIT], Arguments({}), "")
+
+
+async def propose_end(desk: Desk) -> None:
+    """Put the end of a task in which nothing is changed before the gate."""
+    await propose(desk, all_tools()[END_UNCHANGED], Arguments({}), "")
 
 
 async def propose_merge(desk: Desk) -> None:

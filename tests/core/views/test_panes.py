@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (
+    ActionDecided,
     ActionFinished,
     ActionProposed,
     ActionResult,
@@ -28,7 +29,7 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import END_UNCHANGED, Proposal, Verdict
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState
@@ -103,6 +104,7 @@ def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
         (GateKind.READ, "approve reject always abort"),
         (GateKind.MERGE, "approve reject skip"),
         (GateKind.SUMMARY, "approve reject edit always abort"),
+        (GateKind.FINISH, "approve reject always abort"),
     ],
 )
 def test_each_kind_has_its_acts(kind: GateKind, acts: str) -> None:
@@ -267,3 +269,19 @@ def test_a_diff_with_more_lines_than_are_shown_cannot_be_approved() -> None:
     proposals = [Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "", 1, diff=diff) for diff in (short, long)]
     assert [GateAct.APPROVE in acts_for(proposal) for proposal in proposals] == [True, False]
     assert GateAct.REJECT in acts_for(proposals[1])
+
+
+def test_a_finish_with_nothing_changed_says_how_its_checks_stand() -> None:
+    end = runs.proposed(GateKind.FINISH, END_UNCHANGED, "P-94", "[b]nothing[/b] is to be done")
+    tested = runs.tested("P-93", CheckPurpose.FINAL, good=True)
+    read = (*runs.opening(), *runs.started(), *runs.retrieved(), *runs.read_step())
+    for before, told in (((*read, *tested), "its checks pass"), (read, "its checks were not run at the end")):
+        update = update_after(*before, ActionProposed(end))
+        bar, pane = view_gate(update), view_diff(update)
+        assert (bar.word, bar.text, bar.more) == ("finish", f"nothing changed, {told}", "[b]nothing[/b] is to be done")
+        assert pane.title == "Finish · waits"
+        assert f"{told.capitalize()}." in [block.text for block in pane.notes]
+        assert "[b]nothing[/b] is to be done" in [block.text for block in pane.notes]
+    rejected = ActionDecided(ProposalId("P-30"), Verdict.REJECT, "user", "no")
+    update = update_after(*runs.up_to_first_diff(), rejected, ActionProposed(end))
+    assert any("1 diff came to the gate; nothing of it stands." in block.text for block in view_diff(update).notes)

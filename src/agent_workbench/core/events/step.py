@@ -110,10 +110,14 @@ class ModelInterrupted:
 
 @dataclass(frozen=True, slots=True)
 class ActionRejected:
-    """An answer that holds no valid action: exactly what was wrong with it."""
+    """An answer that holds no valid action: exactly what was wrong with it.
+
+    `empty_finish`: it is a finish that was sent back because nothing is changed, which is no failed step.
+    """
 
     step: int
     reason: str
+    empty_finish: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
                 ),
             )
         case ActionRejected():
-            blamed = int(run.phase is not Phase.COMPACTING)
-            failures, calls = run.failures + blamed, run.tool_calls + blamed
-            return replace(state, run=replace(run, answer=None, failures=failures, tool_calls=calls))
+            return replace(state, run=_rejected(run, event))
         case ReflexionNoted():
             return replace(
                 state,
@@ -82,6 +80,17 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case ContextCompacted():
             return replace(state, run=_compacted(run))
     assert_never(event)
+
+
+def _rejected(run: TaskRun, event: ActionRejected) -> TaskRun:
+    counted = int(run.phase is not Phase.COMPACTING)
+    return replace(
+        run,
+        answer=None,
+        failures=run.failures + int(counted and not event.empty_finish),
+        tool_calls=run.tool_calls + counted,
+        finish_returned=run.finish_returned or event.empty_finish,
+    )
 
 
 def _pinned(run: TaskRun, event: ChunkPinned) -> TaskRun:

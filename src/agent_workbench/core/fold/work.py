@@ -18,7 +18,7 @@ from agent_workbench.core.events import (
     WorkEvent,
 )
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import COMPACT, ProposalStage
+from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, ProposalStage
 from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import ENDED, Phase, SessionState, TaskRun
 
@@ -78,6 +78,8 @@ def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
         return replace(done, failures=run.failures + 1)
     if run.proposal is not None and run.proposal.tool == FINISH:
         return _wants_to_finish(done)
+    if run.proposal is not None and run.proposal.tool == END_UNCHANGED:
+        return replace(done, phase=Phase.CLOSING, failures=0)
     return done if run.phase in (Phase.CHECKING, Phase.REFLECTING) else replace(done, failures=0)
 
 
@@ -96,8 +98,7 @@ def _undone(run: TaskRun, event: StepUndone) -> TaskRun:
 
 
 def _wants_to_finish(run: TaskRun) -> TaskRun:
-    checked = run.results is not None and run.checked_tree == run.tree and run.acceptable(run.results)
-    if checked or not run.checks:
+    if run.passes or not run.checks:
         return replace(run, phase=Phase.COMMITTING, failures=0)
     return replace(run, phase=Phase.CHECKING, check_purpose=CheckPurpose.FINAL)
 

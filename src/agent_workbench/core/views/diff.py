@@ -13,7 +13,7 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
-from agent_workbench.core.views.gate_notes import commit_notes, merge_notes
+from agent_workbench.core.views.gate_notes import commit_notes, finish_notes, merge_notes
 from agent_workbench.core.views.summing_up import steps_kept, steps_summed_up
 from agent_workbench.core.views.tones import Block, Tone
 
@@ -91,6 +91,8 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
         case GateKind.SUMMARY:
             edited = " · edited" if proposal.edited else ""
             return DiffView(f"Summary{edited} · waits", key, _summary_notes(run, proposal), proposal.diff, key)
+        case GateKind.FINISH:
+            return DiffView("Finish · waits", key, finish_notes(run, proposal), proposal.diff, key)
         case GateKind.COMMAND | GateKind.READ:
             return _asked(proposal, key)
     assert_never(proposal.kind)

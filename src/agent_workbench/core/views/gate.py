@@ -114,6 +114,8 @@ def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateVie
     word, text, more = _described(proposal)
     if proposal.kind is GateKind.SUMMARY:
         text, more = f"of {steps_summed_up(run, proposal)}", frees_text(proposal)
+    elif proposal.kind is GateKind.FINISH:
+        text = f"{text}, {run.checks_told}"
     acts = acts_for(proposal, asked=run.compaction_asked) if update.live.decidable else ()
     waiting = Waiting(proposal, proposal_key(proposal), shown_sha(proposal))
     return GateView(GateMode.WAITING, word, text, more, acts, waiting)
@@ -165,6 +167,8 @@ def _described(proposal: Proposal) -> tuple[str, str, str]:
             return "merge", inert_line(proposal.text.strip().split("\n")[0]), more
         case GateKind.SUMMARY:
             return "summary", "of the older steps", ""
+        case GateKind.FINISH:
+            return "finish", "nothing changed", inert_line(proposal.text) or "no reason given"
         case GateKind.READ:
             return proposal.tool.replace("_", " "), inert_line(proposal.text), ""
 

@@ -1,10 +1,13 @@
-"""What is said above the diff of a commit and of a merge: what it is made of, and what stands in the way."""
+"""Notes at the gates of a commit, a merge and a finish: what each is made of, and what stands in the way."""
 
 from functools import lru_cache
 
+from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.proposals import TRAILER, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state import TaskRun
 from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.core.views.diff_heads import FileHead
 from agent_workbench.core.views.shown_diff import DiffReader
@@ -38,6 +41,21 @@ def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
     commits = "\n".join(inert_line(each, 200) for each in proposal.brings)
     brings = (Block("Commits", Tone.DIM, space_before=True), Block(commits)) if commits else ()
     return (said, *lead, *brings, *_files(proposal))
+
+
+def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
+    """Return what an approval would end, how the checks stand, what was tried, and the reason the model gives."""
+    proposed = (each.event.proposal for each in run.history if isinstance(each.event, ActionProposed))
+    diffs = sum(each.kind is GateKind.DIFF for each in proposed)
+    tried = f" {counted_text(diffs, 'diff')} came to the gate; nothing of it stands." if diffs else ""
+    checked = Block(f"{run.checks_told.capitalize()}.{tried}", Tone.DIM if run.passes else Tone.WARN)
+    said = inert(proposal.text.strip()) or "The model gives no reason."
+    return (
+        Block(f"{run.task} would be done with nothing changed, and without a commit.", Tone.STRONG),
+        checked,
+        Block("The model says", Tone.DIM, space_before=True),
+        Block(said),
+    )
 
 
 @lru_cache(maxsize=1)

@@ -135,7 +135,7 @@ def _what(proposal: Proposal) -> str:
 
 
 def _plural(kind: GateKind) -> str:
-    return {GateKind.SUMMARY: "summaries"}.get(kind, f"{kind}s")
+    return {GateKind.SUMMARY: "summaries", GateKind.FINISH: "finishes"}.get(kind, f"{kind}s")
 
 
 def _shown(rule: Rule) -> str:

@@ -36,7 +36,16 @@ from agent_workbench.core.events import (
 from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, MERGE, UNASKED, Verdict
+from agent_workbench.core.proposals import (
+    CHECKS,
+    COMMIT,
+    COMPACT,
+    END_UNCHANGED,
+    KEEP_CHANGES,
+    MERGE,
+    UNASKED,
+    Verdict,
+)
 from agent_workbench.core.taken import left_of, left_told, took
 from agent_workbench.core.views.check_blocks import PURPOSES
 from agent_workbench.core.views.model_blocks import (
@@ -53,8 +62,12 @@ from agent_workbench.core.views.model_blocks import (
 from agent_workbench.core.views.session_blocks import session_blocks
 from agent_workbench.core.views.tones import Block, Entry, Tone
 
-OUR_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep", COMPACT: "Summary"}
-OUR_WORDS = {KEEP_CHANGES: "what the command changed", COMPACT: "of the older steps, to take their place"}
+OUR_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep", COMPACT: "Summary", END_UNCHANGED: "Finish"}
+OUR_WORDS = {
+    KEEP_CHANGES: "what the command changed",
+    COMPACT: "of the older steps, to take their place",
+    END_UNCHANGED: "with nothing changed",
+}
 VERDICTS = {
     Verdict.APPROVE: ("✓", "approved", Tone.GOOD),
     Verdict.REJECT: ("✗", "rejected", Tone.BAD),

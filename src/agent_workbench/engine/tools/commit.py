@@ -3,13 +3,13 @@
 from asyncio import to_thread
 
 from agent_workbench.core.errors import UsageError, WorkspaceError
-from agent_workbench.core.events import ActionDecided, ActionProposed, TaskCommitted
+from agent_workbench.core.events import ActionDecided, TaskCommitted
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Arguments, read_arguments
+from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.tools.finish import TOOL as FINISH
+from agent_workbench.engine.tools.finish import finish_summary
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 TITLE_CHARS = 72
@@ -49,16 +49,8 @@ def _approval(bench: Bench) -> str:
 def _message(bench: Bench) -> str:
     title = f"[Agent] Complete {bench.task.id}: {bench.task.description.strip().splitlines()[0]}"
     title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1].rstrip() + "…"
-    summary = _summary(bench)
+    summary = finish_summary(bench.run)
     return f"{title}\n\n{summary}\n" if summary else f"{title}\n"
-
-
-def _summary(bench: Bench) -> str:
-    for recorded in reversed(bench.run.history):
-        event = recorded.event
-        if isinstance(event, ActionProposed) and event.proposal.tool == FINISH.name:
-            return read_arguments(event.proposal.text, FINISH.arguments).text("summary").strip()
-    return ""
 
 
 TOOL = Commit(name=COMMIT, summary="commit the task", kind=GateKind.COMMIT, offered=False)

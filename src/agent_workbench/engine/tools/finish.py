@@ -1,7 +1,10 @@
 """Tool `finish`: the model says that the task is done; checks and a commit gate follow."""
 
+from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.engine.arguments import Argument, ArgumentKind
+from agent_workbench.core.state import TaskRun
+from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
+from agent_workbench.engine.attempts import attempts
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
@@ -19,3 +22,24 @@ TOOL = Finish(
     summary="say that the task is done; its checks are run and a commit is offered",
     arguments=(Argument("summary", ArgumentKind.STRING, "what was changed and why", max_length=600),),
 )
+
+
+def why_returned(run: TaskRun) -> str:
+    """Return why a finish goes back to the model, empty where it is taken: one with nothing changed goes back once."""
+    if run.changed or run.finish_returned:
+        return ""
+    tried = attempts(run.history)
+    last = f" Your last diff does not stand ({tried[-1].told})." if tried else ""
+    return (
+        f"nothing is changed: the files are as they were when the task began.{last} Make the change that the task asks "
+        "for. If it needs none, call finish again and say why in its summary; a person decides then."
+    )
+
+
+def finish_summary(run: TaskRun) -> str:
+    """Return the summary of the newest finish, empty where there is none."""
+    for recorded in reversed(run.history):
+        event = recorded.event
+        if isinstance(event, ActionProposed) and event.proposal.tool == TOOL.name:
+            return read_arguments(event.proposal.text, TOOL.arguments).text("summary").strip()
+    return ""

@@ -1,0 +1,28 @@
+"""The end of a task in which nothing is changed: there is no commit to decide about, so its own gate asks."""
+
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.proposals import END_UNCHANGED, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.arguments import Arguments
+from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.tools.finish import finish_summary
+from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+
+
+class EndUnchanged(ToolFace):
+    """Ends a task as done without a commit."""
+
+    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+        """Return the model's reason; raise `UsageError` for one that somebody edited, as nothing comes of it."""
+        if text:
+            raise UsageError("the end of a task cannot be edited", advice="approve it, or reject it with a reason")
+        return Draft(finish_summary(bench.run))
+
+    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+        """Return the announcement: the end is written down when the task is closed."""
+        return Outcome("the task ends with nothing changed")
+
+
+TOOL = EndUnchanged(
+    name=END_UNCHANGED, summary="end the task with nothing changed", kind=GateKind.FINISH, offered=False
+)
