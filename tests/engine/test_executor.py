@@ -183,6 +183,24 @@ async def test_past_each_limit_the_task_is_rolled_back(
         assert not [event for event in stage.events if isinstance(event, TaskCommitted)]
 
 
+async def test_a_reflexion_comes_before_the_threshold(tmp_path: Path) -> None:
+    settings = Settings(limits=Limits(max_reflexion_retries=1, consecutive_failure_threshold=1))
+    sayings = [WRONG, reflexion(), RIGHT, FINISH]
+    async with a_stage(tmp_path, sayings, settings=settings, approvals=OPEN, headless=True) as stage:
+        assert (await run(stage)).exit_code is ExitCode.DONE
+
+
+@pytest.mark.parametrize("second", [change("rigth", "worse"), "no step at all"])
+async def test_the_threshold_counts_after_the_reflexion(tmp_path: Path, second: str) -> None:
+    settings = Settings(limits=Limits(max_reflexion_retries=1, consecutive_failure_threshold=1))
+    sayings = [WRONG, reflexion(), second]
+    async with a_stage(tmp_path, sayings, settings=settings, approvals=OPEN, headless=True) as stage:
+        ending = await run(stage, "T-1")
+        assert ending.reason == "T-1 failed: 2 steps failed in a row (consecutive_failure_threshold)"
+        assert not stage.git("branch", "--list", "agent/*"), "a branch without a commit would only take the name"
+        assert stage.git("for-each-ref", f"refs/agent/{SESSION}")
+
+
 async def test_attempts_stay_restorable_after_a_rollback(tmp_path: Path) -> None:
     settings = Settings(limits=Limits(max_reflexion_retries=1))
     sayings = [WRONG, reflexion(), change("rigth", "worse")]

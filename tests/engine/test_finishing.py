@@ -142,6 +142,7 @@ async def test_the_policy_may_open_it(tmp_path: Path, kind: str) -> None:
         ending = await run(stage)
         assert ending == Ending(ExitCode.DONE, "T-1 done: nothing was changed, and its checks pass")
         decided = [event for event in stage.events if isinstance(event, ActionDecided)][-1]
+        assert not stage.git("branch", "--list", "agent/*")
         assert decided.by == ("policy:any finish" if rules else "policy:finish=auto")
         assert not [event for event in stage.events if isinstance(event, TaskCommitted)]
 

@@ -114,6 +114,17 @@ def steps(count: int) -> tuple[e.Event, ...]:
             "2 reflexions did not help (max_reflexion_retries)",
         ),
         ((e.ReflexionNoted(1, ""),) * 2, ""),
+        ((*(e.ActionRejected(1, ""),) * 2, APPLIED, failing()), ""),
+        ((*(e.ActionRejected(1, ""),) * 2, APPLIED, failing(), e.ReflexionNoted(1, "")), ""),
+        (
+            (*(e.ActionRejected(1, ""),) * 2, APPLIED, failing(), e.ReflexionNoted(1, ""), e.ActionRejected(1, "")),
+            "4 steps failed in a row (consecutive_failure_threshold)",
+        ),
+        (
+            (APPLIED, failing(), e.ReflexionNoted(1, ""), *(e.ActionRejected(1, ""),) * 2),
+            "3 steps failed in a row (consecutive_failure_threshold)",
+        ),
+        ((APPLIED, failing(), e.ReflexionNoted(1, ""), *steps(1), *(e.ActionRejected(1, ""),) * 2), ""),
     ],
 )
 def test_limits(story: tuple[e.Event, ...], reason: str) -> None:

@@ -56,7 +56,7 @@ async def test_all_goes_on_after_one_that_was_taken_up_and_failed(tmp_path: Path
     tasks = (task(), task("T-2"))
     async with a_stage(tmp_path, [WRONG], tasks=tasks, approvals=OPEN, headless=True) as stage:
         await run_until_killed(stage, TestsFinished, 2)
-        stage.settings = replace(ONE_FAILURE, approvals=OPEN)
+        stage.settings = replace(NO_SECOND_TRY, approvals=OPEN)
         async with reopened(stage, [RIGHT, FINISH]) as again:
             ending = await run_headless(again.desk, again.recorder, None)
         assert ending.exit_code is ExitCode.FAILED

@@ -56,7 +56,8 @@ class TaskRun:
     `last_figures` are those of the prompt before, as far as the next one grows from it. `compacts_for` is the phase to
     which a compaction goes back; `compaction_asked`: the user wants one that need not be. `undoing` is the proposal
     whose diff is to be taken back; `paused`: the model is not to be asked. `finish_returned`: a finish with nothing
-    changed was sent back to the model. `fork` are the six letters of the session
+    changed was sent back to the model. `failures` counts the steps that failed in a row, `reflected` those of them that
+    the newest reflexion came after. `fork` are the six letters of the session
     that took the run over from its parent, empty where it was begun in this one.
     """
 
@@ -83,6 +84,7 @@ class TaskRun:
     prompt_parts: int = 0
     tool_calls: int = 0
     failures: int = 0
+    reflected: int = 0
     reflexions: int = 0
     tokens: int = 0
     dollars: float = 0.0

@@ -65,7 +65,7 @@ class Workspace(Sources, Protocol):
         """Commit `tree` on the task's branch on top of its base; raise if the branch was moved by somebody else."""
 
     async def withdraw(self) -> None:
-        """Put the task's branch back to its base where its tip is a commit of ours, which stays under `refs/agent/`."""
+        """Delete the task's branch unless it holds a commit of somebody else; one of ours stays under `refs/agent/`."""
 
     async def changes(self, tree: str) -> tuple[FileChange, ...]:
         """Return how `tree` differs from the base."""

@@ -10,8 +10,8 @@ def spent(run: TaskRun, limits: Limits) -> str:
     minutes = run.working_seconds / 60
     if run.tool_calls >= limits.max_tool_calls_per_task:
         return f"{run.tool_calls} tool calls were made (max_tool_calls_per_task)"
-    if run.failures >= limits.consecutive_failure_threshold:
-        return f"{run.failures} steps failed in a row (consecutive_failure_threshold)"
+    if run.failures >= limits.consecutive_failure_threshold and not _is_reflexion_owed(run, limits):
+        return f"{run.failures} step{'' if run.failures == 1 else 's'} failed in a row (consecutive_failure_threshold)"
     if run.phase is Phase.REFLECTING and run.reflexions >= limits.max_reflexion_retries:
         return f"{run.reflexions} reflexions did not help (max_reflexion_retries)"
     if budget.tokens is not None and run.tokens >= budget.tokens:
@@ -21,6 +21,13 @@ def spent(run: TaskRun, limits: Limits) -> str:
     if budget.minutes is not None and minutes >= budget.minutes:
         return f"{minutes:.1f} minutes of work were used of the {budget.minutes:g} in the task's budget"
     return ""
+
+
+def _is_reflexion_owed(run: TaskRun, limits: Limits) -> bool:
+    """Return whether the model has yet to reflect on what failed, once in a row, or to try again after it did."""
+    phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
+    reflects = phase is Phase.REFLECTING and not run.reflected and run.reflexions < limits.max_reflexion_retries
+    return reflects or run.reflected == run.failures
 
 
 def tokens_left(run: TaskRun, prompt_tokens: int) -> int | None:

@@ -8,7 +8,7 @@ from agent_workbench.engine.desk import Desk
 
 
 async def roll_back(desk: Desk, reason: str) -> None:
-    """Keep what was tried under `refs/agent/`, then make the workspace and the task's branch their base again."""
+    """Keep what was tried under `refs/agent/`, then make the workspace its base again and delete the task's branch."""
     desk.board.show_activity("rolling back")
     workspace = await desk.workspace()
     base = desk.run.workspace.base
@@ -25,6 +25,9 @@ async def close(desk: Desk) -> None:
     """Write the task's status to the plan and to the journal."""
     run = desk.run
     status = run.status or TaskStatus.DONE
+    if status is TaskStatus.DONE and run.commit is None:
+        # A branch without a commit of its own would only take the name.
+        await (await desk.workspace()).withdraw()
     reason = run.reason or f"nothing was changed, and {run.checks_told}"
     if status is not TaskStatus.FAILED or not await _done_elsewhere(desk, run.task):
         await desk.ports.plans.set_status(run.task, status)

@@ -119,14 +119,16 @@ class History:
         return CommitId(new)
 
     def withdraw(self) -> None:
-        """Put the branch back to the base if a commit of ours is its tip; the commit is kept under a ref of ours.
+        """Delete the branch unless somebody else has put a commit there; a commit of ours is kept under a ref of ours.
 
-        What somebody else put there stays.
+        The worktree stays, at the base.
         """
         branch, base = self._facts.branch, self._facts.base
         note, tip = self._site.note(), self._refs.branch_tip(branch)
-        if note is None or tip is None or tip not in note.commits:
+        if note is None or tip is None or tip not in {base, *note.commits}:
             return
-        self._refs.set(f"refs/agent/{self._session}/withdrawn/{tip[:12]}", tip)
-        self._refs.move(f"refs/heads/{branch}", base, tip, "withdraw what was not recorded")
+        if tip != base:
+            self._refs.set(f"refs/agent/{self._session}/withdrawn/{tip[:12]}", tip)
+        self._worktrees.detach(self._site, branch, base)
+        self._refs.delete_branch(branch, tip)
         self._worktrees.align_index(self._site, base)

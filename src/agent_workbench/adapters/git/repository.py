@@ -168,9 +168,8 @@ class Repository:
     def _free_branch(self, task: TaskId, session: SessionId) -> str:
         tools = self._now()
         plain = f"{BRANCH_PREFIX}{task}"
-        taken = tools.refs.is_taken(plain)
-        note = site_of(tools.folder, plain).note()
-        if taken or (note is not None and note.session != session):
+        # Where a task was rolled back, its worktree is left and has no branch any more.
+        if tools.refs.is_taken(plain) or site_of(tools.folder, plain).note() is not None:
             return f"{plain}-{session_suffix(session)}"
         return plain
 

@@ -75,7 +75,10 @@ class Worktrees:
         WriteSet(str(site.tree), site.pending).roll_back()
         if tip is None:
             self.refs.move(f"refs/heads/{request.branch}", request.base, "", "branch made anew")
-        if self.find_admin(site) is None:
+        admin = self.find_admin(site)
+        if admin is not None and tip is None:
+            self._plumbing.run("symbolic-ref", "HEAD", f"refs/heads/{request.branch}", git_dir=str(admin))
+        if admin is None:
             fresh = site.private / "fresh"
             remove_tree(str(fresh))
             self._plumbing.run("worktree", "add", "--no-checkout", "--", str(fresh), request.branch)
@@ -110,6 +113,15 @@ class Worktrees:
         admin = self.find_admin(site)
         if admin is not None:
             self._plumbing.run("read-tree", commit, git_dir=str(admin), work_tree=str(site.tree))
+
+    def detach(self, site: Site, branch: str, commit: str) -> None:
+        """Make the worktree's HEAD `commit` instead of `branch`, so that the branch can be deleted."""
+        admin = self.find_admin(site)
+        if admin is None:
+            return
+        head = self._plumbing.attempt("symbolic-ref", "-q", "HEAD", git_dir=str(admin))
+        if head.out.strip() == f"refs/heads/{branch}".encode():
+            self._plumbing.run("update-ref", "--no-deref", "HEAD", commit, git_dir=str(admin))
 
     def find_admin(self, site: Site) -> Path | None:
         """Return git's own folder for the worktree, found by what it points to: the worktree may lie about it."""

@@ -62,7 +62,9 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case ReflexionNoted():
             return replace(
                 state,
-                run=replace(run, answer=None, phase=Phase.STEPPING, reflexions=run.reflexions + 1),
+                run=replace(
+                    run, answer=None, phase=Phase.STEPPING, reflexions=run.reflexions + 1, reflected=run.failures
+                ),
             )
         case UserSaid():
             return state

@@ -79,8 +79,8 @@ def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
     if run.proposal is not None and run.proposal.tool == FINISH:
         return _wants_to_finish(done)
     if run.proposal is not None and run.proposal.tool == END_UNCHANGED:
-        return replace(done, phase=Phase.CLOSING, failures=0)
-    return done if run.phase in (Phase.CHECKING, Phase.REFLECTING) else replace(done, failures=0)
+        return replace(done, phase=Phase.CLOSING, failures=0, reflected=0)
+    return done if run.phase in (Phase.CHECKING, Phase.REFLECTING) else replace(done, failures=0, reflected=0)
 
 
 def _undone(run: TaskRun, event: StepUndone) -> TaskRun:
@@ -91,6 +91,7 @@ def _undone(run: TaskRun, event: StepUndone) -> TaskRun:
         checked_tree="",
         results=None,
         failures=0,
+        reflected=0,
         phase=run.phase if run.phase is Phase.COMPACTING else Phase.STEPPING,
         compacts_for=Phase.STEPPING,
         undoing=None,
@@ -99,7 +100,7 @@ def _undone(run: TaskRun, event: StepUndone) -> TaskRun:
 
 def _wants_to_finish(run: TaskRun) -> TaskRun:
     if run.passes or not run.checks:
-        return replace(run, phase=Phase.COMMITTING, failures=0)
+        return replace(run, phase=Phase.COMMITTING, failures=0, reflected=0)
     return replace(run, phase=Phase.CHECKING, check_purpose=CheckPurpose.FINAL)
 
 
@@ -112,4 +113,4 @@ def _tested(run: TaskRun, event: TestsFinished) -> TaskRun:
     if not run.acceptable(event.results):
         return replace(tested, phase=Phase.REFLECTING, failures=run.failures + 1)
     after = Phase.COMMITTING if event.purpose is CheckPurpose.FINAL else Phase.STEPPING
-    return replace(tested, phase=after, failures=0)
+    return replace(tested, phase=after, failures=0, reflected=0)
