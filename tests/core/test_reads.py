@@ -48,7 +48,7 @@ def test_a_prompt_shorter_than_the_one_before_reads_no_more_again_than_it_has() 
     [
         (ModelAnswered(1, "t", AnswerFigures(9, 0, 5), "e"), 5),
         (ModelAnswered(1, "t", AnswerFigures(9, 0, 5), "e", reasoning="hm"), 0),
-        (ModelInterrupted(1, "t", InterruptCause.LENGTH, figures=AnswerFigures(9, 0, 5)), 5),
+        (ModelInterrupted(1, "t", InterruptCause.LENGTH, figures=AnswerFigures(9, 0, 5)), 0),
         (ModelInterrupted(1, "t", InterruptCause.DIED, figures=AnswerFigures(9, 0, 5)), 0),
     ],
 )

@@ -115,4 +115,4 @@ async def test_a_diff_that_was_passed_over_is_not_blamed_for_what_came_after_it(
 
 
 def test_without_any_attempt_there_is_only_the_question() -> None:
-    assert reflexion_request(()) == f"That did not work.\n\n{QUESTION}"
+    assert reflexion_request((), 0) == f"That did not work.\n\n{QUESTION}"

@@ -372,7 +372,7 @@ async def test_a_cut_answer_is_told_and_never_executed(tmp_path: Path) -> None:
     sayings: list[Saying] = [Cut(change("wrong", "right")), change("wrong", "right"), FINISH]
     async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True) as stage:
         assert (await run(stage)).exit_code is ExitCode.DONE
-        assert "was cut because it was too long" in stage.model.requests[1].messages[-1].text
+        assert "was cut at 16 tokens because it was too long" in stage.model.requests[1].messages[-1].text
         assert len([event for event in stage.events if isinstance(event, PatchApplied)]) == 1
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from agent_workbench.core.events import (
     ContextCompacted,
-    InterruptCause,
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
@@ -56,10 +55,10 @@ def reads_of(figures: AnswerFigures, before: AnswerFigures | None) -> PromptRead
 def grown_from(answer: ModelAnswered | ModelInterrupted, *, thinks: bool = False) -> AnswerFigures:
     """Return an answer's figures as far as the next prompt begins with what they count.
 
-    An answer that broke off is not part of it. One of a model that `thinks` stood behind its thought, even an empty
-    one, which is not sent back: it stands in another place there.
+    An answer that broke off or was cut is no part of it, or not whole. One of a model that `thinks` stood behind its
+    thought, even an empty one, which is not sent back: it stands in another place there.
     """
-    broken = isinstance(answer, ModelInterrupted) and answer.cause is not InterruptCause.LENGTH
+    broken = isinstance(answer, ModelInterrupted)
     return replace(answer.figures, answer_tokens=0) if broken or thinks or answer.reasoning else answer.figures
 
 

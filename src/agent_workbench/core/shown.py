@@ -22,6 +22,6 @@ def shown_by(event: Event) -> tuple[Chunk, ...]:
         case ChunkPinned(pinned=True):
             return (event.chunk,)
         case ContextCompacted():
-            return (*event.pinned, *event.code)
+            return (*event.pinned, *event.code, *event.repeated)
         case _:
             return ()

@@ -10,18 +10,18 @@ from agent_workbench.engine.bench import Bench
 Cut = Callable[[str, int], Awaitable[str]]
 
 
-async def tell_changes(bench: Bench, cut: Cut, tokens: int) -> str:
-    """Return what was approved so far against the base as a diff; where that is too long, what is newest of it.
+async def tell_changes(bench: Bench, cut: Cut, tokens: int, tree: str) -> str:
+    """Return what was approved up to `tree` against the base as a diff; where that is too long, what is newest of it.
 
     `cut(text, tokens)` returns a text in so many tokens.
     """
-    changes = await bench.workspace.changes(bench.run.tree)
+    changes = await bench.workspace.changes(tree)
     diff = await to_thread(render_changes, changes)
     if await cut(diff, tokens) == diff:
         return diff
     files = await to_thread(lambda: "\n".join(map(_counted, changes)))
     listed = await cut(files, tokens // 3)
-    newest = await cut(_newest(bench), tokens // 2)
+    newest = await cut(_newest(bench, tree), tokens // 2)
     rest = f"The newest part of it:\n{newest}" if newest else "It is too long to be shown."
     return f"{listed}\n{rest}".lstrip("\n")
 
@@ -33,7 +33,8 @@ def _counted(change: FileChange) -> str:
     return f"{change.path}: {added} lines added, {taken} taken away"
 
 
-def _newest(bench: Bench) -> str:
-    """Return the diff that was applied last."""
-    last = next(standing_diffs(bench.run.history), None)
-    return last.proposal.diff if last is not None else ""
+def _newest(bench: Bench, tree: str) -> str:
+    """Return the diff that made `tree`, the one applied last where none did."""
+    standing = tuple(standing_diffs(bench.run.history))
+    made = next((each for each in standing if each.tree == tree), next(iter(standing), None))
+    return made.proposal.diff if made is not None else ""

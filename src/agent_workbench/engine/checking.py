@@ -1,6 +1,6 @@
 """Running tests and lint in the workspace, and leaving it as it was."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
@@ -12,6 +12,7 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import CommandOutcome
 from agent_workbench.core.workspace_ports import Command
 from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.repetition import without_repeated
 
 OUTPUT_CHARS = 6_000
 NAMED_TESTS = 10
@@ -70,10 +71,13 @@ async def _check(bench: Bench, line: str) -> CheckResult:
     )
 
 
-def describe_checks(finished: TestsFinished, baseline: Sequence[CheckResult] | None = None) -> str:
+def describe_checks(
+    finished: TestsFinished, baseline: Sequence[CheckResult] | None = None, shown: Collection[str] = ()
+) -> str:
     """Return what the model is told about a run of checks: verdicts, how they compare, the output of what failed.
 
-    `baseline` is how the checks ended before any change (None: not known, or this is that run).
+    `baseline` is how the checks ended before any change (None: not known, or this is that run). `shown` are lines of
+    the change that the prompt shows elsewhere: runners print them again.
     """
     lines = [f"{_verdict(result)}  {result.command}" for result in finished.results]
     lines += _compared(finished.results, baseline or ())
@@ -81,7 +85,8 @@ def describe_checks(finished: TestsFinished, baseline: Sequence[CheckResult] | N
         lines.append("These files were changed by the run and put back: " + ", ".join(finished.restored_paths))
     for result in finished.results:
         if not result.passed:
-            lines.append(f"\nOutput of {result.command}:\n{report_failure(result.output, OUTPUT_CHARS)}")
+            report = without_repeated(report_failure(result.output, OUTPUT_CHARS), shown)
+            lines.append(f"\nOutput of {result.command}:\n{report}")
     head = "All checks passed." if all_passed(finished.results) else "Checks failed."
     return "\n".join([head, *lines]) if finished.results else "There are no checks to run."
 

@@ -1,17 +1,29 @@
 """What a compaction leaves: the summary with what stays as it is, so that the next prompt is about half the context."""
 
-from collections.abc import Iterator, Sequence
+from asyncio import to_thread
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
+from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.errors import ModelError
-from agent_workbench.core.events import Author, CodeRetrieved, ContextCompacted, ContextFilled, Recorded, TestsFinished
+from agent_workbench.core.events import (
+    ActionProposed,
+    Author,
+    CodeRetrieved,
+    ContextCompacted,
+    ContextFilled,
+    PatchApplied,
+    ProposalReplaced,
+    Recorded,
+    StepUndone,
+    TestsFinished,
+)
 from agent_workbench.core.fold import fold
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.shown import shown_by
-from agent_workbench.core.state import Phase
+from agent_workbench.core.state import Phase, TaskRun
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.bounding import clip
 from agent_workbench.engine.changes_told import tell_changes
@@ -19,6 +31,7 @@ from agent_workbench.engine.checking import describe_checks
 from agent_workbench.engine.measuring import CHARS_PER_TOKEN, least_answer_tokens, mark_tokens, summary_tokens
 from agent_workbench.engine.prompt import build_parts, to_messages
 from agent_workbench.engine.relocating import as_it_is_now
+from agent_workbench.engine.repetition import added_lines, change_shown, is_as_written, split_repeated
 from agent_workbench.engine.story import answers_of, last_compaction, steps_of
 from agent_workbench.engine.wording import SUMMARY
 
@@ -40,12 +53,13 @@ async def condense(bench: Bench, summary: str, by: Author) -> ContextCompacted:
     fixed = await scale.size_after(replace(bare, pinned=pinned))
     most = scale.most(fixed)
     left = max(0, most - fixed)
-    failing = await scale.cut(_failing(bench.run.history, bench.run.baseline), left // 3)
-    diff = await tell_changes(bench, scale.cut, left // 3)
-    kept = replace(bare, pinned=pinned, failing=failing, diff=diff)
+    diff = await tell_changes(bench, scale.cut, left // 3, bench.run.tree)
+    ended = await to_thread(_checks_ended, bench.run, added_lines(diff))
+    kept = replace(bare, pinned=pinned, failing=await scale.cut(ended, left // 3), diff=diff)
     kept = await _with_newest_steps(scale, kept, most)
     kept = await _with_step_before(scale, kept, most)
-    return replace(kept, code=await _code(bench, scale, kept, most))
+    kept = await _newest_apart(bench, scale, kept, left // 3)
+    return await _with_code(bench, scale, kept, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +128,38 @@ class Scale:
         return clip(text, chars) if chars >= PIECE_CHARS[-1] // 2 else ""
 
 
-def _failing(history: Sequence[Recorded], baseline: tuple[CheckResult, ...] | None) -> str:
-    """Return what the newest run of the checks said, nothing where it passed."""
-    runs = [each.event for each in history if isinstance(each.event, TestsFinished)]
-    if not runs or all_passed(runs[-1].results):
+def _checks_ended(run: TaskRun, shown: Collection[str]) -> str:
+    """Return what the newest run of the checks said, nothing where there was none; `shown` as `describe_checks`."""
+    finished, changed = None, False
+    for event in (each.event for each in reversed(run.history)):
+        if isinstance(event, TestsFinished):
+            finished = event
+            break
+        changed = changed or isinstance(event, PatchApplied | StepUndone)
+    if finished is None:
         return ""
-    if runs[-1].purpose is CheckPurpose.BASELINE:
-        return f"Before any change:\n{describe_checks(runs[-1])}"
-    return describe_checks(runs[-1], baseline)
+    if finished.purpose is CheckPurpose.BASELINE:
+        return f"Before any change:\n{describe_checks(finished)}"
+    told = describe_checks(finished, run.baseline, shown)
+    return f"Before the newest change, on which they did not run yet:\n{told}" if changed else told
+
+
+async def _newest_apart(bench: Bench, scale: Scale, kept: ContextCompacted, tokens: int) -> ContextCompacted:
+    """Return the compaction whose diff ends before the newest steps, where these show whole what they changed."""
+    history = bench.run.history
+    newer = [each.event for each in history if each.seq > kept.through_seq]
+    applied = [event for event in newer if isinstance(event, PatchApplied)]
+    proposals = {event.proposal.id: event.proposal for event in newer if isinstance(event, ActionProposed)}
+    proposals |= {event.proposal.id: event.proposal for event in newer if isinstance(event, ProposalReplaced)}
+    whole = all(each.proposal_id in proposals and is_as_written(proposals[each.proposal_id]) for each in applied)
+    undone = any(isinstance(event, StepUndone) for event in newer)
+    if not applied or not whole or undone:
+        return kept
+    older = (each.event for each in reversed(history) if each.seq <= kept.through_seq)
+    trees = (event.tree for event in older if isinstance(event, PatchApplied | StepUndone))
+    before = next(trees, bench.run.workspace.tree)
+    diff = await tell_changes(bench, scale.cut, tokens, before)
+    return replace(kept, diff=diff, newest_apart=True)
 
 
 async def _pinned(bench: Bench, scale: Scale, tokens: int) -> tuple[Chunk, ...]:
@@ -184,8 +222,11 @@ def _told_once(history: Sequence[Recorded], kept: ContextCompacted) -> ContextCo
     return replace(kept, failing="") if held else kept
 
 
-async def _code(bench: Bench, scale: Scale, kept: ContextCompacted, most: int) -> tuple[Chunk, ...]:
-    """Return what fits of the code that was shown, as it is now: what came last first, then what the search brought."""
+async def _with_code(bench: Bench, scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
+    """Return the compaction with what fits of the code that was shown, as it is now.
+
+    What came last comes first, then what the search brought; lines that the change shows are left out.
+    """
     history = bench.run.history
     newer = [each.event for each in steps_of(history) if each.seq > kept.through_seq]
     out = {*bench.run.dropped, *(chunk.place for event in (kept, *newer) for chunk in shown_by(event))}
@@ -193,14 +234,24 @@ async def _code(bench: Bench, scale: Scale, kept: ContextCompacted, most: int) -
     told = [shown_by(each.event) for each in reversed(history) if not isinstance(each.event, CodeRetrieved)]
     wanted = {chunk.place: chunk for chunks in (*told, *found) for chunk in chunks if chunk.place not in out}
     left = most - await scale.size_after(kept)
+    shown = change_shown([*history, Recorded(bench.state.seq + 1, "", kept)])
     code: list[Chunk] = []
+    repeated: list[Chunk] = []
     for chunk in list(wanted.values())[:MOST_CODE]:
         now = await as_it_is_now(bench.workspace, chunk)
-        if now is None or now.place in out:
-            continue
-        tokens = sum(await scale.count([now.place, now.text])) + JOIN_TOKENS
-        if tokens <= left:
-            left -= tokens
-            out.add(now.place)
-            code.append(now)
-    return tuple(code)
+        pieces, cut = split_repeated(now, shown) if now is not None else ((), ())
+        repeated += cut
+        for piece in pieces:
+            tokens = sum(await scale.count([piece.place, piece.text])) + JOIN_TOKENS
+            if piece.place not in out and tokens <= left and not _holds((*kept.pinned, *code), piece):
+                left -= tokens
+                out.add(piece.place)
+                code.append(piece)
+    once = {chunk.place: chunk for chunk in repeated if chunk.place not in out}
+    return replace(kept, code=tuple(code), repeated=tuple(once.values()))
+
+
+def _holds(chunks: Iterable[Chunk], piece: Chunk) -> bool:
+    """Return whether one of the chunks shows all lines of the piece."""
+    same = (chunk for chunk in chunks if chunk.path == piece.path)
+    return any(chunk.first_line <= piece.first_line and piece.last_line <= chunk.last_line for chunk in same)

@@ -26,6 +26,9 @@ from agent_workbench.engine.wording import (
     FOUND,
     FOUND_NOTHING,
     assignment,
+    beginning,
+    change_told,
+    checks_told,
     label,
     notes_told,
     quoted,
@@ -46,7 +49,13 @@ class Part:
     text: str
 
 
-def parts_of(event: Event, shown: Collection[str]) -> Iterator[Part]:
+def wording_of(history: Sequence[Recorded]) -> int:
+    """Return the version of the words in which a run's events are told; its history begins with its start."""
+    started = history[0].event if history else None
+    return started.wording if isinstance(started, TaskStarted) else 0
+
+
+def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Part]:
     """Yield what an event adds to a prompt in which the code at the places `shown` stands."""
     match event:
         case TaskStarted():
@@ -54,15 +63,15 @@ def parts_of(event: Event, shown: Collection[str]) -> Iterator[Part]:
         case ModelAnswered():
             yield Part(Role.ASSISTANT, "answer", event.text)
         case ModelInterrupted(cause=InterruptCause.LENGTH):
-            yield Part(Role.ASSISTANT, "answer", event.partial)
-            yield Part(Role.USER, "observation", told(event))
+            yield Part(Role.ASSISTANT, "answer", beginning(event, wording))
+            yield Part(Role.USER, "observation", told(event, wording))
         case CodeRetrieved():
             yield from _found(event.chunks)
         case ChunkPinned(pinned=True, chunk=chunk):
             named = f"The user pinned {chunk.place}: it matters, keep to it."
             yield Part(Role.USER, "pinned", named if chunk.place in shown else f"{named}\n{chunk.text}")
         case _:
-            if text := told(event):
+            if text := told(event, wording):
                 yield Part(Role.USER, label(event), text)
 
 
@@ -84,9 +93,9 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
         yield Part(Role.USER, "user", f"What the user said meanwhile:\n{said}")
     newest = tuple(_tail(history, event))
     yield Part(Role.USER, "summary", summary_told(event.summary, shown=bool(newest)))
-    yield Part(Role.USER, "change", f"The change so far:\n{event.diff}" if event.diff else "Nothing is changed so far.")
+    yield Part(Role.USER, "change", change_told(event.diff, newest_apart=event.newest_apart))
     if event.failing:
-        yield Part(Role.USER, "failing", f"How the checks ended last:\n{event.failing}")
+        yield Part(Role.USER, "failing", checks_told(event.failing, wording_of(history)))
     for part in newest:
         yield part if part.role is Role.ASSISTANT else Part(part.role, part.label, _bounded(part.text, bound))
 
@@ -108,7 +117,7 @@ def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[
     shown = {chunk.place for chunk in shown_by(compacted)}
     for recorded in steps_of(history):
         if recorded.seq > compacted.through_seq and not isinstance(recorded.event, PromptBuilt | ScratchpadChanged):
-            yield from parts_of(recorded.event, shown)
+            yield from parts_of(recorded.event, shown, wording_of(history))
 
 
 def _notes(history: Sequence[Recorded]) -> str:

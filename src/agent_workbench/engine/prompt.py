@@ -16,7 +16,7 @@ from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.shown import shown_by
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.engine.attempts import Trying
-from agent_workbench.engine.parts import Part, compacted_parts, parts_of
+from agent_workbench.engine.parts import Part, compacted_parts, parts_of, wording_of
 from agent_workbench.engine.reflecting import reflexion_request
 from agent_workbench.engine.story import steps_of
 from agent_workbench.engine.tools import open_tools
@@ -64,6 +64,7 @@ class _Growth:
 
     def __init__(self, run: TaskRun) -> None:
         self._run = run
+        self._wording = wording_of(run.history)
         self.tried = Trying()
         self._rules = Part(Role.SYSTEM, "rules", rules(open_tools(run.tools)))
         self._parts: list[tuple[int, Part]] = [(-1, self._rules)]
@@ -83,7 +84,7 @@ class _Growth:
                 self._parts += ((seq, part) for part in self._question(event.purpose))
                 self._unseen, self._asked = [], True
             case ModelAnswered() | ModelInterrupted():
-                self._parts += ((seq, part) for part in parts_of(event, self._shown))
+                self._parts += ((seq, part) for part in parts_of(event, self._shown, self._wording))
                 self._parts += self._unseen
                 self._unseen, self._asked = [], False
             case ContextFilled() if event.through_seq >= 0:
@@ -92,7 +93,7 @@ class _Growth:
             case ContextCompacted():
                 self._begin_anew(self._run.history[: number + 1], recorded, event)
             case _:
-                grown = [(seq, part) for part in parts_of(event, self._shown)]
+                grown = [(seq, part) for part in parts_of(event, self._shown, self._wording)]
                 (self._unseen if self._asked else self._parts).extend(grown)
                 self._shown.update(chunk.place for chunk in shown_by(event))
 
@@ -110,7 +111,7 @@ class _Growth:
     def _question(self, purpose: Purpose) -> list[Part]:
         """Return what `purpose` asks for, nothing where it stands at the end already: it was asked in vain."""
         if purpose is Purpose.REFLEXION:
-            asking = Part(Role.USER, "reflexion", reflexion_request(self.tried.found))
+            asking = Part(Role.USER, "reflexion", reflexion_request(self.tried.found, self._wording))
         elif purpose is Purpose.SUMMARY:
             asking = Part(Role.USER, "summary", SUMMARY)
         else:

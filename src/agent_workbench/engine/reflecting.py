@@ -13,11 +13,12 @@ MOST_TOLD = 8
 WHY_CHARS = 300
 
 
-def reflexion_request(tried: Sequence[Attempt]) -> str:
+def reflexion_request(tried: Sequence[Attempt], wording: int) -> str:
     """Return the words that ask for a reflexion after these attempts; the same ones give the same words."""
     lost = [each for each in tried if each.fate in LOST]
     parts = ["That did not work."]
-    if tried and tried[-1].fate is Fate.FAILED and _differs(tried[-1]):
+    # Since version 1 the outcome of the diff told how the lines read that are not the model's own.
+    if not wording and tried and tried[-1].fate is Fate.FAILED and _differs(tried[-1]):
         parts.append(f"The diff that was applied is not quite yours:\n{clip(tried[-1].proposal.diff, DIFF_CHARS)}")
     if len(lost) > 1:
         told = [f"- {clip(each.told, WHY_CHARS)}" for each in lost[-MOST_TOLD:]]

@@ -1,6 +1,8 @@
 """Finishing what a stop left running: nothing is run again, and nobody is told more than is on record."""
 
-from agent_workbench.core.checks import CheckPurpose, CheckResult
+from asyncio import to_thread
+
+from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (
     ActionFinished,
     ActionResult,
@@ -15,9 +17,11 @@ from agent_workbench.core.events import (
     TestsFinished,
 )
 from agent_workbench.core.proposals import COMPACT, Proposal
+from agent_workbench.core.state import TaskRun
 from agent_workbench.engine.carrying import take_checkpoint
 from agent_workbench.engine.checking import describe_checks
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.repetition import change_shown
 from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.write_diff import describe_applied
 from agent_workbench.engine.wording import answered_told
@@ -36,12 +40,13 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
     if proposal.tool == COMPACT:
         await _settle_compaction(desk, proposal)
         return
-    known = [told for effect in _effects_on_record(desk) if (told := _told_of(effect, proposal, desk.run.baseline))]
+    effects = _effects_on_record(desk)
+    known = [told for effect in effects if (told := await to_thread(_told_of, effect, proposal, desk.run))]
     if not known:
         stopped = "the workbench was stopped while this ran"
         await desk.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, stopped))
         return
-    if any(isinstance(effect, PatchApplied) for effect in _effects_on_record(desk)):
+    if any(isinstance(effect, PatchApplied) for effect in effects):
         await take_checkpoint(desk)
     await desk.record(ActionFinished(proposal.id, ActionResult.OK, answered_told(proposal) + "\n".join(known)))
 
@@ -63,12 +68,13 @@ def _effects_on_record(desk: Desk) -> tuple[Event, ...]:
     return tuple(events[started + 1 :])
 
 
-def _told_of(effect: Event, proposal: Proposal, baseline: tuple[CheckResult, ...] | None) -> str:
+def _told_of(effect: Event, proposal: Proposal, run: TaskRun) -> str:
     match effect:
         case PatchApplied():
-            return describe_applied(effect, proposal.repaired)
+            return describe_applied(effect, proposal)
         case TestsFinished():
-            return describe_checks(effect, None if effect.purpose is CheckPurpose.BASELINE else baseline)
+            baseline = None if effect.purpose is CheckPurpose.BASELINE else run.baseline
+            return describe_checks(effect, baseline, change_shown(run.history))
         case TaskCommitted():
             return f"committed {effect.commit[:10]} on {effect.branch}"
         case TaskMerged():

@@ -17,6 +17,7 @@ from agent_workbench.engine.checking import check_list
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.failing import newest_failing
 from agent_workbench.engine.tools import open_tools
+from agent_workbench.engine.wording import VERSION
 
 MOST_NAMED = 3
 
@@ -68,7 +69,9 @@ async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     await _check_still_startable(desk, task.id)
     checks = check_list(task, desk.settings)
     tools = tuple(open_tools(desk.settings.tools_allowed))
-    await desk.record(TaskStarted(task.id, task, workspace.facts, checks.commands, tools, checks.required, skills))
+    await desk.record(
+        TaskStarted(task.id, task, workspace.facts, checks.commands, tools, checks.required, skills, VERSION)
+    )
     await desk.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)
     await desk.record(TaskStatusChanged(task.id, TaskStatus.IN_PROGRESS))
     if notes := await desk.ports.memory.read_scratchpad(task.id):

@@ -44,6 +44,16 @@ is left to do. The task, the notes and the change so far stay. Be short, no code
 LEFT_LINES, LEFT_CHARS = 20, 200
 """How many of the lines that the user left out of a hunk are told, and how much of each."""
 
+VERSION = 1
+"""Which words new tasks are told in, recorded with each; a recorded prompt is made again in those it was made in.
+
+0: an answer that was cut is sent back whole, and the checks in a summary are told as the last ones. 1: neither.
+"""
+
+CUT_BEFORE = "Your answer was cut because it was too long, and was not taken. Be shorter."
+CUT_LINES, CUT_CHARS = 12, 600
+"""How much of an answer that was cut is sent back."""
+
 FOUND = "Code that may matter:"
 FOUND_NOTHING = "No code was found for the task's words."
 
@@ -73,8 +83,8 @@ def assignment(started: TaskStarted) -> str:
     return "\n\n".join(parts)
 
 
-def told(event: Event) -> str:
-    """Return what the model is told about `event`; empty where it is told nothing."""
+def told(event: Event, version: int = VERSION) -> str:
+    """Return what the model is told about `event` in the words of this version; empty where it is told nothing."""
     match event:
         case UserSaid():
             return f"The user says:\n{quoted(event.text)}"
@@ -89,7 +99,7 @@ def told(event: Event) -> str:
         case ActionRejected():
             return f"That step was not taken: {event.reason}"
         case ModelInterrupted(cause=InterruptCause.LENGTH):
-            return "Your answer was cut because it was too long, and was not taken. Be shorter."
+            return _cut(event) if version else CUT_BEFORE
         case ActionDecided(verdict=Verdict.REJECT):
             return _rejected(event)
         case ActionDecided(verdict=Verdict.SKIP):
@@ -100,6 +110,23 @@ def told(event: Event) -> str:
             return _undone(event)
         case _:
             return ""
+
+
+def beginning(event: ModelInterrupted, version: int = VERSION) -> str:
+    """Return as much of an answer that was cut as is sent back: its first lines."""
+    if not version:
+        return event.partial
+    lines = "\n".join(event.partial.split("\n")[:CUT_LINES])
+    first = lines if len(lines) <= CUT_CHARS else lines[:CUT_CHARS]
+    return first if first == event.partial else f"{first}\n…"
+
+
+def _cut(event: ModelInterrupted) -> str:
+    size = f" at {event.figures.answer_tokens:,} tokens" if event.figures.answer_tokens else ""
+    lines = event.partial.count("\n") + 1
+    counted = f"{lines} line{'s' if lines > 1 else ''}, {len(event.partial):,} characters"
+    rest = "" if beginning(event) == event.partial else f" Only its beginning stands above ({counted} came)."
+    return f"Your answer was cut{size} because it was too long, and was not taken.{rest} Be shorter."
 
 
 def answered_told(proposal: Proposal) -> str:
@@ -167,6 +194,22 @@ def summary_told(summary: str, *, shown: bool) -> str:
     """Return the summary that stands for the steps that were taken away; the newest may be `shown` all the same."""
     rest = "only the newest of these steps is shown below" if shown else "these steps are not shown any more"
     return f"What was done before, in short; {rest}:\n{summary or 'Nothing yet.'}"
+
+
+def change_told(diff: str, *, newest_apart: bool) -> str:
+    """Return the change so far as it is told after a compaction; what the newest steps changed may stand below it."""
+    if newest_apart:
+        return (
+            f"The change before the newest steps below:\n{diff}" if diff else "The newest steps below made the change."
+        )
+    return f"The change so far:\n{diff}" if diff else "Nothing is changed so far."
+
+
+def checks_told(ended: str, version: int = VERSION) -> str:
+    """Return how the checks had ended at a compaction: what is told further down may be newer."""
+    if not version:
+        return f"How the checks ended last:\n{ended}"
+    return f"How the checks had ended at this point; if they ran again, that is told below:\n{ended}"
 
 
 def _finished(event: ActionFinished) -> str:

@@ -24,7 +24,8 @@ class TaskStarted:
     """A task got its workspace. `definition` and `tools` are what this run goes by, whatever becomes of the plan.
 
     `checks` are its acceptance commands, the repo's test command and lint, in order. The first `required` must pass;
-    the others must not get worse than they were before the change.
+    the others must not get worse than they were before the change. `wording` is the version of the words in which the
+    model is told of this run's events; 0 stands for all versions that did not record it.
     """
 
     task: TaskId
@@ -34,6 +35,7 @@ class TaskStarted:
     tools: tuple[str, ...] = ()
     required: int = 0
     skills: tuple[SkillText, ...] = ()
+    wording: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,8 @@ class ContextCompacted:
     Verbatim beside it stay rules, task, skills, notes, the user's words, the `pinned` code and what of the found `code`
     has room, the change so far (`diff`), the `failing` output, and the events after `through_seq`. Of those, of the
     notes and of the words, each is cut to `piece_chars` characters (0: none is cut). `by` is who wrote the summary: the
-    model, the user, or the workbench where the model could not.
+    model, the user, or the workbench where the model could not. `newest_apart`: `diff` leaves out what the newest steps
+    changed, as their diffs stand below it. `repeated` are lines of the code that these diffs show, and `code` does not.
     """
 
     step: int
@@ -190,3 +193,5 @@ class ContextCompacted:
     failing: str = ""
     code: tuple[Chunk, ...] = ()
     piece_chars: int = 0
+    newest_apart: bool = False
+    repeated: tuple[Chunk, ...] = ()

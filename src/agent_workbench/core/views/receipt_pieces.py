@@ -1,6 +1,6 @@
 """What a prompt's parts consist of: their tokens, counted or estimated, and the pieces of code in them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from agent_workbench.core.events import (
@@ -10,12 +10,14 @@ from agent_workbench.core.events import (
     ContextCompacted,
     Event,
     ModelAnswered,
+    PatchApplied,
     PromptBuilt,
     Recorded,
     ScratchpadChanged,
     TaskStarted,
     UserSaid,
 )
+from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.shown import shown_by
 
@@ -55,7 +57,8 @@ def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[C
     events = [recorded.event for recorded in since]
     pins = [event.chunk.place for event in events if isinstance(event, ChunkPinned) and event.pinned]
     # What is pinned has a part of its own.
-    shown = [(event, () if isinstance(event, ChunkPinned) else shown_by(event)) for event in events]
+    observed = {event.proposal_id: event.observation for event in events if isinstance(event, ActionFinished)}
+    shown = [(event, _with_it(event, observed)) for event in events]
     waiting = [(event, chunks) for event, chunks in shown if chunks]
     counted = any(part.tokens for part in built.parts)
     for part in built.parts:
@@ -66,6 +69,18 @@ def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[C
         alone = place if kind in (CODE, PINNED) else ""
         held = () if alone else _taken(kind, built, waiting)
         yield CountedPart(part.label, tokens, not counted, alone, tuple(_pieces(held, tokens)))
+
+
+def _with_it(event: Event, observed: Mapping[ProposalId, str]) -> tuple[Chunk, ...]:
+    """Return the code that an event's part holds; of a diff that the model wrote, its own answer holds the lines."""
+    match event:
+        case ChunkPinned():
+            return ()
+        case PatchApplied():
+            told = observed.get(event.proposal_id)
+            return tuple(chunk for chunk in event.shown if told is None or chunk.text in told)
+        case _:
+            return shown_by(event)
 
 
 def _taken(kind: str, built: PromptBuilt, waiting: list[tuple[Event, tuple[Chunk, ...]]]) -> tuple[Chunk, ...]:

@@ -1,11 +1,14 @@
 """The workbench's own checks: baseline, after each diff, and before a commit."""
 
+from asyncio import to_thread
+
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.checking import describe_checks, run_checks
 from agent_workbench.engine.failing import code_for_failure, code_told
+from agent_workbench.engine.repetition import change_shown
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "The final checks:\n"}
@@ -17,7 +20,9 @@ class Checks(ToolFace):
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Run every command and tell which passed."""
         finished = await run_checks(bench, proposal.commands, proposal.purpose or CheckPurpose.ASKED)
-        told = HEADINGS.get(finished.purpose, "") + describe_checks(finished, bench.run.baseline)
+        history, baseline = bench.run.history, bench.run.baseline
+        described = await to_thread(lambda: describe_checks(finished, baseline, change_shown(history)))
+        told = HEADINGS.get(finished.purpose, "") + described
         new = await code_for_failure(bench, finished)
         return Outcome("\n\n".join((told, *code_told(new))), effects=(finished,), shown=new)
 

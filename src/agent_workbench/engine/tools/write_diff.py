@@ -25,6 +25,7 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.edits.holding import fit_as_held
+from agent_workbench.engine.repetition import is_as_written
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 STAND_IN = re.compile("«redacted:[^«»\\s]+»".encode())
@@ -60,19 +61,26 @@ class WriteDiff(ToolFace):
         strays = {change.path for change in await bench.workspace.strays(bench.run.tree)}
         await bench.workspace.put_back(bench.run.tree, strays.intersection(proposal.paths))
         # What was shown is ours: it fits to the letter, or it is not carried out.
-        patch = parse_patch(proposal.diff, OWN_BOUNDS)
+        patch = await to_thread(parse_patch, proposal.diff, OWN_BOUNDS)
         contents, existing = await _contents(bench, patch.paths), await bench.workspace.list_files()
         changes = await to_thread(apply_patch, patch, contents, existing)
         _check_no_stand_in(changes)
         tree = await bench.workspace.write(changes, bench.run.tree)
-        shown = tuple(chunk for change in changes for chunk in _now(change))
+        shown = await to_thread(lambda: tuple(chunk for change in changes for chunk in _now(change)))
         applied = PatchApplied(proposal.id, proposal.paths, patch_hash(proposal.diff), tree, shown)
-        return Outcome(describe_applied(applied, proposal.repaired), effects=(applied,))
+        return Outcome(describe_applied(applied, proposal), effects=(applied,))
 
 
-def describe_applied(applied: PatchApplied, repaired: tuple[str, ...] = ()) -> str:
-    """Return what the model is told of a change: where it was made, what was mended, and how the lines read now."""
-    mended = [f"Repaired in your diff: {'; '.join(repaired)}."] if repaired else []
+def describe_applied(applied: PatchApplied, proposal: Proposal) -> str:
+    """Return what the model is told of a change: where it was made, what was mended, and how the lines read now.
+
+    Lines that stand in the model's own diff are not sent again.
+    """
+    mended = [f"Repaired in your diff: {'; '.join(proposal.repaired)}."] if proposal.repaired else []
+    if is_as_written(proposal):
+        places = ", ".join(chunk.place for chunk in applied.shown)
+        now = [f"The lines are as in your diff: {places}."] if places else []
+        return "\n".join([f"Applied to {', '.join(applied.paths)}.", *mended, *now])
     pieces = [f"{chunk.place} now reads:\n{chunk.text}" for chunk in applied.shown]
     return "\n\n".join(["\n".join([f"Applied to {', '.join(applied.paths)}.", *mended]), *pieces])
 

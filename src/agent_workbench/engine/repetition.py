@@ -1,0 +1,114 @@
+"""Lines that a prompt shows already, so that each change is sent once."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from agent_workbench.core.events import ActionProposed, ContextCompacted, PatchApplied, ProposalReplaced, Recorded
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.proposals import OURS, Proposal
+from agent_workbench.core.retrieval import Chunk
+
+LEAST_LINES = 4
+"""Fewer lines in a row are left where they repeat: the cut would be as long as they are."""
+LEAST_REST = 3
+"""Fewer lines beside a run are context of the diff that shows it."""
+
+
+def is_as_written(proposal: Proposal) -> bool:
+    """Return whether the model's own answer holds every line that the applied diff adds."""
+    if proposal.edited or proposal.hunks or proposal.tool in OURS:
+        return False
+    return sorted(_added(proposal.text)) == sorted(_added(proposal.diff))
+
+
+def added_lines(diff: str) -> frozenset[str]:
+    """Return the lines that a diff adds, without blanks around them."""
+    return frozenset(line.strip() for line in _added(diff)) - {""}
+
+
+def change_shown(history: Sequence[Recorded]) -> frozenset[str]:
+    """Return the changed lines that the next prompt shows, in the model's diffs, their outcomes or a compaction."""
+    shown: frozenset[str] = frozenset()
+    proposals: dict[ProposalId, Proposal] = {}
+    compacted = next((each.event for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
+    through_seq = compacted.through_seq if compacted is not None else -1
+    for recorded in history:
+        match recorded.event:
+            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
+                proposals[proposal.id] = proposal
+            case PatchApplied() as applied if recorded.seq > through_seq and applied.proposal_id in proposals:
+                shown |= _shown_with(proposals[applied.proposal_id], applied)
+            case _:
+                pass
+    return shown | added_lines(compacted.diff) if compacted is not None else shown
+
+
+def without_repeated(text: str, shown: Collection[str]) -> str:
+    """Return the text with each longer run of lines that are `shown` elsewhere replaced by their number."""
+    lines = text.split("\n")
+    kept: list[str] = []
+    end = 0
+    for run in _runs(lines, shown):
+        kept += [*lines[end : run.start], f"… {len(run)} lines of the change cut …"]
+        end = run.stop
+    return "\n".join([*kept, *lines[end:]])
+
+
+def split_repeated(chunk: Chunk, shown: Collection[str]) -> tuple[tuple[Chunk, ...], tuple[Chunk, ...]]:
+    """Return the pieces of a chunk that are not shown yet, and those of which the lines are `shown` elsewhere."""
+    lines = chunk.text.split("\n")
+    cuts = list(_grown(lines, _runs(lines, shown)))
+    if not cuts:
+        return (chunk,), ()
+    starts, ends = [0, *(cut.stop for cut in cuts)], [*(cut.start for cut in cuts), len(lines)]
+    rests = [range(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+    return tuple(_piece(chunk, lines, rest) for rest in rests), tuple(_piece(chunk, lines, cut) for cut in cuts)
+
+
+def _shown_with(proposal: Proposal, applied: PatchApplied) -> frozenset[str]:
+    if is_as_written(proposal):
+        return added_lines(proposal.diff)
+    return frozenset(line.strip() for chunk in applied.shown for line in chunk.text.split("\n")) - {""}
+
+
+def _added(diff: str) -> Iterator[str]:
+    return (line[1:].rstrip() for line in diff.split("\n") if line.startswith("+") and not line.startswith("+++ "))
+
+
+def _runs(lines: Sequence[str], shown: Collection[str]) -> Iterator[range]:
+    """Yield where runs of shown lines stand; blank lines between them belong to a run, at its ends they do not."""
+    start, last, count = 0, -1, 0
+    for at, line in enumerate([*lines, "\0"]):
+        text = line.strip()
+        if text in shown:
+            start, last, count = (at if not count else start), at, count + 1
+        elif text:
+            if count >= LEAST_LINES:
+                yield range(start, last + 1)
+            count = 0
+
+
+def _grown(lines: Sequence[str], runs: Iterator[range]) -> Iterator[range]:
+    """Yield the runs with what little stands between them and around them."""
+    grown: list[range] = []
+    for run in runs:
+        end = grown[-1].stop if grown else 0
+        near = _count(lines[end : run.start]) < LEAST_REST
+        if near and grown:
+            grown[-1] = range(grown[-1].start, run.stop)
+        else:
+            grown.append(range(end if near else run.start, run.stop))
+    if grown and _count(lines[grown[-1].stop :]) < LEAST_REST:
+        grown[-1] = range(grown[-1].start, len(lines))
+    yield from grown
+
+
+def _count(lines: Sequence[str]) -> int:
+    return sum(bool(line.strip()) for line in lines)
+
+
+def _piece(chunk: Chunk, lines: Sequence[str], at: range) -> Chunk:
+    text = "\n".join(lines[at.start : at.stop])
+    tokens = chunk.tokens * len(at) // max(1, len(lines))
+    first = chunk.first_line + at.start
+    return replace(chunk, first_line=first, last_line=first + len(at) - 1, text=text, tokens=tokens)
