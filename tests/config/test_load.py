@@ -253,9 +253,9 @@ def test_the_environment_spells_every_type(tmp_path: Path) -> None:
         ),
         ("AGENT_MODEL", "x", "environment variable AGENT_MODEL: model is a group of settings"),
         (
-            "AGENT_MEMORY__SUMMARISE_THRESHOLD",
+            "AGENT_RETRIEVAL__BM25",
             "1",
-            "environment variable AGENT_MEMORY__SUMMARISE_THRESHOLD: memory.summ",
+            "environment variable AGENT_RETRIEVAL__BM25: retrieval.bm25",
         ),
         ("AGENT_SANDBOX__NETWORK", "1", "environment variable AGENT_SANDBOX__NETWORK: expected true or false, found 1"),
         ("AGENT_RETRIEVAL__TOP_N", "", "environment variable AGENT_RETRIEVAL__TOP_N: expected a whole number"),

@@ -119,6 +119,7 @@ HARMLESS = {
     },
     "approvals.read": "approvals: {read: ask}",
     "retrieval.exclude": "retrieval: {exclude: [a]}",
+    "memory.summarise_threshold": "memory: {summarise_threshold: 9}",
     "workspace.keep": "workspace: {keep: false}",
     "sandbox.require": "sandbox: {require: true}",
     "ui.theme": "ui: {theme: nord}",

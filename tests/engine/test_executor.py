@@ -73,7 +73,7 @@ async def test_the_whole_way(tmp_path: Path) -> None:
             *("TestsFinished", "CodeRetrieved", "ModelObserved", "ModelAnswered"),
             *("PatchApplied", "CheckpointTaken", "TestsFinished", "ModelAnswered", "ReflexionNoted"),
             *("ModelAnswered", "PatchApplied", "CheckpointTaken", "TestsFinished", "ModelAnswered"),
-            *("TaskCommitted", "TaskStatusChanged", "TaskFinished", "SessionLeft"),
+            *("TaskCommitted", "ScratchpadChanged", "TaskStatusChanged", "TaskFinished", "SessionLeft"),
         ]
         purposes = [event.purpose for event in stage.events if isinstance(event, TestsFinished)]
         assert purposes == [CheckPurpose.BASELINE, CheckPurpose.AFTER_DIFF, CheckPurpose.AFTER_DIFF]

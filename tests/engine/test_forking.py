@@ -80,7 +80,9 @@ async def test_a_fork_goes_another_way_and_its_parent_stays(tmp_path: Path) -> N
                 assert [each.path for each in await repository.diff_stat(base, tree)] == ["answer.txt"]
                 await front.skip(GateKind.MERGE)
                 await front.over()
-            assert child.state.scratchpad(T1) == "- it is in answer.txt\n", "the user's own notes are not the fork's"
+            noted, closing = child.state.scratchpad(T1).splitlines()
+            assert noted == "- it is in answer.txt", "the user's own notes are not the fork's"
+            assert closing.startswith("- done: Make the answer right (T-1) (branch agent/T-1-bcd345, commit ")
             assert stage.git("log", "-1", "--format=%B", "agent/T-1-bcd345").count(f"Agent-Journal: {CHILD}:") == 1
             second = child.journal()
 

@@ -10,7 +10,7 @@ from agent_workbench.core.settings import Settings
 
 # The dotted names of product keys whose place in the types is another one.
 RENAMED = {"retrieval.max_chunk_tokens": "retrieval.chunker.max_tokens"}
-NOT_YET = {"memory.summarise_threshold", "retrieval.bm25"}
+NOT_YET = {"retrieval.bm25"}
 # Stands in a key for a name that the user gives: `endpoints.*.url` is known, `endpoints.local.url` is said.
 ANY = "*"
 # What the environment can spell too: small letters, and no two underscores beside each other.

@@ -102,6 +102,8 @@ def _said(event: Event) -> str:
             return f"dropped {event.place}"
         case CompactionAsked():
             return "the user asked for a summary of the older steps"
+        case ContextFilled(notes=True):
+            return f"the scratchpad is long: {event.prompt_tokens} tokens"
         case ContextFilled(by=Author.USER):
             return "room is made, as the user asked"
         case ContextFilled():

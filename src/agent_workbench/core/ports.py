@@ -136,11 +136,20 @@ class Plans(Protocol):
 class Memory(Protocol):
     """Scratchpads."""
 
+    def path(self, task: TaskId, fork: str = "") -> str:
+        """Return where the task's scratchpad is, relative to the repo."""
+
     async def read_scratchpad(self, task: TaskId, fork: str = "") -> str:
         """Return the text, empty when there is none; a `fork` (its six letters) has notes of its own."""
 
     async def write_scratchpad(self, task: TaskId, before: str, text: str, fork: str = "") -> str:
         """Replace `before` by `text` and return what now stands; a text changed meanwhile is merged, never lost."""
+
+    async def archive_scratchpad(self, task: TaskId, before: str, text: str, time: str, fork: str = "") -> str:
+        """Replace `before` by `text` and return what now stands; a text changed meanwhile is left as it is.
+
+        What is replaced stands in the archive by then, once, under a name with `time`; no file there is written over.
+        """
 
 
 class Setup(Protocol):

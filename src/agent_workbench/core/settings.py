@@ -98,10 +98,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    """Where plans, notes and sessions are kept, relative to the repo's root."""
+    """Where plans, notes and sessions are kept, relative to the repo's root, and how long notes may get.
+
+    A scratchpad of more than `summarise_threshold` tokens is to be summarised (0: never).
+    """
 
     dir: str = "memory"
     plan: str = "plans/PLAN.yaml"
+    summarise_threshold: int = 4000
 
 
 class EmbeddingProvider(StrEnum):

@@ -54,11 +54,12 @@ class TaskRun:
     every event since the task started; prompts and the transcript are made from it. `working_seconds` counts answers
     and actions, not the time spent waiting at gates. `reads` sums up what the server read of the prompts,
     `last_figures` are those of the prompt before, as far as the next one grows from it. `compacts_for` is the phase to
-    which a compaction goes back; `compaction_asked`: the user wants one that need not be. `undoing` is the proposal
-    whose diff is to be taken back; `paused`: the model is not to be asked. `finish_returned`: a finish with nothing
-    changed was sent back to the model. `failures` counts the steps that failed in a row, `reflected` those of them that
-    the newest reflexion came after. `fork` are the six letters of the session
-    that took the run over from its parent, empty where it was begun in this one.
+    which a compaction goes back; `compaction_asked`: the user wants one that need not be. `notes_full`: it is the
+    scratchpad that is to be summarised, `notes_settled` how many characters it had when that was decided last.
+    `undoing` is the proposal whose diff is to be taken back; `paused`: the model is not to be asked. `finish_returned`: a
+    finish with nothing changed was sent back to the model. `failures` counts the steps that failed in a row, `reflected`
+    those of them that the newest reflexion came after. `fork` are the six letters of the session that took the run over
+    from its parent, empty where it was begun in this one.
     """
 
     task: TaskId
@@ -96,6 +97,8 @@ class TaskRun:
     compactions: int = 0
     compacts_for: Phase = Phase.STEPPING
     compaction_asked: bool = False
+    notes_full: bool = False
+    notes_settled: int = 0
     undoing: ProposalId | None = None
     paused: bool = False
     finish_returned: bool = False
@@ -117,6 +120,10 @@ class TaskRun:
         asks = self.phase in {Phase.STEPPING, Phase.REFLECTING, Phase.COMPACTING}
         begun = self.stage in {ProposalStage.WAITING, ProposalStage.APPROVED, ProposalStage.RUNNING}
         return self.paused and asks and not begun and self.answer is None and self.undoing is None
+
+    def known_parts(self, purpose: Purpose) -> int:
+        """Return how many parts of the next prompt stood in the one before; a prompt about the notes is its own."""
+        return 0 if self.notes_full and purpose is Purpose.SUMMARY else self.prompt_parts
 
     @property
     def changed(self) -> bool:

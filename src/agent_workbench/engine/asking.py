@@ -5,7 +5,15 @@ from dataclasses import replace
 from hashlib import sha256
 
 from agent_workbench.core.errors import ContextOverflow, ModelError
-from agent_workbench.core.events import Author, EndpointPassed, ModelObserved, PromptBuilt, PromptPart, TroubleMet
+from agent_workbench.core.events import (
+    Author,
+    ContextFilled,
+    EndpointPassed,
+    ModelObserved,
+    PromptBuilt,
+    PromptPart,
+    TroubleMet,
+)
 from agent_workbench.core.model import ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.engine.answering import stream
@@ -15,6 +23,7 @@ from agent_workbench.engine.ending import roll_back
 from agent_workbench.engine.filling import fill, is_stuck
 from agent_workbench.engine.granting import granted
 from agent_workbench.engine.measuring import Drawn, draw_up, least_answer_tokens
+from agent_workbench.engine.notes import too_long
 from agent_workbench.engine.prompt import prompt_sha
 from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.story import count_answers
@@ -98,6 +107,10 @@ def text_sha(text: str) -> str:
 async def _ask(desk: Desk, drawn: Drawn) -> None:
     """Send the prompt if there is room and budget for its answer; else make room, or end the task."""
     run = desk.run
+    if size := await too_long(desk, drawn.purpose):
+        step, context = run.answered_step + 1, drawn.facts.context_tokens
+        await desk.record(ContextFilled(step, drawn.purpose, size, context, notes=True))
+        return
     room = _room(run, drawn)
     if room is not None and room < least_answer_tokens(drawn.context_tokens):
         await fill(desk, drawn.purpose, drawn.size, drawn.context_tokens, drawn.reserve)
@@ -139,7 +152,7 @@ def _built(run: TaskRun, drawn: Drawn, seed: int, grammar: str) -> PromptBuilt:
         messages=len(drawn.messages),
         tokens=drawn.tokens,
         sha=prompt_sha(drawn.messages),
-        parts=parts[run.prompt_parts :],
+        parts=parts[run.known_parts(drawn.purpose) :],
         endpoint=drawn.facts.endpoint,
         seed=seed,
         grammar_sha=text_sha(grammar) if grammar else "",

@@ -91,6 +91,8 @@ async def keep_strays(desk: Desk) -> None:
 
 async def _moved(bench: Bench, proposal: Proposal) -> str:
     """Return what is not any more as it was when the proposal was shown, nothing when all is."""
+    if proposal.kind is GateKind.SUMMARY:
+        return ""  # the scratchpad is not in the workspace; what replaces it looks for itself
     if proposal.kind is not GateKind.MERGE:
         return await check_unmoved(bench, proposal)
     now = await merged_into(bench)

@@ -11,7 +11,7 @@ from agent_workbench.core.events import (
     ContextFilled,
 )
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.proposals import COMPACT, Verdict
+from agent_workbench.core.proposals import COMPACT, Preimage, Verdict
 from agent_workbench.core.settings import Approval
 from agent_workbench.core.state import TaskRun
 from agent_workbench.engine.asking import observe_model, record_failure, send
@@ -21,6 +21,7 @@ from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.foreseeing import foresee
 from agent_workbench.engine.gating import propose_draft
 from agent_workbench.engine.measuring import CHARS_PER_TOKEN, Drawn, draw_up, summary_tokens
+from agent_workbench.engine.notes import notes_sha, summary_size
 from agent_workbench.engine.protocol import ACTION_LINE
 from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.recounting import recount
@@ -36,6 +37,10 @@ LEAST_CHARS = 20
 async def summarise(desk: Desk) -> None:
     """Have the older steps summed up; where the model cannot do it, the workbench's own words wait at the gate."""
     run = desk.run
+    if run.notes_full:
+        if not await _ask(desk, summary_size(desk.settings.memory.summarise_threshold)):
+            await desk.record(ActionRejected(run.step, "the scratchpad could not be summarised; it stays as it is"))
+        return
     if not answers_since_compaction(run.history):
         before = last_compaction(run.history)
         await desk.record(await condense(await desk.bench(), before.summary if before else "", Author.WORKBENCH))
@@ -52,6 +57,9 @@ async def read_summary(desk: Desk) -> None:
     if answer is None:
         return
     summary = summary_in(answer.text)
+    if desk.run.notes_full:
+        await _propose_notes(desk, answer.step, summary)
+        return
     if summary:
         await _propose(desk, summary, Author.MODEL)
         return
@@ -67,13 +75,16 @@ def summary_in(answer: str) -> str:
     return "" if is_step or words < LEAST_CHARS else text
 
 
-async def _ask(desk: Desk) -> bool:
-    """Ask the model for a summary; return False where it has no room, no budget, or no end."""
+async def _ask(desk: Desk, tokens: int = 0) -> bool:
+    """Ask the model for a summary of `tokens` tokens (0: as long as one of the steps may be).
+
+    Return False where it has no room, no budget, or no end.
+    """
     desk.board.show_activity("waiting for the model")
     try:
         while True:
             drawn = await draw_up(desk, await observe_model(desk, Purpose.SUMMARY), Purpose.SUMMARY)
-            wanted = summary_tokens(drawn.facts.context_tokens)
+            wanted = tokens or summary_tokens(drawn.facts.context_tokens)
             bounds = (wanted, drawn.room, tokens_left(desk.run, drawn.likely_size))
             most = min(bound for bound in bounds if bound is not None)
             if most < wanted // 2:
@@ -108,6 +119,16 @@ async def _propose(desk: Desk, summary: str, by: Author) -> None:
     outlook = await foresee(await desk.bench(), summary, by)
     draft = Draft(summary, fallback=by is Author.WORKBENCH, outlook=outlook)
     await propose_draft(desk, all_tools()[COMPACT], draft)
+
+
+async def _propose_notes(desk: Desk, step: int, summary: str) -> None:
+    if not summary:
+        await desk.record(ActionRejected(step, "that is no summary; the scratchpad stays as it is"))
+        return
+    run = desk.run
+    path = desk.ports.memory.path(run.task, run.fork)
+    shown = Preimage(path, notes_sha(desk.state.scratchpad(run.task)))
+    await propose_draft(desk, all_tools()[COMPACT], Draft(summary, paths=(path,), preimages=(shown,)))
 
 
 def _is_tired(run: TaskRun) -> bool:

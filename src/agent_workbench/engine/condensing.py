@@ -29,6 +29,7 @@ from agent_workbench.engine.bounding import clip
 from agent_workbench.engine.changes_told import tell_changes
 from agent_workbench.engine.checking import describe_checks
 from agent_workbench.engine.measuring import CHARS_PER_TOKEN, least_answer_tokens, mark_tokens, summary_tokens
+from agent_workbench.engine.parts import notes_of
 from agent_workbench.engine.prompt import build_parts, to_messages
 from agent_workbench.engine.relocating import as_it_is_now
 from agent_workbench.engine.repetition import added_lines, change_shown, is_as_written, split_repeated
@@ -46,7 +47,9 @@ MOST_CODE = 16
 async def condense(bench: Bench, summary: str, by: Author) -> ContextCompacted:
     """Return the compaction that puts `summary` in place of the older steps, with the rest as it stands now."""
     scale = Scale(bench)
-    bare = ContextCompacted(bench.run.step, summary, by, bench.state.seq, piece_chars=PIECE_CHARS[-1])
+    bare = ContextCompacted(
+        bench.run.step, summary, by, bench.state.seq, piece_chars=PIECE_CHARS[-1], notes_chars=scale.notes_chars
+    )
     # What was pinned is not to be cut as long as there is room at all: what fills up comes after it.
     room = max(0, scale.free - await scale.size_after(bare))
     pinned = await _pinned(bench, scale, room * 3 // 4)
@@ -59,7 +62,11 @@ async def condense(bench: Bench, summary: str, by: Author) -> ContextCompacted:
     kept = await _with_newest_steps(scale, kept, most)
     kept = await _with_step_before(scale, kept, most)
     kept = await _newest_apart(bench, scale, kept, left // 3)
-    return await _with_code(bench, scale, kept, most)
+    # The scratchpad takes no room from the code that was found.
+    (noted,) = await scale.count([clip(notes_of(bench.run.history), kept.notes_chars)])
+    most = min(scale.free, most + noted)
+    kept = await _with_code(bench, scale, kept, most)
+    return await _with_more_notes(scale, kept, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,11 @@ class Scale:
         """How large the next prompt may be at most, or there would be no room for its answer and the next summary."""
         context = self.context_tokens
         return context - summary_tokens(context) - least_answer_tokens(context)
+
+    @property
+    def notes_chars(self) -> int:
+        """How much of the scratchpad stays in any case; more of it has what room the code leaves."""
+        return max(PIECE_CHARS[-1], self.context_tokens // 16 * CHARS_PER_TOKEN)
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
         """Return the tokens of each text; what is counted is sent, so it is what may be told."""
@@ -249,6 +261,17 @@ async def _with_code(bench: Bench, scale: Scale, kept: ContextCompacted, most: i
                 code.append(piece)
     once = {chunk.place: chunk for chunk in repeated if chunk.place not in out}
     return replace(kept, code=tuple(code), repeated=tuple(once.values()))
+
+
+async def _with_more_notes(scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
+    """Return the compaction with as much of the scratchpad as there is room for behind all else."""
+    notes = notes_of(scale.bench.run.history)
+    if len(notes) <= kept.notes_chars:
+        return kept
+    size, told = await scale.count([notes, clip(notes, kept.notes_chars)])
+    room = told + most - await scale.size_after(kept)
+    chars = len(notes) if size <= room else len(notes) * room * 9 // (size * 10)
+    return replace(kept, notes_chars=max(kept.notes_chars, chars))
 
 
 def _holds(chunks: Iterable[Chunk], piece: Chunk) -> bool:

@@ -5,6 +5,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.engine.carrying import take_checkpoint
 from agent_workbench.engine.desk import Desk
+from agent_workbench.engine.notes import write_closing_note
 
 
 async def roll_back(desk: Desk, reason: str) -> None:
@@ -22,13 +23,14 @@ async def roll_back(desk: Desk, reason: str) -> None:
 
 
 async def close(desk: Desk) -> None:
-    """Write the task's status to the plan and to the journal."""
+    """Write the task's closing note, and its status to the plan and to the journal."""
     run = desk.run
     status = run.status or TaskStatus.DONE
     if status is TaskStatus.DONE and run.commit is None:
         # A branch without a commit of its own would only take the name.
         await (await desk.workspace()).withdraw()
     reason = run.reason or f"nothing was changed, and {run.checks_told}"
+    await write_closing_note(desk)
     if status is not TaskStatus.FAILED or not await _done_elsewhere(desk, run.task):
         await desk.ports.plans.set_status(run.task, status)
         await desk.record(TaskStatusChanged(run.task, status, reason))

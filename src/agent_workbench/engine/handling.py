@@ -5,7 +5,6 @@ from agent_workbench.core.events import (
     Author,
     PauseChanged,
     RetryAsked,
-    ScratchpadChanged,
 )
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
@@ -38,6 +37,7 @@ from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.files_shown import open_file
 from agent_workbench.engine.gating import decide, propose_merge, replace_proposal
 from agent_workbench.engine.keeping import change_rules, look_back
+from agent_workbench.engine.notes import notes_changed
 from agent_workbench.engine.plan_intents import handle_plan
 from agent_workbench.engine.taking import take_part
 from agent_workbench.engine.undoing import ask_undo
@@ -135,7 +135,7 @@ async def _edit_scratchpad(desk: Desk, intent: EditScratchpad) -> None:
     fork = desk.state.fork_of(intent.task)
     text = await desk.ports.memory.write_scratchpad(intent.task, intent.before, intent.text, fork)
     if text != desk.state.scratchpad(intent.task):
-        await desk.record(ScratchpadChanged(intent.task, text, Author.USER))
+        await desk.record(notes_changed(desk.settings, intent.task, text, Author.USER))
 
 
 def _is_needed(desk: Desk, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:

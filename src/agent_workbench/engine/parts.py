@@ -30,6 +30,7 @@ from agent_workbench.engine.wording import (
     change_told,
     checks_told,
     label,
+    notes_shown,
     notes_told,
     quoted,
     summary_told,
@@ -82,8 +83,8 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
     """
     bound = event.piece_chars
     yield from (part for each in history[:1] if isinstance(each.event, TaskStarted) for part in _opening(each.event))
-    if notes := _notes(history):
-        yield Part(Role.USER, "scratchpad", notes_told(_bounded(notes, bound)))
+    if notes := notes_of(history):
+        yield Part(Role.USER, "scratchpad", notes_told(_bounded(notes, event.notes_chars or bound)))
     for chunk in event.pinned:
         yield Part(Role.USER, f"pinned {chunk.place}", f"The user pinned {_shown(chunk)}")
     if event.code:
@@ -120,12 +121,12 @@ def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[
             yield from parts_of(recorded.event, shown, wording_of(history))
 
 
-def _notes(history: Sequence[Recorded]) -> str:
-    """Return the task's scratchpad as it was recorded last."""
+def notes_of(history: Sequence[Recorded]) -> str:
+    """Return as much of the task's scratchpad as a prompt may show, as it was recorded last."""
     started = history[0].event
     task = started.task if isinstance(started, TaskStarted) else ""
     changes = (each.event for each in reversed(history) if isinstance(each.event, ScratchpadChanged))
-    return next((change.text.strip() for change in changes if change.task == task), "")
+    return next((notes_shown(change) for change in changes if change.task == task), "")
 
 
 def _words(history: Sequence[Recorded], through_seq: int) -> list[str]:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from agent_workbench.core.events import (
+    ActionDecided,
+    ActionRejected,
     ContextCompacted,
     ContextFilled,
     ModelAnswered,
@@ -20,7 +22,11 @@ from agent_workbench.engine.parts import Part, compacted_parts, parts_of, wordin
 from agent_workbench.engine.reflecting import reflexion_request
 from agent_workbench.engine.story import steps_of
 from agent_workbench.engine.tools import open_tools
-from agent_workbench.engine.wording import SUMMARY, rules
+from agent_workbench.engine.wording import NOTES_SUMMARY, SUMMARY, notes_shown, notes_told, rules
+
+NOTES = "scratchpad"
+ABOUT_NOTES = (PromptBuilt, ModelAnswered, ModelInterrupted, ActionRejected, ActionDecided)
+"""What no step's prompt tells while a summary of the notes is asked for, read and decided."""
 
 
 def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
@@ -30,6 +36,9 @@ def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
     """
     if state.run is None:
         return ()
+    if purpose is Purpose.SUMMARY and state.run.notes_full:
+        # No step's prompt grows from this one, so it needs nothing of theirs.
+        return (Part(Role.USER, "scratchpad", f"{NOTES_SUMMARY}\n\n{state.scratchpad(state.run.task).strip()}"),)
     history, growth = state.run.history, _Growth(state.run)
     # What was tried before a compaction is told to a reflexion all the same.
     anew = [number for number, recorded in enumerate(history) if isinstance(recorded.event, ContextCompacted)]
@@ -71,18 +80,29 @@ class _Growth:
         # Said after a prompt was sent and before its answer: the model reads it after its answer.
         self._unseen: list[tuple[int, Part]] = []
         self._asked = False
+        self._aside = self._sent = False
         self._shown: set[str] = set()
 
     def take(self, number: int, recorded: Recorded) -> None:
         """Let the prompt grow by the event that has this number in the run's history."""
         seq, event = recorded.seq, recorded.event
+        if isinstance(event, ContextFilled):
+            self._aside = event.notes
+        elif isinstance(event, PromptBuilt):
+            self._aside = self._aside and event.purpose is Purpose.SUMMARY
+        if self._aside and isinstance(event, ABOUT_NOTES):
+            return
         match event:
             case ScratchpadChanged() if event.task != self._run.task:
                 pass
+            case ScratchpadChanged() if self._wording and not self._sent:
+                # The model has read none of it yet: it need not hear of what was there before.
+                self._parts = [(each, part) for each, part in self._parts if part.label != NOTES]
+                self._parts.append((seq, Part(Role.USER, NOTES, notes_told(notes_shown(event)))))
             case PromptBuilt():
                 self._parts += self._unseen
                 self._parts += ((seq, part) for part in self._question(event.purpose))
-                self._unseen, self._asked = [], True
+                self._unseen, self._asked, self._sent = [], True, True
             case ModelAnswered() | ModelInterrupted():
                 self._parts += ((seq, part) for part in parts_of(event, self._shown, self._wording))
                 self._parts += self._unseen

@@ -101,7 +101,7 @@ def _prompted(asked: Asked) -> Difference | None:
     if prompt_sha(to_messages(parts)) == built.sha:
         return None
     run = asked.before.run
-    fresh = parts[run.prompt_parts if run is not None else 0 :]
+    fresh = parts[run.known_parts(built.purpose) if run is not None else 0 :]
     again = tuple(PromptPart(part.label, 0, text_sha(part.text)) for part in fresh)
     for position, (then, now) in enumerate(zip_longest(built.parts, again)):
         if then is None or now is None or then.label != now.label or (then.sha and then.sha != now.sha):

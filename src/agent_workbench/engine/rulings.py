@@ -37,9 +37,15 @@ def ruling(state: SessionState, proposal: Proposal) -> Ruling | None:
 
 
 def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal) -> Ruling | None:
-    """A summary there must be; `deny` means that none is asked of the model, and the workbench's own one is used."""
+    """A summary there must be; `deny` means that none is asked of the model, and the workbench's own one is used.
+
+    One of a scratchpad can be done without: nobody but the user or an open policy puts it in place.
+    """
     if approval is Approval.DENY:
         return Ruling(Verdict.APPROVE, f"policy:{GateKind.SUMMARY}={approval}")
+    if state.run is not None and state.run.notes_full:
+        by = _opened_by(state, approval, proposal)
+        return Ruling(Verdict.APPROVE, by) if by else None
     if by := _opened_by(state, approval, proposal):
         return Ruling(Verdict.APPROVE, by)
     return Ruling(Verdict.APPROVE, "policy:unattended") if state.config and state.config.headless else None

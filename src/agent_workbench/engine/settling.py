@@ -53,10 +53,13 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
 
 async def _settle_compaction(desk: Desk, proposal: Proposal) -> None:
     """Compact the context unless that is on record: it is only written down, so it may well be done again."""
+    result = ActionResult.OK
     if not any(isinstance(effect, ContextCompacted) for effect in _effects_on_record(desk)):
-        for effect in (await all_tools()[COMPACT].run(await desk.bench(), proposal)).effects:
+        outcome = await all_tools()[COMPACT].run(await desk.bench(), proposal)
+        for effect in outcome.effects:
             await desk.record(effect)
-    await desk.record(ActionFinished(proposal.id, ActionResult.OK, ""))
+        result = outcome.result
+    await desk.record(ActionFinished(proposal.id, result, ""))
 
 
 def _effects_on_record(desk: Desk) -> tuple[Event, ...]:

@@ -5,7 +5,6 @@ from agent_workbench.core.events import (
     Author,
     CodeRetrieved,
     PlanRead,
-    ScratchpadChanged,
     TaskStarted,
     TaskStatusChanged,
 )
@@ -16,6 +15,7 @@ from agent_workbench.core.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.engine.checking import check_list
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.failing import newest_failing
+from agent_workbench.engine.notes import notes_changed
 from agent_workbench.engine.tools import open_tools
 from agent_workbench.engine.wording import VERSION
 
@@ -52,7 +52,7 @@ async def read_again(desk: Desk) -> None:
         return
     notes = await desk.ports.memory.read_scratchpad(run.task, run.fork)
     if notes != desk.state.scratchpad(run.task):
-        await desk.record(ScratchpadChanged(run.task, notes, Author.USER))
+        await desk.record(notes_changed(desk.settings, run.task, notes, Author.USER))
 
 
 async def start_task(desk: Desk, wanted: TaskId | None) -> None:
@@ -75,7 +75,7 @@ async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     await desk.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)
     await desk.record(TaskStatusChanged(task.id, TaskStatus.IN_PROGRESS))
     if notes := await desk.ports.memory.read_scratchpad(task.id):
-        await desk.record(ScratchpadChanged(task.id, notes, Author.WORKBENCH))
+        await desk.record(notes_changed(desk.settings, task.id, notes, Author.WORKBENCH))
     desk.board.show_activity("")
 
 

@@ -47,7 +47,9 @@ def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
                 mine = proposal in ours
             case ActionFinished(proposal_id=proposal):
                 mine = proposal in ours
-            case CompactionAsked() | ContextFilled() | ContextCompacted():
+            case ContextFilled(notes=notes):
+                summing_up, mine = summing_up or notes, True
+            case CompactionAsked() | ContextCompacted():
                 mine = True
             case _:
                 mine = False

@@ -9,6 +9,7 @@ from agent_workbench.core.text_merging import merge
 from agent_workbench.host.inside import change_inside, read_inside
 
 MAX_BYTES = 1_000_000
+MOST_NAMES = 100
 
 
 class ScratchpadFolder:
@@ -17,6 +18,7 @@ class ScratchpadFolder:
     def __init__(self, root: Path, memory: str = "memory") -> None:
         self._root = root
         self._folder = PurePosixPath(memory) / "scratch"
+        self._archive = PurePosixPath(memory) / "archive"
 
     def path(self, task: TaskId, fork: str = "") -> str:
         """Return where the task's scratchpad is, relative to the repo; raise `UsageError` for what is no task id."""
@@ -28,6 +30,34 @@ class ScratchpadFolder:
 
     async def write_scratchpad(self, task: TaskId, before: str, text: str, fork: str = "") -> str:
         return await asyncio.to_thread(self._write, self.path(task, fork), before, text)
+
+    async def archive_scratchpad(self, task: TaskId, before: str, text: str, time: str, fork: str = "") -> str:
+        return await asyncio.to_thread(self._replace, self.path(task, fork), before, text, time)
+
+    def _replace(self, path: str, before: str, text: str, time: str) -> str:
+        now = ""
+
+        def change(found: bytes | None) -> bytes | None:
+            nonlocal now
+            now = _decoded(path, found)
+            if found is None or now != before:
+                return None
+            data = _encoded(path, text)
+            self._keep(f"{PurePosixPath(path).stem}-{name_of(time)}", found)
+            now = text
+            return data
+
+        change_inside(self._root, path, MAX_BYTES, change)
+        return now
+
+    def _keep(self, name: str, data: bytes) -> None:
+        """Make `data` a file of the archive, unless it is there already: a stop may have come in between."""
+        for number in range(1, MOST_NAMES):
+            path = str(self._archive / (f"{name}.md" if number == 1 else f"{name}-{number}.md"))
+            change_inside(self._root, path, MAX_BYTES, lambda found: data if found is None else None)
+            if read_inside(self._root, path, MAX_BYTES) == data:
+                return
+        raise StorageError(f"{self._archive / name}.md could not be written: every name is taken")
 
     def _read(self, path: str) -> str:
         return _decoded(path, read_inside(self._root, path, MAX_BYTES))
@@ -43,6 +73,11 @@ class ScratchpadFolder:
 
         change_inside(self._root, path, MAX_BYTES, change)
         return now
+
+
+def name_of(time: str) -> str:
+    """Return a time (ISO 8601, UTC) as it may stand in a file's name: to the second, without colons."""
+    return f"{''.join(letter for letter in time[:19] if letter.isalnum())}Z"
 
 
 def _decoded(path: str, data: bytes | None) -> str:

@@ -35,8 +35,9 @@ class TaskStatusChanged:
 
 @dataclass(frozen=True, slots=True)
 class ScratchpadChanged:
-    """The whole text of a task's scratchpad after a change."""
+    """The whole text of a task's scratchpad after a change; prompts show `told_chars` characters of it (0: all)."""
 
     task: TaskId
     text: str
     by: Author
+    told_chars: int = 0

@@ -162,7 +162,8 @@ class ContextFilled:
     """A prompt and its answer do not fit into the context any more: older steps have to become a summary.
 
     The summary is asked of a prompt that ends with the event `through_seq` (-1: the newest), so that it finds room.
-    `by` is the user where there is room and they asked for it; then they may do without it.
+    `by` is the user where there is room and they asked for it; then they may do without it. `notes`: it is the task's
+    scratchpad of `prompt_tokens` tokens that is too long; a summary is to take its place, and no step's.
     """
 
     step: int
@@ -171,6 +172,7 @@ class ContextFilled:
     context_tokens: int
     through_seq: int = -1
     by: Author = Author.WORKBENCH
+    notes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,7 @@ class ContextCompacted:
     notes and of the words, each is cut to `piece_chars` characters (0: none is cut). `by` is who wrote the summary: the
     model, the user, or the workbench where the model could not. `newest_apart`: `diff` leaves out what the newest steps
     changed, as their diffs stand below it. `repeated` are lines of the code that these diffs show, and `code` does not.
+    The notes are cut to `notes_chars` characters (0: to `piece_chars`).
     """
 
     step: int
@@ -195,3 +198,4 @@ class ContextCompacted:
     piece_chars: int = 0
     newest_apart: bool = False
     repeated: tuple[Chunk, ...] = ()
+    notes_chars: int = 0

@@ -12,6 +12,7 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     UndoAsked,
 )
+from agent_workbench.core.fold.notes import with_notes_settled
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
 from agent_workbench.core.replacing import replace
 from agent_workbench.core.settings import GateKind
@@ -80,7 +81,12 @@ def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:
 
 
 def _without_summary(run: TaskRun, verdict: Verdict) -> TaskRun:
-    """Only a compaction that the user asked for can be done without; for any other there is to be another summary."""
+    """Only a compaction that the user asked for can be done without; for any other there is to be another summary.
+
+    Notes stay as they are without one.
+    """
+    if run.notes_full:
+        return with_notes_settled(run, run.notes_settled)
     if run.phase is Phase.COMPACTING and run.compaction_asked and verdict is Verdict.SKIP:
         return replace(run, phase=run.compacts_for, compaction_asked=False)
     return run

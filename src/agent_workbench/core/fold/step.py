@@ -20,6 +20,7 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
+from agent_workbench.core.fold.notes import with_notes_settled
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.reads import grown_from, reads_of
 from agent_workbench.core.replacing import replace
@@ -58,7 +59,9 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
                 ),
             )
         case ActionRejected():
-            return replace(state, run=_rejected(run, event))
+            rejected = _rejected(run, event)
+            # There is no summary of the notes: they stay as they are.
+            return replace(state, run=with_notes_settled(rejected, run.notes_settled) if run.notes_full else rejected)
         case ReflexionNoted():
             return replace(
                 state,
@@ -77,8 +80,10 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case ContextFilled():
             phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
             asked = event.by is Author.USER
-            filled = replace(run, phase=Phase.COMPACTING, compacts_for=phase, compaction_asked=asked)
-            return replace(state, run=filled)
+            filled = replace(run, phase=Phase.COMPACTING, compacts_for=phase, notes_full=event.notes)
+            if event.notes:
+                return replace(state, run=replace(filled, notes_settled=len(state.scratchpad(run.task))))
+            return replace(state, run=replace(filled, compaction_asked=asked))
         case ContextCompacted():
             return replace(state, run=_compacted(run))
     assert_never(event)

@@ -17,6 +17,7 @@ from agent_workbench.core.events import (
     TestsFinished,
     WorkEvent,
 )
+from agent_workbench.core.fold.notes import with_notes_settled
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, ProposalStage
 from agent_workbench.core.replacing import replace
@@ -73,7 +74,8 @@ def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
     stage = ProposalStage.UNKNOWN if event.result is ActionResult.UNKNOWN else ProposalStage.FINISHED
     done = replace(run, stage=stage, working_seconds=run.working_seconds + event.seconds)
     if run.proposal is not None and run.proposal.tool == COMPACT:
-        return done
+        replaced = run.notes_full and event.result is ActionResult.OK
+        return with_notes_settled(done, len(run.proposal.text)) if replaced else done
     if event.result is not ActionResult.OK:
         return replace(done, failures=run.failures + 1)
     if run.proposal is not None and run.proposal.tool == FINISH:

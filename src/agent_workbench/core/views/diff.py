@@ -99,6 +99,11 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
 
 
 def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
+    said = Block(inert(proposal.text.strip()), space_before=True)
+    if proposal.paths:
+        about = f"This takes the place of the scratchpad, {inert_line(proposal.paths[0], 200)}."
+        stays = "What stands there now is kept in the archive beside it. Rejected, the scratchpad stays as it is."
+        return (Block(about, Tone.STRONG), Block(stays, Tone.DIM), said, *_remarks(proposal))
     by = (
         " The model could not write it: it was put together by us." if proposal.fallback and not proposal.edited else ""
     )
@@ -106,7 +111,6 @@ def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     stays = "Rules, task, notes, your words, pinned code, the change so far and the failing output stay as they are."
     if kept := steps_kept(run, proposal):
         stays += f" So does what was said in {kept}."
-    said = Block(inert(proposal.text.strip()), space_before=True)
     return (Block(about, Tone.STRONG), Block(stays, Tone.DIM), said, *_remarks(proposal))
 
 

@@ -112,7 +112,9 @@ def _view(update: SessionUpdate) -> GateView:
 
 def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateView:
     word, text, more = _described(proposal)
-    if proposal.kind is GateKind.SUMMARY:
+    if proposal.kind is GateKind.SUMMARY and proposal.paths:
+        text = "of the scratchpad"
+    elif proposal.kind is GateKind.SUMMARY:
         text, more = f"of {steps_summed_up(run, proposal)}", frees_text(proposal)
     elif proposal.kind is GateKind.FINISH:
         text = f"{text}, {run.checks_told}"

@@ -109,6 +109,9 @@ def marked_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:
 def filled_blocks(event: ContextFilled) -> list[Block]:
     """Return the blocks of a context that has to be made smaller."""
     size = f" of {event.context_tokens:,}" if event.context_tokens else ""
+    if event.notes:
+        said = f"the scratchpad has {event.prompt_tokens:,} tokens: a summary is to take its place"
+        return [Block(said, Tone.WARN, "Scratchpad", Tone.WARN, space_before=True)]
     why = "as you asked" if event.by is Author.USER else "there is no room for the next answer"
     said = f"{event.prompt_tokens:,}{size} tokens: {why}, the older steps are to become a summary"
     return [Block(said, Tone.WARN, "Context", Tone.WARN, space_before=True)]

@@ -19,13 +19,17 @@ from agent_workbench.core.state import TaskRun
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A prompt as it was sent, the events since the one before, and its answer's figures as far as there are any."""
+    """A prompt as it was sent, the events since the one before, and its answer's figures as far as there are any.
+
+    `notes`: it asked for a summary of the scratchpad.
+    """
 
     number: int
     built: PromptBuilt
     since: tuple[Recorded, ...]
     facts: ModelFacts | None
     compacted: bool
+    notes: bool = False
     end: ModelAnswered | ModelInterrupted | None = None
 
     @property
@@ -43,7 +47,7 @@ class Sent:
 def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Iterator[Sent]:
     """Yield the prompts of a run; `before` were built in the session until it began. `met` are who answered last."""
     since: list[Recorded] = []
-    compacted = False
+    compacted = notes = False
     open_prompt: Sent | None = None
     for recorded in run.history:
         event = recorded.event
@@ -53,12 +57,15 @@ def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Ite
                 met[event.purpose] = event.facts
             case ContextCompacted():
                 compacted = True
+            case ContextFilled():
+                notes = event.notes
             case PromptBuilt():
+                notes = notes and event.purpose is Purpose.SUMMARY
                 if open_prompt is not None:
                     yield open_prompt
                 before += 1
                 facts = met.get(event.purpose, met.get(Purpose.EXECUTOR))
-                open_prompt = Sent(before, event, tuple(since), facts, compacted)
+                open_prompt = Sent(before, event, tuple(since), facts, compacted, notes)
                 since, compacted = [], False
             case ModelAnswered() | ModelInterrupted() if open_prompt is not None and open_prompt.end is None:
                 open_prompt = replace(open_prompt, end=event)
@@ -71,10 +78,14 @@ def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Ite
 def one_context(sent: tuple[Sent, ...]) -> tuple[Sent, ...]:
     """Return the prompts that the last one grew from: those since the last compaction, none that asked for a summary.
 
+    One about the scratchpad grew from none.
+
     One that asks for a summary may be made shorter, to find room.
     """
     start = max((place for place, each in enumerate(sent) if each.compacted), default=0)
     *grown, last = sent[start:]
+    if last.notes:
+        return (last,)
     through = last.through_seq
     kept = (each for each in grown if each.built.purpose is not Purpose.SUMMARY)
     return (*(each for each in kept if through < 0 or each.since[-1].seq - 1 <= through), last)

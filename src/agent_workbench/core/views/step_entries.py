@@ -183,7 +183,9 @@ def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
             Block(commands, Tone.DIM, fold_lines=FOLD_LINES),
         ]
     if proposal.tool in OUR_PROPOSALS:
-        first = OUR_WORDS.get(proposal.tool) or inert_line(proposal.text.strip().split("\n")[0])
+        notes = proposal.tool == COMPACT and proposal.paths
+        ours = "of the scratchpad, to take its place" if notes else OUR_WORDS.get(proposal.tool)
+        first = ours or inert_line(proposal.text.strip().split("\n")[0])
         return [Block(first, Tone.ACCENT, OUR_PROPOSALS[proposal.tool], space_before=True)]
     return []
 

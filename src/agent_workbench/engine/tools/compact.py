@@ -1,13 +1,14 @@
-"""Putting a summary in place of the older steps of a task."""
+"""Putting a summary in place of the older steps of a task, or of what its scratchpad says."""
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.events import Author
+from agent_workbench.core.events import ActionResult, Author, Event
 from agent_workbench.core.proposals import COMPACT, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.condensing import Scale, condense
 from agent_workbench.engine.foreseeing import foresee
+from agent_workbench.engine.notes import notes_changed, notes_sha
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 
@@ -18,6 +19,9 @@ class Compact(ToolFace):
         """Return the summary as the user wrote it; raise `UsageError` for one that is empty or leaves no room."""
         if not text.strip():
             raise UsageError("a summary needs words", advice="reject it with a reason to have the model write another")
+        waiting = bench.run.proposal
+        if bench.run.notes_full and waiting is not None:
+            return Draft(text.strip(), paths=waiting.paths, preimages=waiting.preimages)
         scale = Scale(bench)
         (size,) = await scale.count([text])
         most = scale.context_tokens // 4
@@ -28,7 +32,28 @@ class Compact(ToolFace):
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Compact the context; there is nothing to tell of it but what the next prompt says."""
         by = Author.USER if proposal.edited else Author.WORKBENCH if proposal.fallback else Author.MODEL
+        if bench.run.notes_full:
+            return await _replace_notes(bench, proposal)
         return Outcome("", effects=(await condense(bench, proposal.text, by),))
+
+
+async def _replace_notes(bench: Bench, proposal: Proposal) -> Outcome:
+    """Archive the scratchpad and put the summary in its place, if it still says what the summary was made of.
+
+    Done once already, before a stop, there is nothing left but to record it.
+    """
+    memory, task, fork = bench.ports.memory, bench.task.id, bench.run.fork
+    text, (shown,) = f"{proposal.text}\n", proposal.preimages
+    found = await memory.read_scratchpad(task, fork)
+    recorded = bench.ports.redacted(found)
+    if notes_sha(recorded) == shown.sha:
+        found = await memory.archive_scratchpad(task, found, text, bench.ports.clock.now(), fork)
+        recorded = bench.ports.redacted(found)
+    done = found == text
+    by = Author.MODEL if done else Author.USER
+    changed = recorded != bench.state.scratchpad(task)
+    effects: tuple[Event, ...] = (notes_changed(bench.settings, task, found, by),) if changed else ()
+    return Outcome("", ActionResult.OK if done else ActionResult.REFUSED, effects)
 
 
 TOOL = Compact(name=COMPACT, summary="sum up the older steps", kind=GateKind.SUMMARY, offered=False)

@@ -1,9 +1,10 @@
 """Tool `note`: a line in the task's scratchpad."""
 
-from agent_workbench.core.events import Author, ScratchpadChanged
+from agent_workbench.core.events import Author
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.notes import notes_changed
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 
@@ -17,7 +18,7 @@ class Note(ToolFace):
         before = await memory.read_scratchpad(task, fork)
         gap = "" if not before or before.endswith("\n") else "\n"
         after = await memory.write_scratchpad(task, before, f"{before}{gap}- {text}\n", fork)
-        return Outcome("noted", effects=(ScratchpadChanged(task, after, Author.MODEL),))
+        return Outcome("noted", effects=(notes_changed(bench.settings, task, after, Author.MODEL),))
 
 
 TOOL = Note(
