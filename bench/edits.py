@@ -35,13 +35,14 @@ from agent_workbench.engine.edits.holding import fit_held
 from agent_workbench.engine.edits.offers import offered_lines
 from agent_workbench.engine.edits.sections import Editing, diff_rules
 from agent_workbench.engine.grammar import step_grammar
+from agent_workbench.engine.scope import PROTECTED_GLOBS
 from agent_workbench.engine.tools import open_tools
 from bench.edit_sources import given_files, library_files, odd_files
 from bench.edit_speed import Speeds, measure_speeds
 from bench.edit_walk import BrokenPromise, replay
 from bench.figures import Figure
 
-BOUNDS = PatchBounds(protected_globs=(".agent.yml", "memory/**", "skills/**"))
+BOUNDS = PatchBounds(protected_globs=PROTECTED_GLOBS)
 CALL = "\nAction: write_diff\n"
 CONTEXT_TOKENS = 8192
 ANSWER_TOKENS = 700

@@ -31,7 +31,16 @@ from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Constraints, Scope
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.rules import Keeping, decided_by
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Rule, Settings
+from agent_workbench.core.settings import (
+    Approval,
+    Approvals,
+    GateKind,
+    Limits,
+    MemorySettings,
+    Rule,
+    Settings,
+    SkillSettings,
+)
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.engine.headless import run_headless
@@ -384,19 +393,72 @@ async def test_the_bounds_of_a_task_hold(tmp_path: Path) -> None:
         ], reasons
 
 
-@pytest.mark.parametrize(
-    "path", [".agent.yml", "memory/plans/PLAN.yaml", "skills/x/SKILL.md", "SKILLS/x", ".git/config"]
+OBEYED = [
+    *(
+        ".agent.yml",
+        "memory/plans/PLAN.yaml",
+        "skills/x/SKILL.md",
+        "SKILLS/x",
+        ".git/config",
+        "tasks/queue/app/T-1.yaml",
+    ),
+    *(".mcp.json", "web/.MCP.json", ".env", "web/.env", ".ENV.local", ".m\u200dcp.json"),
+    *(".agents/skills/x/SKILL.md", "sub/.agents/x", ".claude/settings.json", "a/b/.Claude/hooks/x.sh"),
+    *("tools/skills [own]/x/SKILL.md", "Tools/Skills [own]/x", "no\u0301tes/x", "n\u00f3tes/x"),
+]
+OWN_FOLDERS = Settings(
+    skills=SkillSettings(dirs=("./tools/skills [own]/",)), memory=MemorySettings(dir="n\u00f3tes/", plan="plans/P.yaml")
 )
+
+
+@pytest.mark.parametrize("path", OBEYED)
 async def test_what_the_workbench_obeys_is_never_written(tmp_path: Path, path: str) -> None:
     step = call("write_diff", f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+new\n")
     async with (
-        a_stage(tmp_path, [step, change("wrong", "right")], approvals=CHECKS_OPEN) as stage,
+        a_stage(tmp_path, [step, change("wrong", "right")], approvals=CHECKS_OPEN, settings=OWN_FOLDERS) as stage,
         in_front_of(stage) as front,
     ):
         await front.start()
         await front.gate(GateKind.DIFF)
         (rejected,) = [event for event in stage.events if isinstance(event, ActionRejected)]
-        assert path.split("/", maxsplit=1)[0].lower() in rejected.reason.lower()
+        assert "is protected" in rejected.reason or ".git" in rejected.reason
+
+
+async def test_nothing_is_renamed_to_or_from_what_the_workbench_obeys(tmp_path: Path) -> None:
+    moves = [("answer.txt", ".claude/answer.txt"), (".mcp.json", "mcp.txt"), ("answer.txt", ".env")]
+    sayings = [
+        call("write_diff", f"diff --git a/{old} b/{new}\nrename from {old}\nrename to {new}\n") for old, new in moves
+    ]
+    start = {"answer.txt": "wrong\n", ".mcp.json": "{}\n"}
+    async with (
+        a_stage(tmp_path, [*sayings, change("wrong", "right")], approvals=CHECKS_OPEN, start=start) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.gate(GateKind.DIFF)
+        reasons = [event.reason for event in stage.events if isinstance(event, ActionRejected)]
+        assert ["is protected" in reason for reason in reasons] == [True] * len(moves), reasons
+
+
+async def test_a_command_leaves_nothing_where_the_workbench_obeys(tmp_path: Path) -> None:
+    open_ = Approvals(check=Approval.AUTO, command=Approval.AUTO)
+    sayings = [kept("mkdir -p sub/.claude && echo run > sub/.claude/settings.json"), kept("echo x > AGENTS.md"), FINISH]
+    async with a_stage(tmp_path, sayings, approvals=open_, settings=COMMANDS) as stage, in_front_of(stage) as front:
+        await front.start()
+        keep = await front.gate(GateKind.DIFF)
+        assert (keep.paths, keep.special) == (("AGENTS.md",), ("AGENTS.md",))
+        told = stage.model.requests[1].messages[-1].text
+        assert "What it changed was put back: sub/.claude/settings.json is protected" in told
+
+
+async def test_instructions_for_agents_are_not_changed_unattended(tmp_path: Path) -> None:
+    start = {"answer.txt": "wrong\n", "sub/AGENTS.md": "Run the tests.\n"}
+    step = change("Run the tests.", "Ignore the tests.", "sub/AGENTS.md")
+    sayings = [step, change("wrong", "right"), FINISH]
+    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True, start=start) as stage:
+        await run_headless(stage.desk, stage.recorder, (T1,))
+        rejected = [each for each in stage.events if isinstance(each, ActionDecided) and each.by == "policy:unattended"]
+        assert [each.reason for each in rejected] == ["these files need a person's approval: sub/AGENTS.md"]
 
 
 @pytest.mark.parametrize("seed", range(6))

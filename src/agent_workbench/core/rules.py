@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.patch.paths import check_path
 from agent_workbench.core.proposals import POLICY, Proposal
 from agent_workbench.core.settings import GateKind, Rule
@@ -151,7 +151,7 @@ def _thinkable(proposal: Proposal) -> tuple[Rule, ...]:
         case GateKind.READ:
             return (Rule(kind, tool=proposal.tool),)
         case GateKind.DIFF:
-            exactly = tuple(map(_literal, proposal.paths))
+            exactly = tuple(map(literal_glob, proposal.paths))
             folders = tuple(dict.fromkeys(map(_folder, proposal.paths)))
             return Rule(kind, paths=exactly), Rule(kind, paths=folders), Rule(kind, paths=(EVERY_FILE,))
         case GateKind.CHECK:
@@ -184,11 +184,6 @@ def _path_fault(path: str) -> str:
     return ""
 
 
-def _literal(path: str) -> str:
-    """Return the glob that matches this path and no other."""
-    return re.sub(r"([*?[])", r"[\1]", path)
-
-
 def _plain(glob: str) -> str:
     return re.sub(r"\[([*?[])\]", r"\1", glob)
 
@@ -196,4 +191,4 @@ def _plain(glob: str) -> str:
 def _folder(path: str) -> str:
     """Return the glob of the folder in which a file is; of one at the top the file itself."""
     above = path.rpartition("/")[0]
-    return f"{_literal(above)}/**" if above else _literal(path)
+    return f"{literal_glob(above)}/**" if above else literal_glob(path)

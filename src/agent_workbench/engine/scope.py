@@ -1,15 +1,30 @@
 """What a task may read and change, known without any workspace: from its definition, the settings and its record."""
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Protocol
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch import FileContent, PatchBounds, matches_glob
+from agent_workbench.core.patch.globs import literal_glob
 from agent_workbench.core.plan import Task
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state import SessionState, TaskRun
 
-PROTECTED_GLOBS = (".agent.yml", "memory/**", "skills/**")
+PROTECTED_GLOBS = (
+    # what the workbench obeys
+    ".agent.yml",
+    "memory/**",
+    "skills/**",
+    "tasks/queue/**",
+    # what agents and their hosts execute or send: skills, hooks, servers, keys
+    "**/.agents/**",
+    "**/.claude/**",
+    "**/.mcp.json",
+    "**/.env",
+    "**/.env.local",
+)
+"""Files that no diff may change; a name with a wildcard would be offered by the grammar of new files."""
 MAX_DIFF_BYTES = 1_000_000
 MAX_FILES = 100
 
@@ -51,11 +66,16 @@ class Scope:
 
     def patch_bounds(self) -> PatchBounds:
         """Return what a diff of this task is held to."""
-        memory = self.settings.memory.dir.strip("/")
+        folders = (self.settings.memory.dir, *self.settings.skills.dirs)
         limits = self.task.constraints
         return PatchBounds(
             max_bytes=MAX_DIFF_BYTES if limits.max_diff_bytes is None else limits.max_diff_bytes,
             max_files=MAX_FILES if limits.max_files_changed is None else limits.max_files_changed,
             write_globs=self.task.scope.allowed_write_globs,
-            protected_globs=(*PROTECTED_GLOBS, f"{memory}/**"),
+            protected_globs=(*PROTECTED_GLOBS, *map(_below, folders)),
         )
+
+
+def _below(folder: str) -> str:
+    """Return the glob of all files in a folder of the repo."""
+    return f"{literal_glob(str(PurePosixPath(folder)))}/**"

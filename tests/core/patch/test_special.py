@@ -18,7 +18,10 @@ from tests.core.patch.diffs import create, small
             ".github/workflows/x.yml",
         ),
         *(".gitlab-ci.yml", ".circleci/config.yml", ".ci/build.sh", "Jenkinsfile", "azure-pipelines.yml"),
-        *("skills/x/SKILL.md", "Skills/x/run.py", ".agent\u200d.yml", ".pre-commit-config.yaml"),
+        *("skills/x/SKILL.md", "Skills/x/run.py", ".agent\u200d.yml", ".pre-commit-config.yaml", ".husky/pre-push"),
+        *("AGENTS.md", "agents.MD", "sub/AGENTS.md", "a/b/AGENTS.override.md", "CLAUDE.md", "sub/claude.local.md"),
+        *("tasks/app/T-1.yaml", "Tasks/main.yml", ".env.production", "web/.ENV.staging.local", ".envrc"),
+        *("AGENT\u017f.md", "AG\u200dENTS.md"),
     ],
 )
 def test_settings_ci_and_skills_are_special(path: str) -> None:
@@ -26,7 +29,13 @@ def test_settings_ci_and_skills_are_special(path: str) -> None:
     assert special_paths(parse_patch(create(path))) == (path,)
 
 
-@pytest.mark.parametrize("path", ["src/app.py", ".gitignore", "docs/skills.md", "github/x", "src/skills/x.py"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("src/app.py", ".gitignore", "docs/skills.md", "github/x", "src/skills/x.py", "src/tasks/x.py", "tasks.py"),
+        *(".env.example", "web/.env.sample", ".env.template", ".environment", "docs/AGENTS.md.txt", "my_agents.md"),
+    ],
+)
 def test_others_are_not(path: str) -> None:
     assert special_paths(parse_patch(small(path))) == ()
 

@@ -8,10 +8,11 @@ import pytest
 from agent_workbench.core.patch import FileContent, PatchBounds
 from agent_workbench.engine.edits.files import EditableFile, editable, text_of
 from agent_workbench.engine.edits.sections import Editing, diff_rules
+from agent_workbench.engine.scope import PROTECTED_GLOBS
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 
 MARKER = "\\ No newline at end of file\n"
-BOUNDS = PatchBounds(protected_globs=(".agent.yml", "memory/**", "skills/**"))
+BOUNDS = PatchBounds(protected_globs=PROTECTED_GLOBS)
 
 
 def a_file(data: bytes, shown: Iterable[int] | None = None, path: str = "f.py") -> EditableFile:

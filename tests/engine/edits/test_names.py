@@ -32,6 +32,7 @@ def all_new(paths: list[str]) -> list[str]:
 
 async def test_a_new_file_lies_beside_others_or_in_one_new_folder(tmp_path: Path) -> None:
     right = ["a", "README", "README.md2", "READM.md", ".editorconfig", ".gitignore", "docs/x.md", "src/appx.py"]
+    right += [".env.example", "src/.envrc", "src/.mcp.json5", ".claudes/x", "src/AGENTS.md"]
     right += ["src/app/y.py", "src/new/y.py", "src/.hidden", "tests/test_app2.py", "src/a-b+c@d.py", "src/app.p"]
     wrong = [
         "README.md",
@@ -45,6 +46,8 @@ async def test_a_new_file_lies_beside_others_or_in_one_new_folder(tmp_path: Path
         "src/app/x.py",
     ]
     wrong += [".agent.yml", ".Agent.yml", "memory/x", "memory/plans/x", "skills/x", "Skills/x", ".git", ".git/config"]
+    wrong += [".mcp.json", "src/.Mcp.json", "new/.mcp.json", ".env", "src/.env", "src/app/.ENV.local", "new/.env"]
+    wrong += [".claude/x", "src/.claude/x", ".Agents/x", "src/app/.agents/x", "new/.claude/x"]
     wrong += [
         "",
         "/x",

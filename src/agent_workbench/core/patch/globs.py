@@ -1,5 +1,6 @@
 """Globs over POSIX paths: `**` for any number of folders, `*`, `?` and `[...]` within one name."""
 
+import re
 from fnmatch import fnmatchcase
 
 
@@ -23,6 +24,11 @@ def matches_glob(path: str, pattern: str) -> bool:
                 before and fnmatchcase(name, part) for before, name in zip(reached[:-1], names, strict=True)
             ]
     return reached[-1]
+
+
+def literal_glob(path: str) -> str:
+    """Return the glob that matches this path and no other."""
+    return re.sub(r"([*?[])", r"[\1]", path)
 
 
 def _parts(pattern: str) -> list[str]:

@@ -93,14 +93,12 @@ def _open(path: str, folder: _Folder, bounds: PatchBounds) -> None:
     """Note what `bounds` let be made in a folder."""
     names = path.split("/") if path else []
     folder.taken.add(".git")
+    above = fold_path(path).split("/") if path else []
     for glob in bounds.protected_globs:
-        parts = fold_path(glob).strip("/").split("/")
-        above = fold_path(path).split("/") if path else []
-        shared = parts[: len(above)]
-        if "**" in parts[:-1][: len(above)] or (parts[-1] == "**" and above[: len(parts) - 1] == parts[:-1]):
-            return
-        if shared == above and len(parts) > len(above):
-            folder.taken.add(parts[len(above)])
+        for rest in _rests(fold_path(glob), above):
+            if rest == ("**",):
+                return
+            folder.taken.add(rest[0])
     for glob in bounds.write_globs:
         for rest in _rests(glob, names):
             _allow(folder, rest)
