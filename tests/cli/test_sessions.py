@@ -49,6 +49,11 @@ def test_a_session_is_forked_listed_and_exported(machine: Machine) -> None:
     assert (exported.code, "# T-2: " in (repo / "pr.md").read_text()) == (0, True)
     again = machine.agent("sessions", "export", child, "--output", "pr.md", cwd=repo)
     assert (again.code, "is there already" in again.err) == (4, True)
+    for form in ("json", "markdown"):
+        later = {"LATER_TOKEN": "quantities", "SSHPASS": "Make the cart"}
+        document = machine.agent("sessions", "export", parent.name, "--format", form, cwd=repo, environ=later).out
+        assert "quantities" not in document, "a secret of today that was none when it was recorded"
+        assert "redacted:LATER_TOKEN" in document or "redacted:LATER\\_TOKEN" in document
     compared(machine, repo, parent.name, child)
     drawn(machine, repo, child)
     assert digest(parent) == before

@@ -88,7 +88,7 @@ def test_a_run_remembers_all_that_happened_since_it_began(story: tuple[e.Recorde
 
 
 async def _live_and_read_back(folder: Path, story: list[e.Event]) -> tuple[SessionState, SessionState]:
-    writer = await asyncio.to_thread(JournalWriter.open_new, folder, Redactor({"API_TOKEN": "0123456789"}))
+    writer = await asyncio.to_thread(JournalWriter.open_new, folder, Redactor([("API_TOKEN", "0123456789")]))
     state = SessionState()
     for seq, event in enumerate(story):
         state = fold(state, await writer.append(seq, f"2026-01-02T03:04:05.{seq:06d}Z", event))

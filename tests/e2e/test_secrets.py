@@ -12,9 +12,14 @@ SECRETS = {
     "AWS_SECRET_ACCESS_KEY": "planted/Aws+Secret0123456789",
     "MODEL_API_KEY": "sk-planted-model-key-0123",
     "DB_PASSWORD": "planted hunter2 'with quotes\"",
+    "SSHPASS": "planted-ssh-login",
 }
-ADDRESS = {"DATABASE_URL": "postgres://ada:plantedInUrl42@db.example.org/x"}
-VALUES = (*SECRETS.values(), "plantedInUrl42")
+ADDRESS = {
+    "DATABASE_URL": "postgres://ada:plantedInUrl42@db.example.org/x",
+    "GIT_REMOTE": "https://plantedAsUser@git.example.org/x.git",
+    "DEPLOY_WITH": "curl -H 'X: glpat-planted0123456789abc' https://example.org",
+}
+VALUES = (*SECRETS.values(), "plantedInUrl42", "plantedAsUser", "glpat-planted0123456789abc")
 # Tries all the ways a check has to what the workbench was started with, and prints it.
 NOSY = """\
 import glob, os, pathlib, subprocess, sys
@@ -39,6 +44,7 @@ def test_secrets_reach_nothing(tmp_path: Path) -> None:
     machine = Machine(tmp_path / "machine")
     plan = PLAN.replace("python test_calc.py", "python nosy.py")
     notes = f"the token is {SECRETS['GITHUB_TOKEN']}\nand {ADDRESS['DATABASE_URL']}\n"
+    notes += f"{SECRETS['SSHPASS']} {ADDRESS['GIT_REMOTE']} {ADDRESS['DEPLOY_WITH']}\n"
     repo = calc_repo(machine, {"nosy.py": NOSY, "memory/plans/PLAN.yaml": plan, "notes.txt": notes})
     told = f"I have seen {SECRETS['AWS_SECRET_ACCESS_KEY']}."
     answers = (

@@ -135,7 +135,7 @@ async def a_stage(
     saying = SayingModel(sayings)
     shell, plan = PlainShell(holds=holds), HeldPlan(Plan(tasks or (task(),)))
 
-    redactor = Redactor(secrets or {})
+    redactor = Redactor((secrets or {}).items())
 
     async def environment_for(_: str) -> Mapping[str, str]:
         # Bytecode is told apart by seconds and sizes: two changes within a second would be one to a test run.

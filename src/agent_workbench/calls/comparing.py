@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent_workbench.calls.records import files_between, recorded_events
-from agent_workbench.calls.sites import trusted_site
+from agent_workbench.calls.records import exported_events, files_between
+from agent_workbench.calls.sites import redactor_of, trusted_site
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.place import Place
 
@@ -21,12 +21,13 @@ async def compare_sessions(place: Place, other: str) -> "Comparison":
     """
     from agent_workbench.core.comparing import compare
 
-    first, second = await recorded_events(place), await recorded_events(replace(place, session=other))
+    first, second = await exported_events(place), await exported_events(replace(place, session=other))
     comparison = await asyncio.to_thread(compare, first, second)
     if comparison.first.session == comparison.second.session:
         raise UsageError("a session is compared with another one", advice="`agent sessions` lists them")
-    site, _ = await trusted_site(place)
-    return await _with_files(site, comparison)
+    site, settings = await trusted_site(place)
+    found = await _with_files(site, comparison)
+    return replace(found, diff=found.diff and redactor_of(place, settings).redact(found.diff))
 
 
 async def _with_files(site: "Site", comparison: "Comparison") -> "Comparison":

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.calls.records import files_between, recorded_events
+from agent_workbench.calls.records import exported_events, files_between
 from agent_workbench.calls.sites import trusted_site
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.place import Place
@@ -33,7 +33,7 @@ async def export_session(place: Place, form: ExportFormat) -> str:
     from agent_workbench.core.views.pull_request import pull_request
     from agent_workbench.core.views.session_document import session_document
 
-    events = await recorded_events(place)
+    events = await exported_events(place)
     state = fold_all(events)
     site, _ = await trusted_site(place)
     accounts = [each async for each in _accounts(site, state)]

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent_workbench import __version__
-from agent_workbench.calls.sites import trusted_site
+from agent_workbench.calls.sites import redactor_of, trusted_site
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.place import Place
@@ -36,14 +36,13 @@ async def fork_session(place: Place, at: int | None) -> tuple[SessionId, tuple[s
     here, `JournalError` where it does not prove itself, `WorkspaceError` where git has its files no more.
     """
     from agent_workbench.adapters.journal.ids import SystemClock, SystemIds
-    from agent_workbench.adapters.journal.redaction import environment_redactor
     from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
     from agent_workbench.engine.forking import Forking
 
     site, settings = await trusted_site(place)
     events, point = await _point(site, settings, at)
     lines = await _told(site, point)
-    redactor = environment_redactor(place.environ, settings.key_variables)
+    redactor = redactor_of(place, settings)
     child, journal = await asyncio.to_thread(lambda: site.sessions(settings).fork(SystemIds(), redactor))
     memory = ScratchpadFolder(site.root, settings.memory.dir)
     forking = Forking(journal, site.repository, memory, SystemClock(), __version__)

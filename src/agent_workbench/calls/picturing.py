@@ -63,7 +63,7 @@ class Drawn:
 @asynccontextmanager
 async def _drawn(place: Place, size: Size, at: int = 0) -> AsyncIterator[Drawn]:
     _check(size)
-    session = await replay_session(place, at)
+    session = await replay_session(place, at, exported=True)
     from agent_workbench.tui.pictures.drawing import drawing
 
     async with drawing(size) as app:

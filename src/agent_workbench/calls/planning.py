@@ -33,6 +33,6 @@ async def planned_tasks(place: Place, goal: str, existing: "Plan", say: Say) -> 
     try:
         files = await site.repository.list_tracked()
         seconds, chosen = settings.model.answer_seconds, settings.sampling.planner
-        return await make_plan(ports.model, goal, files, existing, seconds, chosen)
+        return await make_plan(ports.model, ports.redacted(goal), files, existing, seconds, chosen)
     finally:
         await ports.model.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent_workbench import __version__
 from agent_workbench.bootstrap import Say
 from agent_workbench.calls.models import model_named
-from agent_workbench.calls.sites import trusted_site
+from agent_workbench.calls.sites import redactor_of, trusted_site
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.place import Place
 
@@ -40,6 +40,20 @@ async def recorded_events(place: Place) -> "tuple[Recorded, ...]":
     return (await asyncio.to_thread(read_journal, await session_folder(place))).events
 
 
+async def exported_events(place: Place) -> "tuple[Recorded, ...]":
+    """Return a session's events for a document that others read: without the secrets of the environment as it is now.
+
+    Variables that were set after the recording count too. Raises `JournalError`.
+    """
+    from agent_workbench.core.codec import change_texts
+
+    _, settings = await trusted_site(place)
+    redact, events = redactor_of(place, settings).redact, await recorded_events(place)
+    return await asyncio.to_thread(
+        lambda: tuple(replace(each, event=change_texts(each.event, redact)) for each in events)
+    )
+
+
 async def prompt_receipt(place: Place, number: int) -> "tuple[ReceiptView, tuple[Message, ...]]":
     """Return the receipt of a session's prompt (from 1; 0: the newest) and its messages, made again from the journal.
 
@@ -61,11 +75,11 @@ async def prompt_receipt(place: Place, number: int) -> "tuple[ReceiptView, tuple
     return receipt, messages_of(asked)
 
 
-async def replay_session(place: Place, at: int = 0) -> "ReplaySession":
+async def replay_session(place: Place, at: int = 0, *, exported: bool = False) -> "ReplaySession":
     """Return a past session to be seen again from event `at` on; raise `UsageError` where there is no such event."""
     from agent_workbench.engine.replay import ReplaySession
 
-    events = await recorded_events(place)
+    events = await (exported_events(place) if exported else recorded_events(place))
     if at >= max(1, len(events)):
         raise UsageError(f"the session has no event {at}", advice=f"its events are 0 to {len(events) - 1}")
     return await asyncio.to_thread(ReplaySession, events, at=at)

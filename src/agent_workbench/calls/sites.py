@@ -15,6 +15,7 @@ from agent_workbench.core.place import Place
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.journal.opening import Opening, Sessions, Wanted
+    from agent_workbench.adapters.journal.redaction import Redactor
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.ports import Clock
     from agent_workbench.core.settings import Settings
@@ -52,6 +53,13 @@ class TerminalSite(Site):
         desk, recorder = await open_desk(self, board, trusted=trusted, on_recorded=_unheard)
         board.show_ui(desk.settings.ui)
         return LiveSession(desk, recorder)
+
+
+def redactor_of(place: Place, settings: "Settings") -> "Redactor":
+    """Return what replaces the secrets of the environment in texts."""
+    from agent_workbench.adapters.journal.redaction import environment_redactor
+
+    return environment_redactor(place.environ, settings.key_variables)
 
 
 def _unheard(recorded: "Recorded", _: object) -> None:

@@ -56,10 +56,10 @@ class TaskRun:
     `last_figures` are those of the prompt before, as far as the next one grows from it. `compacts_for` is the phase to
     which a compaction goes back; `compaction_asked`: the user wants one that need not be. `notes_full`: it is the
     scratchpad that is to be summarised, `notes_settled` how many characters it had when that was decided last.
-    `undoing` is the proposal whose diff is to be taken back; `paused`: the model is not to be asked. `finish_returned`: a
-    finish with nothing changed was sent back to the model. `failures` counts the steps that failed in a row, `reflected`
-    those of them that the newest reflexion came after. `fork` are the six letters of the session that took the run over
-    from its parent, empty where it was begun in this one.
+    `undoing` is the proposal whose diff is to be taken back; `paused`: the model is not to be asked.
+    `finish_returned`: a finish with nothing changed was sent back to the model. `failures` counts the steps that failed
+    in a row, `reflected` those of them that the newest reflexion came after. `fork` are the six letters of the session
+    that took the run over from its parent, empty where it was begun in this one.
     """
 
     task: TaskId

@@ -63,7 +63,7 @@ def test_all_events_live_are_as_read_back(
     tmp_path_factory: pytest.TempPathFactory, made: list[e.Event], data: st.DataObject
 ) -> None:
     directory = tmp_path_factory.mktemp("journal") / "session"
-    redactor = Redactor({"SOME_TOKEN": data.draw(st.text(min_size=8, max_size=12))})
+    redactor = Redactor([("SOME_TOKEN", data.draw(st.text(min_size=8, max_size=12)))])
 
     async def write() -> list[e.Recorded]:
         writer = await open_new(directory, redactor)
@@ -79,7 +79,7 @@ def test_all_events_live_are_as_read_back(
 
 async def test_secrets_are_recorded_nowhere(directory: Path) -> None:
     secret = "gho_abcdefghijkl"
-    writer = await open_new(directory, Redactor({"GH_TOKEN": secret}))
+    writer = await open_new(directory, Redactor([("GH_TOKEN", secret)]))
     recorded = await append_all(
         writer,
         (
@@ -98,7 +98,9 @@ async def test_secrets_are_recorded_nowhere(directory: Path) -> None:
 
 
 async def test_words_of_the_format_are_never_redacted(directory: Path) -> None:
-    writer = await open_new(directory, Redactor({"A_TOKEN": "in_progress", "B_TOKEN": "journal.jsonl", "C": "session"}))
+    writer = await open_new(
+        directory, Redactor([("A_TOKEN", "in_progress"), ("B_TOKEN", "journal.jsonl"), ("C", "session")])
+    )
     await append_all(writer)
     await writer.close()
     assert (await asyncio.to_thread(verify_journal, directory)).ok

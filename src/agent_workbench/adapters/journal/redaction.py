@@ -1,60 +1,55 @@
 """Secrets of the environment, and their replacement in whatever is recorded."""
 
+import base64
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from urllib.parse import quote, quote_plus, unquote
+
+from agent_workbench.core.secrets import is_ordinary, looks_secret, secrets_within
 
 _SHORTEST_SECRET = 8
 _SHORTEST_LINE = 16
-_SECRET_WORDS = {"KEY", "KEYS", "APIKEY", "PASS", "PWD", "PAT", "AUTH", "CREDENTIAL", "CREDENTIALS", "PASSPHRASE"}
-_SECRET_ENDINGS = ("TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "APIKEY", "ACCESSKEY", "PRIVATEKEY")
-# `PWD` and `OLDPWD` are the shell's, and name folders.
-_NEVER_SECRET = {"PWD", "OLDPWD"}
-_ENDINGS_OF_PLACES = {"DIR", "FILE", "HOME", "PATH", "SOCK"}
-_URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+_SHORTEST_BASE64 = 9
+# A key that stands in a value of JSON has these two characters for its line ends.
+_LINE_END = re.compile(r"\r?\n|(?:\\r)?\\n")
 
 
 class Redactor:
     """Replaces secrets by `«redacted:NAME»`."""
 
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        """Take secrets by name; shorter ones than 8 characters are left out, they would be found everywhere."""
+    def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
+        """Take names and secrets; shorter ones than 8 characters are left out, they would be found everywhere."""
         spelled: dict[str, str] = {}
-        for name, value in secrets.items():
+        for name, value in secrets:
             for spelling in _spellings(value.strip()):
                 spelled.setdefault(spelling, name)
         # The longest first: a secret may begin with another one.
-        longest_first = sorted(spelled, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if spelled else None
-        self._names = spelled
+        self._spelled = dict(sorted(spelled.items(), key=lambda pair: len(pair[0]), reverse=True))
 
     def redact(self, text: str) -> str:
         """Return the text without the secrets; the same text where it holds none."""
-        if self._pattern is None:
+        # A plain search for each costs less than one pattern of all of them, and mostly finds none.
+        found = [each for each in self._spelled if each in text]
+        if not found:
             return text
-        return self._pattern.sub(lambda match: f"«redacted:{self._names[match[0]]}»", text)
+        pattern = re.compile("|".join(map(re.escape, found)))
+        return pattern.sub(lambda match: f"«redacted:{self._spelled[match[0]]}»", text)
 
 
 def environment_redactor(environ: Mapping[str, str], keys: Collection[str] = ()) -> Redactor:
-    """Return the redactor for variables whose names look secret or are `keys`, and for passwords inside of addresses.
+    """Return the redactor for variables whose names look secret or are `keys`, and for secrets inside of all others.
 
     A value that is the path of something that exists is a place, not a secret.
     """
-    secrets = {}
-    for name, value in environ.items():
-        if name in keys or (_looks_secret(name) and not _is_a_place(value)):
-            secrets[name] = value
-        elif password := _URL_PASSWORD.search(value):
-            secrets[name] = password[1]
-    return Redactor(secrets)
+    return Redactor((name, secret) for name, value in environ.items() for secret in _secrets_of(name, value, keys))
 
 
-def _looks_secret(name: str) -> bool:
-    words = re.split(r"[^A-Z0-9]+", name.upper())
-    if name in _NEVER_SECRET or words[-1] in _ENDINGS_OF_PLACES:
-        return False
-    return any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in words)
+def _secrets_of(name: str, value: str, keys: Collection[str]) -> Iterator[str]:
+    if name in keys or (looks_secret(name) and not is_ordinary(value.strip()) and not _is_a_place(value)):
+        yield value
+    yield from secrets_within(name, value)
 
 
 def _is_a_place(value: str) -> bool:
@@ -65,12 +60,30 @@ def _is_a_place(value: str) -> bool:
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """Yield how a secret may stand in a text: plain, as in JSON, and line by line where it has several."""
+    """Yield the forms of a secret in texts: plain, as in JSON, in addresses and in base64, and line by line."""
     if len(value) < _SHORTEST_SECRET:
         return
     yield value
     yield json.dumps(value)[1:-1]
     yield json.dumps(value, ensure_ascii=False)[1:-1]
-    lines = [line.strip() for line in value.splitlines()]
-    if len(lines) > 1:  # a key in a file of its own; its frame is no secret
+    lines = [line.strip() for line in _LINE_END.split(value)]
+    if len(lines) > 1 and not value.startswith(("{", "[")):  # a key in a file of its own; its frame is no secret
         yield from (line for line in lines if len(line) >= _SHORTEST_LINE and not line.startswith("-----"))
+    data = value.encode(errors="surrogatepass")
+    for escaped in (quote(data, safe=""), quote(data), quote_plus(data)):
+        yield escaped
+        yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), escaped)
+    if "%" in value:  # from an address
+        yield unquote(value)
+    yield from _in_base64(data)
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """Yield the characters that stand for `data` in base64, whatever precedes and follows it, as in `user:secret`."""
+    for before in range(3):
+        digits = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
+        # The first and last digits hold bits of the neighbours too.
+        inner = digits[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
+        if len(inner) >= _SHORTEST_BASE64:
+            yield inner
+            yield inner.translate(str.maketrans("+/", "-_"))
