@@ -50,7 +50,7 @@ def test_every_event_has_one_harmless_line(event: e.Event) -> None:
         (e.ModelInterrupted(2, "Tho", e.InterruptCause.DIED, "gone"), "step 2: the answer broke off (died) gone"),
         (e.ContextFilled(3, Purpose.EXECUTOR, 90, 100), "the context is full: 90 tokens of 100"),
         (e.ContextFilled(3, Purpose.EXECUTOR, 9, 100, by=e.Author.USER), "room is made, as the user asked"),
-        (e.SessionLeft("\x1b]52;c;aGk=\x07\u202etxt"), "session left: �]52;c;aGk=��txt"),
+        (e.SessionLeft("\x1b]52;c;aGk=\x07\u202etxt"), "session left: ␛]52;c;aGk=␇‹202E›txt"),
     ],
 )
 def test_what_is_said(event: e.Event, line: str) -> None:

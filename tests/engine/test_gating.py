@@ -42,6 +42,9 @@ from agent_workbench.core.settings import (
     SkillSettings,
 )
 from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.diff import view_diff
+from agent_workbench.core.views.diff_lines import diff_lines
+from agent_workbench.core.views.review import view_review
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.engine.headless import run_headless
 from agent_workbench.engine.rulings import Ruling, ruling
@@ -486,6 +489,28 @@ async def test_what_was_approved_is_what_is_committed(tmp_path: Path, seed: int)
         assert commit.diff == shown.diff
         assert stage.git("show", f"{committed.commit}:it.txt") + "\n" == "".join(f"{line}\n" for line in after)
         assert stage.git("diff", "--name-only", "main", committed.commit) == "it.txt"
+
+
+async def test_a_policy_lets_through_what_cannot_be_seen_and_all_who_look_later_see_it(tmp_path: Path) -> None:
+    """Nobody looks where a policy decides: the text is applied to the letter, and shown with codes ever after."""
+    hidden = "right\u3164\ufe0f"
+    steps = [change("wrong", hidden), FINISH]
+    asked = replace(OPEN, commit=Approval.ASK)
+    async with (
+        a_stage(tmp_path, steps, approvals=asked, tasks=(task(accept=("true",)),)) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        waiting = await front.gate(GateKind.COMMIT)
+        assert f"+{hidden}\n" in waiting.diff
+        decided = [event.by for event in stage.events if isinstance(event, ActionDecided)]
+        assert "policy:diff=auto" in decided
+        assert front.now is not None
+        shown = [line.text for line in diff_lines(view_diff(front.now).diff)]
+        assert "right‹3164›‹FE0F›" in shown
+        run = stage.state.run
+        assert run is not None
+        assert "right‹3164›‹FE0F›" in [line.text for hunk in view_review(run).hunks for line in hunk.lines]
 
 
 async def test_a_file_that_became_a_link_is_shown_again_or_refused(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_what_is_drawn_behind_a_gap_does_not_count() -> None:
     assert not seen.drawn(Piece(0, 40, 10, 0, 50), 40, 50)
     assert seen.missing == 1
     assert not seen.drawn(Piece(0, 0, 40, 0, 50), 0, 30)
-    assert seen.begun(0)
+    assert seen.reached(0) == 30
     assert seen.drawn(Piece(0, 0, 50, 0, 50), 30, 50)
     assert (seen.missing, seen.first_missing()) == (0, -1)
 

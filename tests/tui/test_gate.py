@@ -9,6 +9,7 @@ from textual.widgets import TextArea
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import ActionProposed, ApprovalChanged, Author, ProposalReplaced, TroubleMet
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.inert import WHOLE_CHARS
 from agent_workbench.core.intents import (
     AbortTask,
     AllowAlways,
@@ -41,6 +42,16 @@ def waiting() -> ScriptedSession:
 
 def with_diff(diff: str) -> ScriptedSession:
     proposal = runs.proposed(GateKind.DIFF, "write_diff", "P-90", diff, diff=diff, paths=("x.py",))
+    return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
+
+
+def with_command(line: str) -> ScriptedSession:
+    proposal = runs.proposed(GateKind.COMMAND, "run_command", "P-90", line)
+    return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
+
+
+def with_check(line: str) -> ScriptedSession:
+    proposal = replace(runs.checks("P-90", CheckPurpose.AFTER_DIFF), commands=(line,))
     return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
 
 
@@ -180,6 +191,78 @@ async def test_long_lines_are_wrapped_at_first_so_that_nothing_hides_behind_the_
     async with driving(with_diff(WIDE), LARGE) as bench:
         assert "import os" in bench.text()
         assert bench.diff.unseen == 0
+
+
+@SIZES
+async def test_a_line_longer_than_the_pane_is_approved_when_its_end_was_on_screen(size: tuple[int, int]) -> None:
+    endless = "x = '" + "harmless " * 2_400 + "'; import os"
+    diff = f"--- a/x.py\n+++ b/x.py\n@@ -0,0 +1,2 @@\n+short\n+{endless}\n"
+    async with driving(with_diff(diff), size) as bench:
+        await bench.look()
+        assert bench.diff.unseen == 1
+        pages = 0
+        while bench.diff.unseen:
+            assert "import os" not in bench.text()
+            await bench.press("a")
+            assert bench.session.intents == []
+            await bench.look()
+            pages += 1
+        assert "import os" in bench.text()
+        assert pages > 5
+        await bench.press("a")
+        assert len(bench.session.intents) == 1
+
+
+async def test_the_end_of_a_long_line_alone_is_not_the_line() -> None:
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -0,0 +1 @@\n+" + "harmless " * 6_000 + "\n"
+    async with driving(with_diff(diff)) as bench:
+        await bench.press("G")
+        await bench.look()
+        assert bench.diff.unseen == 1
+        await bench.press("a")
+        assert bench.session.intents == []
+
+
+async def test_what_is_too_long_to_be_shown_cannot_be_approved() -> None:
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -0,0 +1 @@\n+" + "x" * WHOLE_CHARS + "x\n"
+    for waits in (with_diff(diff), with_command("echo " + "x" * WHOLE_CHARS), with_check("echo " + "x" * WHOLE_CHARS)):
+        async with driving(waits, LARGE) as bench:
+            await bench.look()
+            assert "too long to be shown in full" in bench.text()
+            await bench.press("a")
+            assert bench.session.intents == []
+
+
+async def test_a_long_command_is_shown_to_its_end() -> None:
+    long = "echo " + "harmless " * 2_400 + "; dangerous"
+    for waits in (with_command(long), with_check(long)):
+        async with driving(waits, LARGE) as bench:
+            await bench.look()
+            while bench.diff.unseen:
+                assert "dangerous" not in bench.text()
+                await bench.press("a")
+                await bench.look()
+            assert "dangerous" in bench.text()
+            await bench.press("a")
+            assert len(bench.session.intents) == 1
+
+
+async def test_blanks_and_lines_of_a_check_are_shown_as_they_are() -> None:
+    async with driving(with_check("echo 'a   b'\nrm c"), LARGE) as bench:
+        assert "$ echo 'a   b'" in bench.text()
+        assert "rm c" in next(line for line in bench.text().splitlines() if "rm c" in line and "echo" not in line)
+
+
+async def test_what_is_not_seen_is_shown_as_its_code_in_diffs_commands_and_names() -> None:
+    name = "x\u3164.py"
+    diff = f"--- a/{name}\n+++ b/{name}\n@@ -0,0 +1 @@ \u115f\n+a\ufe0fb\u2800c\U000e0100\n"
+    async with driving(with_diff(diff), LARGE) as bench:
+        assert "x‹3164›.py" in bench.text()
+        assert "a‹FE0F›b‹2800›c‹E0100›" in bench.text()
+        assert "@@ ‹115F›" in bench.text()
+    for waits in (with_command("rm\u3164 -rf"), with_check("rm\u3164 -rf")):
+        async with driving(waits, LARGE) as bench:
+            assert "rm‹3164› -rf" in bench.text()
 
 
 async def test_a_rejection_carries_its_reason() -> None:

@@ -40,6 +40,7 @@ from agent_workbench.core.events import (
     UndoAsked,
     UserSaid,
 )
+from agent_workbench.core.inert import inert_line
 from agent_workbench.core.proposals import UNASKED, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.taken import took_told
@@ -55,9 +56,7 @@ PURPOSES = {
 
 def narrate(event: Event) -> str:
     """Return one line of plain text about `event`, empty where there is nothing to say."""
-    line = " ".join(_said(event).split())
-    safe = "".join(each if each.isprintable() else "�" for each in line)
-    return safe if len(safe) <= LINE_CHARS else safe[: LINE_CHARS - 1] + "…"
+    return inert_line(_said(event), LINE_CHARS)
 
 
 def _said(event: Event) -> str:

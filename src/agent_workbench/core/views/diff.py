@@ -6,7 +6,7 @@ from typing import assert_never
 from agent_workbench.core.applied import standing_diffs
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.inert import inert, inert_line, inert_whole
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha
 from agent_workbench.core.settings import GateKind
@@ -78,7 +78,7 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
             about = "Changed by the command" if proposal.tool == KEEP_CHANGES else "Diff"
             edited = " · edited" if proposal.edited else ""
             title = f"{about}{edited} · waits"
-            special = tuple(inert(path, keep_returns=True) for path in proposal.special)
+            special = tuple(inert_whole(path, keep_returns=True) for path in proposal.special)
             by_hunk = proposal.tool != KEEP_CHANGES
             return DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
         case GateKind.COMMIT:
@@ -99,7 +99,7 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
 
 
 def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
-    said = Block(inert(proposal.text.strip()), space_before=True)
+    said = Block(inert_whole(proposal.text.strip()), space_before=True)
     if proposal.paths:
         about = f"This takes the place of the scratchpad, {inert_line(proposal.paths[0], 200)}."
         stays = "What stands there now is kept in the archive beside it. Rejected, the scratchpad stays as it is."
@@ -116,7 +116,7 @@ def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
 
 def _asked(proposal: Proposal, key: str) -> DiffView:
     what = "Command" if proposal.kind is GateKind.COMMAND else proposal.tool.replace("_", " ").capitalize()
-    asked = Block(inert(proposal.text.strip()), Tone.STRONG)
+    asked = Block(inert_whole(proposal.text.strip()), Tone.STRONG)
     return DiffView(f"{what} · waits", key, (asked, *_remarks(proposal)), proposal.diff, key)
 
 
@@ -139,10 +139,10 @@ def repairs(proposal: Proposal) -> str:
 
 def _check_notes(proposal: Proposal) -> tuple[Block, ...]:
     why = WHY_CHECKED[proposal.purpose] if proposal.purpose is not None else WHY_CHECKED[CheckPurpose.ASKED]
-    commands = "\n".join(f"$ {inert_line(command, 2000)}" for command in proposal.commands)
+    commands = "\n".join(f"$ {inert_whole(command)}" for command in proposal.commands)
     return (
         Block(f"These run in the workspace, {why}:", Tone.DIM),
-        Block(commands or inert(proposal.text), Tone.STRONG, space_before=True),
+        Block(commands or inert_whole(proposal.text), Tone.STRONG, space_before=True),
     )
 
 

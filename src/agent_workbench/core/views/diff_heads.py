@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent_workbench.core.inert import inert
+from agent_workbench.core.inert import inert_whole
 
 _NOTHING = "/dev/null"
 _PLAIN, _EXECUTABLE = "100644", "100755"
@@ -62,7 +62,7 @@ def with_header(head: FileHead, line: str) -> FileHead:
     """Return the header with what this line of it says."""
     for begins, read in _READ.items():
         if line.startswith(begins):
-            return read(head, inert(line.removeprefix(begins), keep_returns=True))
+            return read(head, inert_whole(line.removeprefix(begins), keep_returns=True))
     return head
 
 

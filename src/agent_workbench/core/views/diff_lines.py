@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from agent_workbench.core.inert import inert
+from agent_workbench.core.inert import inert_whole
 from agent_workbench.core.views.tones import Tone
 
 HUNK = re.compile(r"^@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+(.*)$")
@@ -122,4 +122,4 @@ def _loose_tone(line: str) -> Tone:
 
 
 def _shown(line: str) -> str:
-    return inert(line, keep_returns=True)
+    return inert_whole(line, keep_returns=True)

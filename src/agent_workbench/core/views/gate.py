@@ -1,11 +1,13 @@
 """The gate bar: what waits, what is being done, what went wrong, or what can be started."""
 
+import sys
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from agent_workbench.core.applied import last_diff
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.inert import WHOLE_CHARS, inert, inert_line, is_within
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, shown_sha
@@ -74,6 +76,8 @@ class GateView:
 
 
 EDITABLE = frozenset({GateKind.DIFF, GateKind.COMMAND, GateKind.COMMIT, GateKind.SUMMARY})
+TOO_LONG_CHARS = 40
+"""So much is said of what is too long to be approved: why that is has to fit beside it."""
 SKIPPABLE = frozenset({GateKind.CHECK, GateKind.COMMAND, GateKind.MERGE})
 
 
@@ -118,6 +122,9 @@ def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateVie
         text, more = f"of {steps_summed_up(run, proposal)}", frees_text(proposal)
     elif proposal.kind is GateKind.FINISH:
         text = f"{text}, {run.checks_told}"
+    if is_too_long(proposal):
+        text = inert_line(text, TOO_LONG_CHARS)
+        more = " · ".join(filter(None, (more, "too long to be shown in full, so it cannot be approved")))
     acts = acts_for(proposal, asked=run.compaction_asked) if update.live.decidable else ()
     waiting = Waiting(proposal, proposal_key(proposal), shown_sha(proposal))
     return GateView(GateMode.WAITING, word, text, more, acts, waiting)
@@ -141,13 +148,20 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
 
 
 def is_too_long(proposal: Proposal) -> bool:
-    """Return whether a diff has more lines than are shown: nobody can have seen all that would be applied.
+    """Return whether it has more lines, or a longer one, than are shown: nobody can have seen all of it.
 
-    What a commit or a merge brings was shown before, diff by diff.
+    The diff of a commit or a merge was shown before, diff by diff.
     """
-    if proposal.kind is not GateKind.DIFF or len(proposal.diff) <= LIMIT_LINES:
+    if proposal.kind is GateKind.DIFF:
+        return _is_cut(proposal.diff, LIMIT_LINES)
+    return any(_is_cut(text) for text in (proposal.text, *proposal.commands))
+
+
+@lru_cache(maxsize=2)
+def _is_cut(text: str, most_lines: int = sys.maxsize) -> bool:
+    if len(text) <= min(most_lines, WHOLE_CHARS):
         return False
-    return proposal.diff.count("\n") > LIMIT_LINES
+    return text.count("\n") > most_lines or not is_within(text, WHOLE_CHARS)
 
 
 def _described(proposal: Proposal) -> tuple[str, str, str]:
@@ -155,8 +169,7 @@ def _described(proposal: Proposal) -> tuple[str, str, str]:
     match proposal.kind:
         case GateKind.DIFF:
             word = "keep what the command changed" if proposal.tool == KEEP_CHANGES else "diff"
-            long = "too long to be shown in full, so it cannot be approved" if is_too_long(proposal) else ""
-            return word, paths, " · ".join(filter(None, (str(diff_stat(proposal.diff)), repairs(proposal), long)))
+            return word, paths, " · ".join(filter(None, (str(diff_stat(proposal.diff)), repairs(proposal))))
         case GateKind.CHECK:
             about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
             return "checks", inert_line("; ".join(proposal.commands) or proposal.text), about

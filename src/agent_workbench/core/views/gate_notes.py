@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.inert import inert, inert_line
+from agent_workbench.core.inert import inert_line, inert_whole
 from agent_workbench.core.proposals import TRAILER, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import TaskRun
@@ -22,7 +22,7 @@ def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
     # Which event the approval is, and so its hash, is known when it is given.
     trailer = f"{TRAILER}: {session}:<event>:{OF_APPROVAL}"
     return (
-        Block(inert(proposal.text.strip()), Tone.STRONG),
+        Block(inert_whole(proposal.text.strip()), Tone.STRONG),
         Block(trailer, Tone.DIM, space_before=True),
         *_files(proposal),
     )
@@ -30,7 +30,7 @@ def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
 
 def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
     """Return what a merge brings, or why it cannot be done now."""
-    said = Block(inert(proposal.text.strip()), Tone.STRONG)
+    said = Block(inert_whole(proposal.text.strip()), Tone.STRONG)
     lead: tuple[Block, ...]
     if proposal.special:
         obstacles = Block("\n".join(inert_line(each) for each in proposal.special), Tone.WARN, "!", Tone.WARN)
@@ -49,7 +49,7 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     diffs = sum(each.kind is GateKind.DIFF for each in proposed)
     tried = f" {counted_text(diffs, 'diff')} came to the gate; nothing of it stands." if diffs else ""
     checked = Block(f"{run.checks_told.capitalize()}.{tried}", Tone.DIM if run.passes else Tone.WARN)
-    said = inert(proposal.text.strip()) or "The model gives no reason."
+    said = inert_whole(proposal.text.strip()) or "The model gives no reason."
     return (
         Block(f"{run.task} would be done with nothing changed, and without a commit.", Tone.STRONG),
         checked,

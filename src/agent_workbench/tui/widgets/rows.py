@@ -11,6 +11,8 @@ from agent_workbench.core.views.tones import Block, Entry, Tone
 
 Span = tuple[str, Tone | Style]
 INDENT_CELLS = 2
+_JOINER = "\u200d"
+_UNJOINED_CELLS = {"\ufe0f": 1, **dict.fromkeys("\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff", 2)}
 SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
 
 
@@ -27,6 +29,11 @@ class Piece:
     cells: int
     at: int
     size: int
+
+    @property
+    def ends(self) -> bool:
+        """True if nothing of the line comes after it."""
+        return self.start + self.cells == self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,39 +64,48 @@ def wrap(line: str, width: int) -> Iterator[str]:
 
 def _linked(line: str, width: int) -> Iterator[tuple[str, str]]:
     """Yield the pieces of a line, before each what stands between it and the one before: spaces that had no room."""
-    rest, link = line, "\n"
-    while cell_len(rest) > width:
-        fits = _fitting(rest, width)
-        space = rest.rfind(" ", 1, fits + 1)
-        cut = space + 1 if space > fits // 3 else fits
-        piece = rest[:cut].rstrip(" ") if cut > fits else rest[:cut]
+    at, link = 0, "\n"
+    while (fits := _fitting(line, at, width)) < len(line):
+        space = line.rfind(" ", at + 1, fits + 1)
+        cut = space + 1 if space - at > (fits - at) // 3 else fits
+        piece = line[at:cut].rstrip(" ") if cut > fits else line[at:cut]
         yield link, piece
-        rest, link = rest[cut:], rest[len(piece) : cut]
-    yield link, rest
+        at, link = cut, line[at + len(piece) : cut]
+    yield link, line[at:]
 
 
 def cut_line(line: str, width: int) -> list[str]:
     """Return `line` in pieces of at most `width` cells, after a word if one ends near the edge; nothing is left out."""
-    pieces = []
-    rest = line
-    while len(rest) > width or (not rest.isascii() and cell_len(rest) > width):
-        fits = _fitting(rest, width)
-        cut = rest.rfind(" ", fits * 2 // 3, fits) + 1 or fits
-        pieces.append(rest[:cut])
-        rest = rest[cut:]
-    return [*pieces, rest] if rest or not pieces else pieces
+    pieces, at = [], 0
+    while (fits := _fitting(line, at, width)) < len(line):
+        cut = line.rfind(" ", at + (fits - at) * 2 // 3, fits) + 1 or fits
+        pieces.append(line[at:cut])
+        at = cut
+    return [*pieces, line[at:]] if at < len(line) or not pieces else pieces
 
 
-def _fitting(text: str, width: int) -> int:
-    """Return how many characters fit, at least one."""
-    if text[: width + 1].isascii():
-        return max(1, width)
+def _fitting(text: str, at: int, width: int) -> int:
+    """Return the end of what fits from character `at` on: at least one, if there is any.
+
+    An emoji takes the cells that its parts take where the terminal does not join them, so that nothing is pushed out.
+    """
+    end = at + width
+    if text.isascii() or text[at : end + 1].isascii():
+        return min(len(text), max(at + 1, end))
     cells = 0
-    for number, char in enumerate(text):
-        cells += cell_len(char)
+    for number in range(at, len(text)):
+        char = text[number]
+        cells += _UNJOINED_CELLS.get(char) or cell_len(char)
         if cells > width:
-            return max(1, number)
+            return max(at + 1, _cluster_start(text, number, at))
     return len(text)
+
+
+def _cluster_start(text: str, number: int, least: int) -> int:
+    """Return where the character begins that is seen at `number` with its marks, not before `least`."""
+    while number > least and (not cell_len(text[number]) or text[number - 1] == _JOINER):
+        number -= 1
+    return number
 
 
 def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
@@ -117,7 +133,7 @@ def block_rows(block: Block, item: int, width: int, label_cells: int, *, expande
     room = max(8, width - label_cells)
     lines = [block.folded] if block.folded and not expanded else block.text.split("\n")
     if block.clips and not expanded:
-        cut = (line if cell_len(line) <= room else f"{line[: _fitting(line, room - 1)]}…" for line in lines)
+        cut = (line if cell_len(line) <= room else f"{line[: _fitting(line, 0, room - 1)]}…" for line in lines)
         pieces = [("\n", piece) for piece in cut]
     else:
         pieces = [piece for line in lines for piece in _linked(line, room)]

@@ -83,19 +83,31 @@ class DiffLooking(DiffShowing):
         return self._view.proposal
 
     def show_unseen(self) -> None:
-        """Bring the first of what was not seen on screen; unfold it, and wrap lines if it is behind the edge."""
+        """Bring the first of what was not seen on screen; unfold it, wrap lines if it is behind the edge."""
         note, line = self._notes_seen.first_missing(), self._seen.first_missing()
         if note >= 0:
             self.scroll_to(x=0, y=note, animate=False)
             return
         if line < 0:
             return
-        file = self._shown.lines[line].file
-        if file in self._files or (not self._wraps and self._seen.begun(line)):
-            self._wraps = self._wraps or self._seen.begun(line)
+        file, reached = self._shown.lines[line].file, self._seen.reached(line)
+        if file in self._files or (not self._wraps and reached):
+            self._wraps = self._wraps or bool(reached)
             self._files -= {file}
             self.lay_out_again()
-        self.scroll_to(x=0, y=self.row_of(line), animate=False)
+        self.scroll_to(x=0, y=self._row_at_cell(line, reached), animate=False)
+
+    def _row_at_cell(self, line: int, cell: int) -> int:
+        """Return the row in which a line has this cell."""
+        first = self.row_of(line)
+        rows = range(first, first + self._layout.height(self._layout.shown_line(line))) if cell else ()
+        for row in rows:
+            if any(
+                piece.source == line and piece.start <= cell < piece.start + piece.cells
+                for piece in self.row_at(row).pieces
+            ):
+                return row
+        return first
 
     def action_wrap(self) -> None:
         self._wraps = not self._wraps

@@ -1,6 +1,8 @@
 """The rows of a diff, made as they are drawn: marks, numbers, signs and text, on one side or on two."""
 
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -84,17 +86,14 @@ class DiffRows:
     def _head_rows(self, number: int, line: DiffLine) -> Iterator[Row]:
         marked = self._layout.look.marks
         text = line.text if line.tone is Tone.DIM else self._text_of(number)
-        size, start = cell_len(text), 0
         lead = MARK_CELLS if marked else 0
-        pieces = cut_line(text, self._layout.room(line))
-        for piece in pieces:
-            gutter = self._marks(number, first=start == 0) if marked else ()
-            cells = cell_len(piece)
-            spans: tuple[Span, ...] = (*gutter, (piece, line.tone))
-            if line.tone is Tone.FILE and start + cells == size:
-                spans += self._file_stat(line, lead + cells)
-            yield Row(spans, number, None, (Piece(number, start, cells, lead, size),))
-            start += cells
+        texts = cut_line(text, self._layout.room(line))
+        for text, piece in zip(texts, _measured(number, texts, lead), strict=True):
+            gutter = self._marks(number, first=piece.start == 0) if marked else ()
+            spans: tuple[Span, ...] = (*gutter, (text, line.tone))
+            if line.tone is Tone.FILE and piece.ends:
+                spans += self._file_stat(line, lead + piece.cells)
+            yield Row(spans, number, None, (piece,))
 
     def _file_stat(self, line: DiffLine, used: int) -> tuple[Span, ...]:
         if line.file < 0:
@@ -117,16 +116,15 @@ class DiffRows:
         sign = f"{SIGNS.get(line.tone, ' ')} "
         tone = Tone.DIM if left else line.tone
         fill = tone if tone in SIGNS else None
-        gutter, start, size = self._layout.gutter, 0, cell_len(line.text)
-        room = self._layout.room(line) if look.wraps else max(size, 1)
-        for piece, styled in self._text.pieces(number, line, room, left=left):
-            marks = self._marks(number, first=start == 0) if look.marks else ()
-            first = start == 0
+        room = self._layout.room(line) if look.wraps else sys.maxsize
+        texts = list(self._text.pieces(number, line, room, left=left))
+        pieces = _measured(number, [text for text, _ in texts], self._layout.gutter)
+        for (_, styled), piece in zip(texts, pieces, strict=True):
+            first = piece.start == 0
+            marks = self._marks(number, first=first) if look.marks else ()
             lead = numbers if first else " " * len(numbers)
             spans = (*marks, (lead, Tone.NUMBER), (sign if first else "  ", tone), *styled)
-            cells = cell_len(piece)
-            yield Row(spans, number, fill, (Piece(number, start, cells, gutter, size),))
-            start += cells
+            yield Row(spans, number, fill, (piece,))
 
     def _paired_rows(self, number: int, line: DiffLine) -> Iterator[Row]:
         """Yield the rows of a line on both sides, or of two lines side by side."""
@@ -158,20 +156,19 @@ class DiffRows:
         behind = self._tones[tone] if tone in SIGNS else Style()
         at = (1 if layout.look.marks else 0) + side * (half + 1) + gutter
         rows: list[tuple[tuple[Span, ...], tuple[Piece, ...]]] = []
-        start, size = 0, cell_len(line.text)
-        for piece, styled in self._text.pieces(number, line, layout.room(line), left=left):
-            first = start == 0
+        texts = list(self._text.pieces(number, line, layout.room(line), left=left))
+        pieces = _measured(number, [text for text, _ in texts], at)
+        for (_, styled), piece in zip(texts, pieces, strict=True):
+            first = piece.start == 0
             numbered = f"{(line.new if side else line.old) or '':>{layout.shown.digits}} "
             lead = f"{mark if first else '':<{HALF_MARK_CELLS}}" if layout.look.marks else ""
             sign = f"{SIGNS.get(line.tone, ' ')} " if first else "  "
-            cells = cell_len(piece)
             spans: list[Span] = [(lead, self._mark_tone(mark))]
             spans += [(numbered if first else " " * len(numbered), behind + self._tones[Tone.NUMBER])]
             spans += [(sign, behind)]
             spans += [(text, behind + self._text.style(look)) for text, look in styled]
-            spans += [(" " * (half - gutter - cells), behind)]
-            rows.append((tuple(spans), (Piece(number, start, cells, at, size),)))
-            start += cells
+            spans += [(" " * (half - gutter - piece.cells), behind)]
+            rows.append((tuple(spans), (piece,)))
         return rows
 
     def _pointer(self, number: int) -> str:
@@ -186,3 +183,13 @@ class DiffRows:
 
     def _mark_tone(self, mark: str) -> Tone:
         return Tone.NUMBER if mark == TAKEN else Tone.WARN
+
+
+def _measured(number: int, texts: Sequence[str], at: int) -> list[Piece]:
+    """Return the pieces of a line, whose texts stand at the cell `at` of their rows.
+
+    The width of the line is the sum of theirs: a sequence of characters that is cut takes more cells than in one piece.
+    """
+    cells = [cell_len(text) for text in texts]
+    size = sum(cells)
+    return [Piece(number, end - each, each, at, size) for each, end in zip(cells, accumulate(cells), strict=True)]

@@ -44,6 +44,6 @@ class Seen:
         """Return the first line that was not seen, -1 when all were."""
         return self._unseen.find(1)
 
-    def begun(self, source: int) -> bool:
-        """Return whether a part of this line was drawn, but not all."""
-        return self._reached.get(source, 0) > 0
+    def reached(self, source: int) -> int:
+        """Return the cell up to which a line that is missing was drawn."""
+        return self._reached.get(source, 0)
