@@ -20,7 +20,8 @@ from agent_workbench.core.narration import describe
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Rule, Settings
-from agent_workbench.engine.headless import Ending, run_headless
+from agent_workbench.engine.headless import run_headless
+from agent_workbench.engine.outcomes import Ending
 from agent_workbench.engine.rerun import rerun
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
@@ -55,7 +56,7 @@ async def test_the_first_goes_back_and_the_second_is_parked(tmp_path: Path, acce
         ending = await run(stage)
         waiting = stage.state.run.waiting if stage.state.run else None
         assert waiting is not None
-        assert ending == Ending(ExitCode.PARKED, f"T-1 waits for a person: finish {waiting.id}")
+        assert (ending.exit_code, ending.reason) == (ExitCode.PARKED, f"T-1 waits for a person: finish {waiting.id}")
         assert describe(waiting) == "finish with nothing changed: the answer was right before"
         assert returned(stage) == [1]
         assert "That step was not taken: finish: nothing is changed" in told(stage)
@@ -140,7 +141,10 @@ async def test_the_policy_may_open_it(tmp_path: Path, kind: str) -> None:
     opened = replace(OPEN, finish=Approval.ASK if rules else Approval.AUTO, rules=rules)
     async with a_stage(tmp_path, [FINISH, NO_NEED], tasks=ANY, approvals=opened, headless=True) as stage:
         ending = await run(stage)
-        assert ending == Ending(ExitCode.DONE, "T-1 done: nothing was changed, and its checks pass")
+        assert (ending.exit_code, ending.reason) == (
+            ExitCode.DONE,
+            "T-1 done: nothing was changed, and its checks pass",
+        )
         decided = [event for event in stage.events if isinstance(event, ActionDecided)][-1]
         assert not stage.git("branch", "--list", "agent/*")
         assert decided.by == ("policy:any finish" if rules else "policy:finish=auto")

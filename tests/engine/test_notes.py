@@ -11,7 +11,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode, ModelUnavailable
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import ApproveProposal, EditScratchpad
-from agent_workbench.core.model import Purpose
+from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, GateKind, Limits, MemorySettings, Settings
@@ -66,7 +66,7 @@ async def test_a_long_scratchpad_becomes_a_summary_and_stays_in_the_archive(tmp_
         tmp_path, [SUMMARY, RIGHT, FINISH], settings=SETTINGS, approvals=approvals, headless=True
     ) as stage:
         await write_notes(stage)
-        assert (await run(stage)).reason == "T-1 done: committed"
+        assert (await run(stage)).reason == "done: T-1"
         assert purposes(stage) == [Purpose.SUMMARY, Purpose.EXECUTOR, Purpose.EXECUTOR]
         assert notes(stage)[0] == SHORT
         (name,) = archived(stage)
@@ -123,7 +123,7 @@ async def test_without_a_summary_the_task_goes_on(tmp_path: Path, vain: Saying) 
     approvals = replace(OPEN, summary=Approval.AUTO)
     async with a_stage(tmp_path, [vain, RIGHT, FINISH], settings=settings, approvals=approvals, headless=True) as stage:
         await write_notes(stage)
-        assert (await run(stage)).reason == "T-1 done: committed"
+        assert (await run(stage)).reason == "done: T-1"
         assert pad(stage).read_text().startswith(NOTES)
         assert same_again(stage)
 
@@ -225,10 +225,11 @@ async def test_long_notes_never_push_found_code_out(tmp_path: Path) -> None:
             for chunk in found.chunks:
                 stage.user.write(chunk.path, chunk.text + "\n")
             stage.user.commit("Add code")
+            assert isinstance(stage.model.facts, ModelFacts)
             stage.model.facts = replace(stage.model.facts, context_tokens=1_200)
             if text:
                 await write_notes(stage, text)
-            assert (await run(stage)).reason == "T-1 done: committed"
+            assert (await run(stage)).reason == "done: T-1"
             places.append([place for place in ("code0.py:1-40", "code1.py:1-40") if place in text_of(stage, 0)])
             assert ("- 0 that the user noted" in text_of(stage, 0)) is bool(text)
     assert places[0] == places[1] != []
