@@ -334,3 +334,10 @@ def test_the_settings_of_this_repository_load() -> None:
     settings = load_settings(Path(__file__).parents[2], {}, {}).settings
     assert settings.test_command
     assert settings.python == ".venv/bin/python"
+
+
+@pytest.mark.parametrize("number", ["1e15", "1e308", "9" * 400])
+def test_numbers_that_nobody_means_are_refused(tmp_path: Path, number: str) -> None:
+    (tmp_path / ".agent.yml").write_text(f"limits:\n  command_seconds: {number}\n")
+    with pytest.raises(ConfigError, match=r"limits\.command_seconds: expected a"):
+        load_settings(tmp_path, {}, {})

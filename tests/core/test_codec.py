@@ -88,6 +88,7 @@ def test_the_bodies_the_refusals_start_from_are_good() -> None:
         ("action_finished", FINISHED | {"result": ["ok"]}, "result: list where one of ok, failed"),
         ("action_finished", FINISHED | {"seconds": math.nan}, "seconds: nan where a finite number belongs"),
         ("action_finished", FINISHED | {"seconds": -math.inf}, "seconds: -inf where a finite number"),
+        ("action_finished", FINISHED | {"seconds": 1e308}, "seconds: 1e+308 where a finite number"),
         ("action_finished", FINISHED | {"seconds": True}, "seconds: True where a finite number"),
         ("action_finished", FINISHED | {"seconds": 10**400}, "seconds: int where a finite number"),
         ("action_finished", FINISHED | {"cut_bytes": 1.0}, "cut_bytes: 1.0 where a whole number"),

@@ -61,7 +61,8 @@ async def run(stage: Stage, *tasks: str) -> Ending:
 async def test_the_whole_way(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [WRONG, reflexion(), RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
         before = fingerprint(stage.user.root, ("memory",))
-        assert await run(stage) == Ending(ExitCode.DONE, "T-1 done: committed")
+        ending = await run(stage)
+        assert (ending.exit_code, ending.reason) == (ExitCode.DONE, "T-1 done: committed")
         assert fingerprint(stage.user.root, ("memory",)) == before
         story = [
             event

@@ -129,7 +129,7 @@ async def test_a_task_that_another_process_did_meanwhile_is_not_begun(
 
         monkeypatch.setattr(stage.ports.workspaces, "open", open_late)
         ending = await run_headless(stage.desk, stage.recorder, None)
-        assert (ending.exit_code, ending.reason) == (ExitCode.DONE, "done: T-2")
+        assert (ending.exit_code, ending.reason) == (ExitCode.DONE, "T-2 done: committed")
         assert ends(stage) == [(T2, TaskStatus.DONE)]
         assert await stage.ports.workspaces.taken((T1,), SessionId("")) == {}
 

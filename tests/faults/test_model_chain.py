@@ -101,7 +101,8 @@ async def test_the_second_goes_on_where_the_first_was_killed(tiny_model_path: Pa
         script = (LOOK, call("write_diff", diff("wrong", "right"), "I change it. " * 300), FINISH)
         model = ScriptedModel(ChainedModel({Purpose.EXECUTOR: links}, lambda _: None), {"T-1": script})
         async with a_stage(tmp_path, model=model, approvals=OPEN, headless=True) as stage:
-            assert await run(stage) == Ending(ExitCode.DONE, "T-1 done: committed")
+            ending = await run(stage)
+            assert (ending.exit_code, ending.reason) == (ExitCode.DONE, "T-1 done: committed")
             events = stage.events
     broken = next(event for event in events if isinstance(event, ModelInterrupted))
     (passed,) = [event for event in events if isinstance(event, EndpointPassed)]

@@ -9,6 +9,7 @@ from agent_workbench.core.errors import UsageError
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
+MOST_DIGITS = 9
 ROLES = ("roles.planner", "roles.executor", "roles.reflexion")
 
 Execute = Callable[[argparse.Namespace], int]
@@ -25,7 +26,7 @@ def event_number(said: str | None) -> int | None:
     """Return the number of an event as it was said, None where none was; raise `UsageError`."""
     if said is None:
         return None
-    if said.isascii() and said.isdigit():
+    if said.isascii() and said.isdigit() and len(said) <= MOST_DIGITS:
         return int(said)
     raise UsageError(f"{said!r} is no event", advice="say its number; `agent sessions show` prints them")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli import sessions_export, sessions_made, sessions_search
-from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.options import MOST_DIGITS, add_verb
 from agent_workbench.cli.saying import say, say_json
 from agent_workbench.cli.verify import exit_code, say_proof
 from agent_workbench.core.errors import ExitCode, UsageError
@@ -104,7 +104,7 @@ def _prompt_number(said: str) -> int:
     """Return the number of a prompt, 0 for the newest; raise `UsageError`."""
     if said == "last":
         return 0
-    if said.isascii() and said.isdigit() and int(said) > 0:
+    if said.isascii() and said.isdigit() and len(said) <= MOST_DIGITS and int(said) > 0:
         return int(said)
     raise UsageError(f"{said!r} is no prompt", advice="say its number, from 1, or `last`")
 

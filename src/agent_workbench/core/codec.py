@@ -1,7 +1,6 @@
 """Events as JSON and back, derived from their dataclasses: strict, and total over every event."""
 
 import dataclasses
-import math
 import re
 import types
 import typing
@@ -16,6 +15,9 @@ from agent_workbench.core.events import Event
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
+
+# Sums and shares of numbers have to be finite too.
+_LARGEST = 1e300
 
 _Change = Callable[[str], str]
 
@@ -152,7 +154,7 @@ def _integer(value: object) -> int:
 def _number(value: object) -> float:
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= 64:
         return float(value)
-    if not isinstance(value, float) or not math.isfinite(value):
+    if not isinstance(value, float) or not abs(value) <= _LARGEST:
         raise _refuse(value, "a finite number")
     return value
 

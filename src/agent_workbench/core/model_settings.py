@@ -22,6 +22,9 @@ class ModelSettings:
 # The name under which the group `model` stands in chains.
 SHORT_FORM = "model"
 
+MOST_DOLLARS = 1e9
+"""What costs more counts as this much."""
+
 
 @dataclass(frozen=True, slots=True)
 class TokenPrice:
@@ -37,7 +40,7 @@ class TokenPrice:
 
     def dollars(self, prompt_tokens: int, answer_tokens: int) -> float:
         """Return what a prompt and its answer cost; tokens from a cache count like all others."""
-        return (prompt_tokens * self.input + answer_tokens * self.output) / 1_000_000
+        return min((prompt_tokens * self.input + answer_tokens * self.output) / 1_000_000, MOST_DOLLARS)
 
 
 @dataclass(frozen=True, slots=True)

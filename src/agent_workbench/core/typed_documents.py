@@ -17,6 +17,8 @@ from agent_workbench.core.ids import TaskId, task_id
 Value = TypeVar("Value")
 
 WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
+BELOW = 1e15
+"""Numbers are added, multiplied and told in dollars, seconds and tokens, and have to stay numbers."""
 NUMBER = re.compile(r"(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 # What YAML 1.1 or 1.2 takes for a number, so that no reader disagrees with us on what is text.
 NUMBER_LIKE = re.compile(
@@ -135,6 +137,8 @@ def _scalar(node: Scalar, wanted: object, path: str) -> object:
     if wanted is float:
         if not (node.plain and NUMBER.fullmatch(node.text) and math.isfinite(float(node.text))):
             raise expected(node, _name(float), path)
+        if float(node.text) >= BELOW:
+            raise expected(node, "a number below 10^15", path)
         return float(node.text)
     if isinstance(wanted, type) and issubclass(wanted, StrEnum):
         return _choice(node, wanted, path)

@@ -56,7 +56,8 @@ OF_TASKS = {
 def outcome_of(task: TaskId, ending: Ending) -> TaskOutcome | None:
     """Return the outcome of the task that ended so, None where the ending stops the whole run."""
     kind = OF_TASKS.get(ending.exit_code)
-    return TaskOutcome(task, kind, ending.reason.removeprefix(f"{task} ")) if kind is not None else None
+    reason = ending.reason.removeprefix(f"{task} ").removeprefix(f"{kind}: ")
+    return TaskOutcome(task, kind, reason) if kind is not None else None
 
 
 def held_elsewhere(task: TaskId, holder: str = "") -> TaskOutcome:
@@ -86,6 +87,8 @@ def sum_up(outcomes: Iterable[TaskOutcome], plan: Plan) -> Ending:
 
 
 def _told(outcomes: tuple[TaskOutcome, ...]) -> str:
+    if len(outcomes) == 1 and outcomes[0].outcome in _NAMES_ALONE:
+        return f"{outcomes[0].task} {outcomes[0].outcome}: {outcomes[0].reason}"
     groups = ((kind, [one for one in outcomes if one.outcome is kind]) for kind in Outcome)
     return "; ".join(f"{_TITLES.get(kind, kind)}: {', '.join(map(_named, group))}" for kind, group in groups if group)
 

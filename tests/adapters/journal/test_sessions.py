@@ -133,3 +133,13 @@ def test_started_is_the_only_event_needed(tmp_path: Path) -> None:
     (summary,) = list_sessions(tmp_path)
     assert summary.started == summary.last
     assert summary.problem == ""
+
+
+def test_figures_that_nobody_can_count_to_are_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "20260101T000000-aaaaaa"
+    folder.mkdir()
+    head = b'{"v":1,"seq":0,"time":"2026-01-01T00:00:00.000000Z","kind":"model_answered",'
+    (folder / "journal.jsonl").write_bytes(head + b'"body":{"prompt_tokens":%b,"answer_tokens":12}}\n' % (b"9" * 5_000))
+    (summary,) = list_sessions(tmp_path)
+    assert summary.tokens == 12
+    assert summary.problem, "it is no journal"

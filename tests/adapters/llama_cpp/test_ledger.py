@@ -1,11 +1,13 @@
 import json
+import math
 import multiprocessing
 from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.ledger import FILE, CapReached, SpendingLedger
+from agent_workbench.adapters.llama_cpp.ledger import FILE, CapReached, SpendingLedger, utc_day
 from agent_workbench.core.errors import StorageError
+from agent_workbench.core.model_settings import MOST_DOLLARS
 from agent_workbench.host.locks import FileLock
 
 
@@ -142,3 +144,12 @@ def test_processes_never_pass_the_cap_together(tmp_path: Path) -> None:
         process.join(60)
     assert sum(got) == 25
     assert SpendingLedger(tmp_path).spent_today() == 0.25
+
+
+def test_no_amount_is_too_large_to_be_counted(tmp_path: Path) -> None:
+    ledger = SpendingLedger(tmp_path)
+    ledger.settle(ledger.reserve("a", 1e308, math.inf), math.inf)
+    assert ledger.spent_today() == MOST_DOLLARS
+    (tmp_path / FILE).write_text(json.dumps({"version": 1, "days": {utc_day(): {"a": 10**400}}}))
+    with pytest.raises(StorageError, match="does not hold what it should"):
+        ledger.spent_today()

@@ -18,8 +18,8 @@ from agent_workbench.host.locks import lock_holder
 
 MOST_HEADER_BYTES = 100_000
 # Figures are read without parsing their line: a list is a glance, no proof.
-_STEP = re.compile(rb'"body":\{"step":(\d+)')
-_TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d+)')
+_STEP = re.compile(rb'"body":\{"step":(\d{1,18})(?!\d)')
+_TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d{1,18})(?!\d)')
 _ANSWERS = {"model_answered", "model_interrupted"}
 _OPENS_GATE = {"action_proposed", "proposal_replaced"}
 _CLOSES_GATE = {"action_decided", "action_finished", "task_rolled_back", "task_finished", "task_started"}

@@ -20,6 +20,7 @@ from agent_workbench.host.loopback import is_loopback
 
 _CONNECT_SECONDS = 5.0
 _REPLY_BYTES = 8_000_000
+_MOST_RETRY_SECONDS = 86_400.0
 
 START_ADVICE = "start the server, or set model.path to a GGUF file and the workbench serves it itself"
 
@@ -188,11 +189,11 @@ def _parsed(url: str) -> httpx.URL:
 
 
 def _seconds(retry_after: str) -> float:
-    """Return what `Retry-After` asks for in seconds, be it a number or a date; 0.0 for none or nonsense."""
+    """Return what `Retry-After` asks for in seconds, a number or a date, a day at most; 0.0 for none or nonsense."""
     if retry_after.replace(".", "", 1).isdecimal() and retry_after.isascii():
-        return float(retry_after)
+        return min(float(retry_after), _MOST_RETRY_SECONDS)
     try:
         at = parsedate_to_datetime(retry_after).timestamp()
     except (ValueError, OverflowError, OSError):
         return 0.0
-    return max(0.0, at - time.time())
+    return min(max(0.0, at - time.time()), _MOST_RETRY_SECONDS)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from agent_workbench.adapters.llama_cpp.json_values import JsonObject, first_at, number_at, object_at, text_at
+from agent_workbench.adapters.llama_cpp.json_values import MOST, JsonObject, first_at, number_at, object_at, text_at
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
 
 # How llama.cpp (now and in older builds) and others put it that a prompt is too long.
@@ -107,8 +107,13 @@ def _sizes(message: str) -> tuple[int, int]:
     """Return the tokens of the prompt and of the context as the message has them, 0 where it does not."""
     for pattern in _SIZES:
         if found := pattern.search(message):
-            return int(found["prompt"] or 0), int(found["context"] or 0)
+            return _size(found["prompt"]), _size(found["context"])
     return 0, 0
+
+
+def _size(digits: str | None) -> int:
+    size = int(digits or 0)
+    return size if size <= MOST else 0
 
 
 def error_of(fault: Fault, address: str, *, partial: str = "") -> ModelError:

@@ -1,19 +1,33 @@
-"""Reads what a server sent as JSON without trusting its shape."""
+"""Reads what a server sent as JSON without trusting its shape or its numbers."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 
 JsonObject = Mapping[str, object]
+
+MOST = 1_000_000_000
+"""The largest number that is believed, of tokens as of milliseconds: a larger one counts as none."""
+# Smaller ones would make a rate infinite.
+_LEAST = 1e-6
+_MOST_DIGITS = 18
 
 
 def parse_object(text: str | bytes) -> JsonObject | None:
     """Return the JSON object in `text`, None where it is none (or is too deep to be read)."""
     try:
-        value: object = json.loads(text)
+        value: object = json.loads(text, parse_int=_whole, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _whole(digits: str) -> int:
+    """Return a number as it is spelled, 0 for a longer one: Python refuses to read more than 4,300 digits."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else 0
+
+
+def _no_number(_: str) -> None:
+    """Read NaN and Infinity as nothing."""
 
 
 def object_at(value: JsonObject, key: str) -> JsonObject:
@@ -41,13 +55,13 @@ def text_at(value: JsonObject, key: str) -> str:
 
 
 def real_at(value: JsonObject, key: str) -> float:
-    """Return the finite number under `key` that is not negative, 0.0 where there is none."""
+    """Return the number under `key`; 0.0 where there is none, or one that cannot be: negative, NaN, above `MOST`."""
     found = value.get(key)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+    if isinstance(found, bool) or not isinstance(found, int | float) or not _LEAST <= found <= MOST:
         return 0.0
-    return max(0.0, float(found))
+    return float(found)
 
 
 def number_at(value: JsonObject, key: str) -> int:
-    """Return the number under `key` as a whole one, 0 where there is none."""
+    """Return the number under `key` as a whole one, as `real_at` reads it."""
     return int(real_at(value, key))

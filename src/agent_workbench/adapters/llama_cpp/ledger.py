@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_workbench.core.errors import LockedError, StorageError
+from agent_workbench.core.model_settings import MOST_DOLLARS
 from agent_workbench.host.atomic import make_directories, storage_error, write_atomically
 from agent_workbench.host.locks import FileLock, describe_holder
 
 FILE = "spending.json"
 # A count in whole billionths: sums of dollars as binary fractions drift.
 _PER_DOLLAR = 1_000_000_000
+_MOST_COUNTED = 10**24
 _LOCK_SECONDS = 10.0
 _DAYS_KEPT = 62
 
@@ -122,7 +124,7 @@ class SpendingLedger:
 
 def _counted(dollars: float) -> int:
     """Return dollars as they are counted, rounded up: rather a billionth too much than an answer for nothing."""
-    return math.ceil(round(dollars * _PER_DOLLAR, 3))
+    return math.ceil(round(min(dollars, MOST_DOLLARS) * _PER_DOLLAR, 3))
 
 
 def _sum(of_day: Mapping[str, int]) -> float:
@@ -130,4 +132,4 @@ def _sum(of_day: Mapping[str, int]) -> float:
 
 
 def _is_day(value: object) -> bool:
-    return isinstance(value, dict) and all(type(each) is int and each >= 0 for each in value.values())
+    return isinstance(value, dict) and all(type(each) is int and 0 <= each <= _MOST_COUNTED for each in value.values())

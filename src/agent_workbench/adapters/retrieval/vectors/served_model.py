@@ -133,7 +133,8 @@ def _vectors(answer: object, wanted: int) -> list[list[float]]:
     """Return the vectors in the order of the texts; raise `EmbeddingFailed` for anything else."""
     match answer:
         case {"data": list(rows)} if len(rows) == wanted:
-            found = {row.get("index"): row.get("embedding") for row in rows if isinstance(row, dict)}
+            whole = [row for row in rows if isinstance(row, dict) and isinstance(row.get("index"), int)]
+            found = {row["index"]: row.get("embedding") for row in whole}
             vectors = [_numbers(found.get(place)) for place in range(wanted)]
             if all(vectors):
                 return vectors
