@@ -17,6 +17,7 @@ from agent_workbench.core.events import (
     ActionStarted,
     CheckpointTaken,
     CodeRetrieved,
+    Event,
     InterruptCause,
     ModelInterrupted,
     ModelObserved,
@@ -28,13 +29,14 @@ from agent_workbench.core.events import (
     TaskFinished,
     TaskRolledBack,
     TaskStarted,
+    TaskStatusChanged,
     TestsFinished,
     TroubleMet,
 )
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import RetryTrouble
 from agent_workbench.core.model_settings import ModelSettings
-from agent_workbench.core.plan import Budget, Scope, TaskStatus
+from agent_workbench.core.plan import Budget, Constraints, Scope, TaskStatus
 from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Settings
@@ -476,6 +478,51 @@ async def test_a_denied_word_stops_a_command(tmp_path: Path) -> None:
         await front.start()
         await front.gate(GateKind.DIFF)
         assert "does not allow 'curl'" in stage.model.requests[-1].messages[-1].text
+
+
+DENIED = replace(task(), constraints=Constraints(denylisted_commands=("make *",)))
+
+
+async def test_a_task_whose_checks_it_denies_is_not_started_and_says_so(tmp_path: Path) -> None:
+    settings = Settings(lint_command="cd . && make lint")
+    async with a_stage(tmp_path, tasks=(DENIED,), settings=settings) as stage, in_front_of(stage) as front:
+        await front.start()
+        notice = (await front.until(lambda update: update.live.notice)).live.notice
+        assert (
+            "the checks of T-1 cannot be run: this task does not allow 'make *' in a command: cd . && make lint"
+            in str(notice)
+        )
+        assert stage.state.run is None
+        assert stage.shell.lines == []
+
+
+async def test_unattended_a_task_whose_checks_it_denies_is_blocked(tmp_path: Path) -> None:
+    settings = Settings(test_command="make test")
+    tasks = (DENIED, task("T-2"))
+    sayings = [change("wrong", "right"), FINISH]
+    async with a_stage(
+        tmp_path, sayings, tasks=(DENIED, task("T-2")), settings=settings, approvals=OPEN, headless=True
+    ) as stage:
+        ending = await run_headless(stage.desk, stage.recorder, None)
+        blocked = [each for each in stage.events if isinstance(each, TaskStatusChanged) and each.task == tasks[0].id]
+        assert "does not allow 'make *'" in blocked[0].reason, ending
+
+
+async def test_a_session_of_before_does_not_run_what_its_task_denies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checks were recorded when patterns did not count for them."""
+    async with a_stage(tmp_path, tasks=(DENIED,), approvals=CHECKS) as stage, in_front_of(stage) as front:
+        recorded = stage.desk.record
+
+        async def with_denied_check(event: Event) -> None:
+            await recorded(replace(event, checks=("make test",)) if isinstance(event, TaskStarted) else event)
+
+        monkeypatch.setattr(stage.desk, "record", with_denied_check)
+        await front.start()
+        trouble = (await front.trouble()).state.trouble
+        assert trouble is not None
+        assert "does not allow 'make *' in a command: make test" in trouble.what
 
 
 async def test_a_commit_that_cannot_be_made_is_trouble_and_can_be_retried(tmp_path: Path) -> None:

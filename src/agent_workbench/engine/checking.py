@@ -4,6 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
+from agent_workbench.core.denied_commands import denial
+from agent_workbench.core.errors import ShellError
 from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.failure_report import report_failure
 from agent_workbench.core.failures import failed_tests
@@ -37,8 +39,16 @@ def _without_repeats(commands: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in commands if each.strip()))
 
 
+def refuse_denied(task: Task, lines: Sequence[str]) -> None:
+    """Raise `ShellError` for the first command line that the task's patterns of denied commands match."""
+    for line in lines:
+        if why := denial(line, task.constraints.denylisted_commands):
+            raise ShellError(f"{why}: {line[:200]}", advice="its denylisted_commands in the plan say so")
+
+
 async def run_command(bench: Bench, line: str) -> CommandOutcome:
-    """Run one command line in the workspace."""
+    """Run one command line in the workspace; raise `ShellError` for one that is denied."""
+    refuse_denied(bench.task, (line,))
     folder = bench.workspace.facts.path
     command = Command(
         line=line,
@@ -50,7 +60,11 @@ async def run_command(bench: Bench, line: str) -> CommandOutcome:
 
 
 async def run_checks(bench: Bench, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:
-    """Run the commands one after the other; files that they changed are put back and named."""
+    """Run the commands one after the other; files that they changed are put back and named.
+
+    Raises `ShellError` before any is run where one of them is denied.
+    """
+    refuse_denied(bench.task, commands)
     results = tuple([await _check(bench, line) for line in commands])
     strays = await bench.workspace.strays(bench.run.tree)
     await bench.workspace.put_back(bench.run.tree, [change.path for change in strays])

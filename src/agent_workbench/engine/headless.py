@@ -92,17 +92,15 @@ async def _start_and_work(desk: Desk, task: TaskId, passing: Collection[TaskId])
     """Do a task; return None where it was done or changed by another process since the plan was read."""
     try:
         await start_task(desk, task)
-    except WorkspaceError as error:
-        await _block(desk, task, str(error))
-        return Ending(ExitCode.PARKED, str(error), (TaskOutcome(task, Outcome.BLOCKED, str(error)),))
     except LockedError as error:
         return Ending(ExitCode.LOCKED, str(error), (held_elsewhere(task, error.holder),))
-    except PlanError:
+    except (PlanError, WorkspaceError) as error:
         await read_plan(desk)
         again = desk.state.plan.next_task(passing)
-        if again is not None and again.id == task:
-            raise
-        return None
+        if isinstance(error, PlanError) and (again is None or again.id != task):
+            return None
+        await _block(desk, task, str(error))
+        return Ending(ExitCode.PARKED, str(error), (TaskOutcome(task, Outcome.BLOCKED, str(error)),))
     return await _work(desk)
 
 

@@ -1,6 +1,6 @@
 """Starting a task: its base, its workspace, its checks, and what it is told at first."""
 
-from agent_workbench.core.errors import PlanError, WorkspaceError
+from agent_workbench.core.errors import PlanError, ShellError, WorkspaceError
 from agent_workbench.core.events import (
     Author,
     CodeRetrieved,
@@ -11,8 +11,9 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import RepoFacts, WorkspaceRequest
-from agent_workbench.engine.checking import check_list
+from agent_workbench.engine.checking import CheckList, check_list, refuse_denied
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.failing import newest_failing
 from agent_workbench.engine.notes import notes_changed
@@ -59,6 +60,7 @@ async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
     await read_plan(desk)
     task = _choose(desk.state.plan, wanted, desk.board.live.taken)
+    checks = _allowed_checks(task, desk.settings)
     base = await _base(desk, task)
     workspaces = desk.ports.workspaces
     branch = await workspaces.free_branch(task.id, desk.state.session)
@@ -67,7 +69,6 @@ async def start_task(desk: Desk, wanted: TaskId | None) -> None:
     request = WorkspaceRequest(desk.state.session, task.id, branch, base, desk.settings.workspace.link)
     workspace = await desk.take_workspace(request)
     await _check_still_startable(desk, task.id)
-    checks = check_list(task, desk.settings)
     tools = tuple(open_tools(desk.settings.tools_allowed))
     await desk.record(
         TaskStarted(task.id, task, workspace.facts, checks.commands, tools, checks.required, skills, VERSION)
@@ -87,6 +88,19 @@ async def _check_still_startable(desk: Desk, wanted: TaskId) -> None:
     except BaseException:
         await desk.release_workspace()
         raise
+
+
+def _allowed_checks(task: Task, settings: Settings) -> CheckList:
+    """Return the task's checks; raise `PlanError` where its own patterns of denied commands match one of them."""
+    checks = check_list(task, settings)
+    try:
+        refuse_denied(task, checks.commands)
+    except ShellError as error:
+        raise PlanError(
+            f"the checks of {task.id} cannot be run: {error}",
+            advice="change the task's accept_tests or denylisted_commands, or the commands in .agent.yml",
+        ) from error
+    return checks
 
 
 async def retrieve(desk: Desk) -> None:

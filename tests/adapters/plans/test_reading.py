@@ -63,6 +63,11 @@ async def test_every_field_arrives(tmp_path: Path) -> None:
     assert plan == Plan((first, second), "Greet")
 
 
+async def test_a_task_that_is_done_may_deny_what_it_was_accepted_by(tmp_path: Path) -> None:
+    denied = "constraints: {denylisted_commands: [pytest, 'a.*b']}\n  accept_tests: [pytest]"
+    assert (await plan_file(tmp_path, task(f"status: done\n  {denied}")).read()).tasks[0].status is TaskStatus.DONE
+
+
 async def test_a_list_alone_is_a_plan(tmp_path: Path) -> None:
     plan = await plan_file(tmp_path, "- id: T-1\n  description: x\n  goal:\n  budget: {tokens: null}\n").read()
     assert plan == Plan((Task(TaskId("T-1"), "x"),))
@@ -111,6 +116,18 @@ FAULTY = [
     (
         task("subtask: 1 of 4"),
         "3:12: tasks[0].subtask: expected a part of a whole such as 1/4, found the text '1 of 4'",
+    ),
+    (
+        task("constraints:\n    denylisted_commands:\n      - rm -rf\n      - git push.*--force"),
+        "6:9: tasks[0].constraints.denylisted_commands[1]: expected a glob, found the regular expression",
+    ),
+    (
+        task("accept_tests: [pytest, git push]\n  constraints: {denylisted_commands: ['git *']}"),
+        "3:26: tasks[0].accept_tests[1]: this task does not allow 'git *' in a command",
+    ),
+    (
+        task("constraints: {denylisted_commands: ['']}"),
+        "3:39: tasks[0].constraints.denylisted_commands[0]: expected a c",
     ),
     (task("depends_on: [T-9]"), "3:15: task T-1 depends on T-9, which the plan does not have"),
     (task("depends_on: [a b]"), "3:16: tasks[0].depends_on[0]: 'a b' is not a task id"),

@@ -40,6 +40,10 @@ COUNTS = st.none() | st.integers(0, 10**18 - 1)
 MANY = st.lists(TEXTS, max_size=3).map(tuple)
 
 
+# Such that no acceptance command is one of them.
+DENIED = st.lists(st.sampled_from(["nobody runs this", 'nor * "this"', "#no: [!x]*"]), max_size=3).map(tuple)
+
+
 def tasks(number: int) -> st.SearchStrategy[Task]:
     return st.builds(
         Task,
@@ -58,7 +62,7 @@ def tasks(number: int) -> st.SearchStrategy[Task]:
         else st.just(()),
         applicable_skills=MANY,
         scope=st.builds(Scope, MANY, MANY),
-        constraints=st.builds(Constraints, COUNTS, COUNTS, NUMBERS, MANY),
+        constraints=st.builds(Constraints, COUNTS, COUNTS, NUMBERS, DENIED),
         source=TEXTS,
         parent_issue=TEXTS,
         subtask=st.sampled_from(["", "1/4"]),

@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_workbench.core.denied_commands import denial, pattern_fault
 from agent_workbench.core.documents import DocumentFault, Listing, Mark, Node, Scalar, Table
 from agent_workbench.core.errors import PlanError
-from agent_workbench.core.plan import Plan, Task, check_plan
+from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan
 from agent_workbench.core.typed_documents import expected, is_nothing, read_table, read_value, unknown_key
 
 MAX_TASKS = 1000
@@ -79,7 +80,24 @@ def _task(node: Node, path: str) -> Task:
         raise expected(_under(node, "description"), "some words", f"{path}.description")
     if task.subtask and not SUBTASK.fullmatch(task.subtask):
         raise expected(_under(node, "subtask"), "a part of a whole such as 1/4", f"{path}.subtask")
+    if task.status is not TaskStatus.DONE:
+        _check_commands(node, task, path)
     return task
+
+
+def _check_commands(node: Node, task: Task, path: str) -> None:
+    """Refuse denied commands that are no globs, and acceptance commands that they deny."""
+    patterns = task.constraints.denylisted_commands
+    for number, pattern in enumerate(patterns):
+        wrong, advice = pattern_fault(pattern)
+        if wrong:
+            place = _item(_under(_under(node, "constraints"), "denylisted_commands"), number).start
+            raise DocumentFault(place, f"{path}.constraints.denylisted_commands[{number}]: {wrong}", advice)
+    for number, line in enumerate(task.accept_tests):
+        if why := denial(line, patterns):
+            place = _item(_under(node, "accept_tests"), number).start
+            advice = "change the command, or denylisted_commands of the task"
+            raise DocumentFault(place, f"{path}.accept_tests[{number}]: {why}", advice)
 
 
 def _check_together(node: Listing, tasks: tuple[Task, ...]) -> None:
@@ -99,6 +117,10 @@ def _check_together(node: Listing, tasks: tuple[Task, ...]) -> None:
                 )
     for problem in check_plan(Plan(tasks)):
         raise DocumentFault(node.start, problem, "take one of the dependencies away")
+
+
+def _item(node: Node, number: int) -> Node:
+    return node.items[number] if isinstance(node, Listing) else node
 
 
 def _under(node: Node, key: str) -> Node:

@@ -7,23 +7,21 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Argument, ArgumentKind, Arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.bounding import clip
-from agent_workbench.engine.checking import run_command
+from agent_workbench.engine.checking import refuse_denied, run_command
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 OBSERVED_CHARS = 6_000
 
 
 class RunCommand(ToolFace):
-    """Runs a command in the workspace; a list of denied words stops accidents, the sandbox stops the rest."""
+    """Runs a command in the workspace; patterns of denied commands stop accidents, the sandbox stops the rest."""
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
         """Return the command; its proposal's text is the bare command line, so that it can be edited."""
         line = (arguments.text("command") or text).strip()
-        denied = [word for word in bench.task.constraints.denylisted_commands if word in line]
-        if not line or denied:
-            raise ShellError(
-                f"this task does not allow {denied[0]!r} in a command" if denied else "the command is empty"
-            )
+        if not line:
+            raise ShellError("the command is empty")
+        refuse_denied(bench.task, (line,))
         return Draft(text=line, commands=(line,))
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
