@@ -133,7 +133,7 @@ def test_a_journal_is_proved_up_to_its_newest_anchor(shop: Shop) -> None:
 def test_a_journal_cut_at_any_line_is_green_behind_its_last_anchor_only(shop: Shop) -> None:
     repository = Repository(shop.user.root, shop.user.root.parent / "state")
     lines, session = shop.lines, shop.session
-    found = asyncio.run(repository.anchors({session})).of(session)
+    found = asyncio.run(repository.stored_commits().anchors({session})).of(session)
     for count in range(len(lines) + 1):
         shop.journal.write_bytes(b"".join(lines[:count]))
         proof = prove_journal(found.anchors[0].session, verify_journal(shop.journal.parent), found, {})

@@ -3,7 +3,8 @@
 `launcher.py PLAN ARGUMENT...`, where PLAN is a JSON file: `scripts` as `ScriptedModel` takes them (none: the model is
 left as it is), `halt` the name of a point at which the run stays, `mark` the file that is written when it is there.
 Points: an event's class, such as `ActionDecided` or `ActionDecided#3` for the third (recorded, and nothing after it),
-`token` (within an answer), `commit` (the branch has moved, the journal does not know).
+`token` (within an answer), `commit` (the branch has moved, the journal does not know),
+`open` (a worktree was made, the journal does not know).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
 from agent_workbench.bootstrap import Say, Site
@@ -23,6 +25,7 @@ from agent_workbench.core.ids import CommitId
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
 from agent_workbench.core.ports import Model
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.recorder import Recorder
 
 TOKENS_BEFORE_HALT = 5
@@ -78,6 +81,7 @@ def main(plan_path: str, *arguments: str) -> int:
     plan = json.loads(Path(plan_path).read_text())
     halt = Halt(plan["halt"], Path(plan["mark"]))
     plain_model, plain_record, plain_commit = Site.model, Recorder.record, GitWorkspace.commit
+    plain_open = Repository.open
 
     def model(site: Site, settings: Settings, say: Say) -> Model:
         inner = plain_model(site, settings, say)
@@ -93,7 +97,13 @@ def main(plan_path: str, *arguments: str) -> int:
         await halt.at("commit")
         return made
 
+    async def opened(repository: Repository, request: WorkspaceRequest) -> GitWorkspace:
+        workspace = await plain_open(repository, request)
+        await halt.at("open")
+        return workspace
+
     with (
+        patch.object(Repository, "open", opened),
         patch.object(Site, "model", model),
         patch.object(Recorder, "record", record),
         patch.object(GitWorkspace, "commit", commit),

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -23,29 +23,32 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARES = 2
 
 
-def in_child(folder: Path, prepare: Callable[[], None]) -> int:
-    """Do the task in a child that prepares itself before; return how it ended."""
+Scene = Callable[[Path], Coroutine[None, None, None]]
+
+
+def in_child(folder: Path, prepare: Callable[[], None], scene: Scene = whole_task) -> int:
+    """Do the scene in a child that prepares itself before; return how it ended."""
     child = os.fork()
     if child == 0:
         try:
             prepare()
-            asyncio.run(whole_task(folder))
+            asyncio.run(scene(folder))
             os._exit(0)
         finally:
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def find_moments(folder: Path) -> tuple[int, list[int]]:
-    """Do the task and return how many effects it has, and the numbers of those before which the disk changed.
+def find_moments(folder: Path, scene: Scene = whole_task) -> tuple[int, list[int]]:
+    """Do the scene and return how many effects it has, and the numbers of those before which the disk changed.
 
     Whoever is killed before one of the others leaves what is left by a kill before the one ahead of it.
     """
     # Once to no purpose, so that each child after it finds the same imported.
-    asyncio.run(whole_task(new_place(folder / "first")))
+    asyncio.run(scene(new_place(folder / "first")))
     notes = folder / "notes"
     place = new_place(folder / "noted")
-    assert in_child(place, partial(note_effects, place, notes)) == 0
+    assert in_child(place, partial(note_effects, place, notes), scene) == 0
     states = notes.read_text().split()
     return len(states), [number for number, pair in enumerate(pairwise(["", *states]), 1) if pair[0] != pair[1]]
 

@@ -136,7 +136,7 @@ class Site:
         from agent_workbench.host.paths import config_dir, state_dir
 
         return Ports(
-            workspaces=self.repository,
+            workspaces=self.repository.knowing(self.sessions(settings).has_begun),
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),

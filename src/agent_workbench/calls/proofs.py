@@ -53,7 +53,7 @@ async def prove_commit(place: Place, revision: str) -> "CommitProof":
     from agent_workbench.core.commit_proof import CommitProof
 
     site, settings = await trusted_site(place)
-    facts = await site.repository.commit_facts(revision)
+    facts = await site.repository.stored_commits().commit(revision)
     if facts is None:
         raise UsageError(f"{revision!r} is not a commit of this repository", advice="`git log` shows the commits")
     if not facts.intact:
@@ -71,7 +71,7 @@ async def _parents(repository: "Repository", facts: "CommitFacts") -> str:
     from agent_workbench.core.anchors import read_trailers
 
     for parent in facts.parents[1:9]:
-        merged = await repository.commit_facts(parent)
+        merged = await repository.stored_commits().commit(parent)
         if merged is not None and read_trailers(parent, merged.message).anchors:
             return f"; it merges {parent[:10]}, which has one"
     return ""
@@ -98,11 +98,12 @@ class Prover:
 
     def __init__(self, repository: "Repository", folder: Path) -> None:
         self.repository = repository
+        self.commits = repository.stored_commits()
         self.folder = folder
 
     async def anchors(self, sessions: Collection[str]) -> "FoundAnchors":
         """Return the anchors that name one of the sessions."""
-        return await self.repository.anchors({session_id(each) for each in sessions})
+        return await self.commits.anchors({session_id(each) for each in sessions})
 
     async def prove(self, session: SessionId) -> "tuple[VerifyReport, JournalProof]":
         """Return a session's journal examined by itself, and what it and the repository prove."""
@@ -115,7 +116,7 @@ class Prover:
                 reports[each] = await asyncio.to_thread(self._report, each)
         found = await self.anchors(reports)
         refs = {each.ref for report in reports.values() for each in checkpoints(report.recorded)}
-        tips = await self.repository.checkpoint_tips(refs)
+        tips = await self.commits.tips(refs)
         proofs = {each: prove_journal(each, report, found.of(each), tips) for each, report in reports.items()}
         relatives = [Relative(reports[each], proofs[each], seq) for each, seq in shared.items() if each in reports]
         return reports[session], with_relatives(proofs[session], reports[session], relatives)

@@ -44,6 +44,20 @@ class WorkspaceFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Orphan:
+    """A branch with its worktree (`path`, empty: none) that belongs to no task: no journal says that one began there.
+
+    `session` and `task` are whom it was made for, where that is known; `holds` says what might be work in it.
+    """
+
+    branch: str
+    path: str
+    session: SessionId | None = None
+    task: TaskId | None = None
+    holds: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The exact content of a workspace, kept under `ref` as `commit`; `journal` is what its message names."""
 

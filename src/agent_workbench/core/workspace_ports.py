@@ -12,6 +12,7 @@ from agent_workbench.core.workspace import (
     Checkpoint,
     CommandOutcome,
     MergeOutcome,
+    Orphan,
     RepoFacts,
     SandboxFacts,
     WorkspaceFacts,
@@ -81,7 +82,13 @@ class Workspaces(Protocol):
         """Return the state of the user's checkout, running nothing that the repo configures; raise `RepoError`."""
 
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
-        """Return the branch for this session's work on the task: `agent/<task>`, with a suffix if that is taken."""
+        """Return the branch for this session's work on the task: `agent/<task>`, with a suffix if that is taken.
+
+        Orphans of the task in which there is no work are removed before.
+        """
+
+    async def orphans(self) -> tuple[Orphan, ...]:
+        """Return branches and worktrees of the workbench that no session began a task on, and nobody is at."""
 
     async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> Mapping[TaskId, str]:
         """Return the tasks that other sessions than this one have a workspace open for, with who holds each."""

@@ -13,6 +13,7 @@ from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.plan import check_plan
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.views.amounts import counted_text
+from agent_workbench.core.workspace import Orphan
 from agent_workbench.engine.bench import Ports
 
 SMALL_CONTEXT_TOKENS = 8_192
@@ -79,7 +80,24 @@ async def _repository(ports: Ports) -> Sequence[Finding]:
     if facts.submodules:
         seen = f"submodules: {', '.join(facts.submodules)}"
         findings.append(Finding("submodules", Health.WARNING, seen, "they are empty in a task's workspace"))
+    for each in await ports.workspaces.orphans():
+        findings.append(Finding("branch", Health.WARNING, _orphan_seen(each), _orphan_advice(each)))
     return findings
+
+
+def _orphan_seen(orphan: Orphan) -> str:
+    what = f"{orphan.branch} and its worktree {orphan.path}" if orphan.path else orphan.branch
+    whose = "no session began a task on it"
+    if orphan.session:
+        whose = f"made for {orphan.task}, which session {orphan.session} never began"
+    return f"{what}: {whose}; {f'it holds {orphan.holds}' if orphan.holds else 'there is no work in it'}"
+
+
+def _orphan_advice(orphan: Orphan) -> str:
+    if orphan.task and not orphan.holds:
+        return f"it is removed when {orphan.task} is started"
+    tree = f"git worktree remove --force {orphan.path} && " if orphan.path else ""
+    return f"`git log {orphan.branch}` shows it; when you no longer need it: {tree}git branch -D {orphan.branch}"
 
 
 async def _plan(ports: Ports) -> Sequence[Finding]:

@@ -3,8 +3,9 @@
 The repository is not trusted: objects are read as they are, and each has to have the hash that is its name.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.core.anchors import Anchor, FoundAnchors, read_trailers
@@ -21,6 +22,25 @@ _WALK = (
     *("-c", "core.commitGraph=false", "rev-list", "--stdin", "--reflog", "--ignore-missing"),
     *("--fixed-strings", "--encoding=UTF-8"),
 )
+
+
+class StoredCommits:
+    """The commits of one repository as they are stored; `tools` gives its git and how it names objects."""
+
+    def __init__(self, tools: Callable[[], tuple[Plumbing, str]]) -> None:
+        self._tools = tools
+
+    async def anchors(self, sessions: Collection[str]) -> FoundAnchors:
+        """Return what refs and reflogs reach that names an event of these sessions."""
+        return await asyncio.to_thread(lambda: find_anchors(*self._tools(), sessions))
+
+    async def tips(self, refs: Collection[str]) -> Mapping[str, CommitId | None]:
+        """Return the commit at each of these refs, None where there is no such ref."""
+        return await asyncio.to_thread(lambda: checkpoint_tips(self._tools()[0], refs))
+
+    async def commit(self, revision: str) -> CommitFacts | None:
+        """Return a commit, None where the revision names none."""
+        return await asyncio.to_thread(lambda: read_commit(*self._tools(), revision))
 
 
 def find_anchors(plumbing: Plumbing, algorithm: str, sessions: Collection[str]) -> FoundAnchors:

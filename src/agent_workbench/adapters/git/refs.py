@@ -122,6 +122,11 @@ class Refs:
             raise _no_room()
         return any(f"{name}/".startswith(f"{_HEADS}{branch}/") for name in names)
 
+    def own_branches(self) -> list[str]:
+        """Return the branches (short names) whose names are the workbench's."""
+        out = self._plumbing.line("for-each-ref", "--format=%(refname)", f"{_HEADS}{BRANCH_PREFIX}")
+        return [name.removeprefix(_HEADS) for name in out.split("\n") if name]
+
     def task_branches(self, task: TaskId) -> list[tuple[str, CommitId]]:
         """Return the task's branches and their tips, the newest commit first."""
         out = self._plumbing.line(

@@ -2,16 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Self
 
-from agent_workbench.adapters.git.anchors import checkpoint_tips, find_anchors, read_commit
+from agent_workbench.adapters.git.anchors import StoredCommits
 from agent_workbench.adapters.git.checkout import Checkout
 from agent_workbench.adapters.git.discovery import Place, discover
 from agent_workbench.adapters.git.files import changes_between
 from agent_workbench.adapters.git.identity import WORKBENCH
 from agent_workbench.adapters.git.merging import Merging
+from agent_workbench.adapters.git.orphans import Begun, Orphans, always_begun
 from agent_workbench.adapters.git.own_files import CheckoutFiles
 from agent_workbench.adapters.git.past_tree import PastTree, lay_out
 from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
@@ -30,6 +32,7 @@ from agent_workbench.core.workspace import (
     Checkpoint,
     FileStat,
     MergeOutcome,
+    Orphan,
     RepoFacts,
     WorkspaceFacts,
     WorkspaceRequest,
@@ -37,9 +40,6 @@ from agent_workbench.core.workspace import (
 from agent_workbench.host.atomic import make_directories, storage_error
 from agent_workbench.host.locks import FileLock, describe_holder, lock_holder
 from agent_workbench.host.paths import repo_key
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Repository:
@@ -53,6 +53,12 @@ class Repository:
         self._worktrees_root = worktrees_root
         self._found: tuple[GitProgram, Place] | None = None
         self._finding = threading.Lock()
+        self._begun: Begun = always_begun
+
+    def knowing(self, begun: Begun) -> Self:
+        """Return this repository, which from now on tells by `begun` what is an orphan; before, nothing is one."""
+        self._begun = begun
+        return self
 
     async def inspect(self) -> RepoFacts:
         return await asyncio.to_thread(self._inspect)
@@ -75,6 +81,9 @@ class Repository:
 
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
         return await asyncio.to_thread(self._free_branch, task, session)
+
+    async def orphans(self) -> tuple[Orphan, ...]:
+        return await asyncio.to_thread(lambda: self._orphans(self._now()).find())
 
     async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> Mapping[TaskId, str]:
         return await asyncio.to_thread(self._taken, tasks, session)
@@ -115,17 +124,9 @@ class Repository:
     async def merge_obstacles(self, commit: CommitId) -> tuple[str, ...]:
         return await asyncio.to_thread(lambda: self._now().merging.obstacles(commit))
 
-    async def anchors(self, sessions: Collection[str]) -> FoundAnchors:
-        """Return what refs and reflogs reach that names an event of these sessions."""
-        return await asyncio.to_thread(self._on_objects, find_anchors, sessions)
-
-    async def checkpoint_tips(self, refs: Collection[str]) -> Mapping[str, CommitId | None]:
-        """Return the commit at each of these refs, None where there is no such ref."""
-        return await asyncio.to_thread(lambda: checkpoint_tips(self._now().plumbing, refs))
-
-    async def commit_facts(self, revision: str) -> CommitFacts | None:
-        """Return a commit as it is stored, None where the revision names none."""
-        return await asyncio.to_thread(self._on_objects, read_commit, revision)
+    def stored_commits(self) -> StoredCommits:
+        """Return what reads commits as they are stored."""
+        return StoredCommits(lambda: (self._now().plumbing, self._find()[1].algorithm))
 
     async def snapshot_checkout(self, session: SessionId) -> CommitId:
         """Return a commit on HEAD with the user's uncommitted and untracked files, HEAD itself if there are none.
@@ -149,9 +150,6 @@ class Repository:
         """Return what works on the repository with the configuration it has at this moment."""
         return _Tools(*self._find(), self._folder())
 
-    def _on_objects(self, read: Callable[[Plumbing, str, T], R], asked: T) -> R:
-        return read(self._now().plumbing, self._find()[1].algorithm, asked)
-
     def _inspect(self) -> RepoFacts:
         return self._now().checkout.facts()
 
@@ -165,8 +163,20 @@ class Repository:
         holders = ((task, lock_holder(lock_path(folder, task))) for task in tasks)
         return {task: holder for task, holder in holders if holder and not holder.startswith(_held_by(session))}
 
+    def _orphans(self, tools: "_Tools") -> Orphans:
+        return Orphans(tools.worktrees, tools.folder, tools.checkout.place.root, self._begun)
+
+    def _remove_orphans(self, tools: "_Tools", task: TaskId, session: SessionId) -> None:
+        with suppress(LockedError):  # whoever is at the task has begun it, or will
+            lock = _task_lock(tools.folder, task, session)
+            try:
+                self._orphans(tools).remove(task)
+            finally:
+                lock.release()
+
     def _free_branch(self, task: TaskId, session: SessionId) -> str:
         tools = self._now()
+        self._remove_orphans(tools, task, session)
         plain = f"{BRANCH_PREFIX}{task}"
         # Where a task was rolled back, its worktree is left and has no branch any more.
         if tools.refs.is_taken(plain) or site_of(tools.folder, plain).note() is not None:
@@ -176,7 +186,7 @@ class Repository:
     def _open(self, request: WorkspaceRequest) -> GitWorkspace:
         tools = self._now()
         site = site_of(tools.folder, request.branch)
-        lock = _task_lock(tools.folder, request)
+        lock = _task_lock(tools.folder, request.task, request.session)
         try:
             facts, stands_at = tools.worktrees.prepare(request, site)
             return GitWorkspace(tools.worktrees, tools.plumbing, site, facts, request, stands_at, lock)
@@ -240,18 +250,18 @@ def _held_by(session: SessionId) -> str:
     return f"session {session}, "
 
 
-def _task_lock(folder: Path, request: WorkspaceRequest) -> FileLock:
+def _task_lock(folder: Path, task: TaskId, session: SessionId) -> FileLock:
     """Return the task's lock, held; raise `LockedError` naming the session that has it."""
-    path = lock_path(folder, request.task)
+    path = lock_path(folder, task)
     try:
         make_directories(path.parent)
         # The worktrees hold what may be readable to nobody else in the user's checkout.
         folder.chmod(0o700)
     except OSError as error:
         raise storage_error(f"{path.parent} cannot be made", error) from error
-    lock = FileLock(path, f"{_held_by(request.session)}{describe_holder()}")
+    lock = FileLock(path, f"{_held_by(session)}{describe_holder()}")
     try:
         lock.acquire()
     except LockedError as error:
-        raise task_locked(request.task, error.holder) from error
+        raise task_locked(task, error.holder) from error
     return lock

@@ -115,8 +115,7 @@ class GitWorkspace:
     def _release(self, keep: bool) -> None:
         try:
             if not keep:
-                self._worktrees.remove(self._site)
                 self._worktrees.refs.delete(self._standing)
-                self._worktrees.refs.delete_branch(self._facts.branch, self._facts.base)
+                self._worktrees.remove(self._site, self._facts.branch, self._facts.base)
         finally:
             self._lock.release()

@@ -91,9 +91,10 @@ class Worktrees:
     def _build(
         self, request: WorkspaceRequest, site: Site, tip: CommitId | None, content: CommitId, commits: tuple[str, ...]
     ) -> None:
+        # Whatever stops it from here on, the note tells what was wanted.
         note = Note(request.session, request.task, request.branch, request.base, commits=commits)
         site.write_note(note)
-        self.remove(site)
+        self._clear(site)
         site.write_note(note)
         new = () if tip else ("-b", request.branch)
         try:
@@ -102,9 +103,7 @@ class Worktrees:
             Deposit(self.trees, str(site.tree), site.scratch).put(self.trees.entries(content))
             self.align_index(site, tip or request.base)
         except BaseException:
-            self.remove(site)
-            if tip is None:
-                self.refs.delete_branch(request.branch, request.base)
+            self.remove(site, request.branch, "" if tip else request.base)
             raise
         site.write_note(replace(note, ready=True))
 
@@ -150,8 +149,15 @@ class Worktrees:
         except OSError as error:
             raise storage_error(f"{pointer} cannot be put right", error) from error
 
-    def remove(self, site: Site) -> None:
-        """Remove a worktree, git's folder for it, and our notes about it. Other worktrees are left alone."""
+    def remove(self, site: Site, branch: str, base: str) -> None:
+        """Remove a worktree, its branch if that is at `base` (empty: never), and at last our note about them."""
+        self._clear(site)
+        if base:
+            self.refs.delete_branch(branch, base)
+        remove_tree(str(site.private))
+
+    def _clear(self, site: Site) -> None:
+        """Remove a worktree and git's folder for it; our note about it stays. Other worktrees are left alone."""
         admin = self.find_admin(site)
         if admin is not None and (admin / "locked").exists():
             raise WorkspaceError(
@@ -160,4 +166,5 @@ class Worktrees:
         remove_tree(str(site.tree))
         if admin is not None:
             remove_tree(str(admin))
-        remove_tree(str(site.private))
+        for folder in (site.scratch, site.pending):
+            remove_tree(str(folder))

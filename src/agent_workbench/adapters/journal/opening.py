@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agent_workbench.adapters.journal.copying import NewJournal
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.adapters.journal.sessions import find_session, list_sessions
+from agent_workbench.adapters.journal.sessions import find_session, list_sessions, names_branch, session_folders
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.errors import JournalError, LockedError, TrustError
 from agent_workbench.core.events import Recorded
@@ -111,6 +111,19 @@ class Sessions:
         """Return a new session's name and its journal, of which nothing is there yet."""
         directory = self._folder / ids.session()
         return SessionId(directory.name), NewJournal(directory, redactor, self._note)
+
+    def has_begun(self, session: SessionId, branch: str) -> bool:
+        """Return whether the journal of a session (no name: any here) says that it began a task on a branch.
+
+        A session is looked for in the folder it was begun in, as that may be another checkout's.
+        """
+        if not session:
+            return any(names_branch(folder, branch) for folder in session_folders(self._folder))
+        try:
+            directory = Path(os.fsdecode((self._ours / session).read_bytes()))
+        except OSError:
+            directory = self._folder / session
+        return names_branch(directory, branch)
 
     def was_killed_when_done(self, tasks: tuple[TaskId, ...]) -> bool:
         """Return whether the newest session begun here on one of these tasks was killed when it had the task done.

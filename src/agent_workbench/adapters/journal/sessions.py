@@ -21,6 +21,7 @@ MOST_HEADER_BYTES = 100_000
 _STEP = re.compile(rb'"body":\{"step":(\d{1,18})(?!\d)')
 _TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d{1,18})(?!\d)')
 _ANSWERS = {"model_answered", "model_interrupted"}
+_BEGINS = {"task_started", "session_forked"}
 _OPENS_GATE = {"action_proposed", "proposal_replaced"}
 _CLOSES_GATE = {"action_decided", "action_finished", "task_rolled_back", "task_finished", "task_started"}
 
@@ -70,6 +71,22 @@ def parent_of(directory: Path) -> tuple[SessionId, int] | None:
     if not isinstance(parent, str) or not isinstance(seq, int) or not SESSION_ID.fullmatch(parent):
         return None
     return SessionId(parent), seq
+
+
+def names_branch(directory: Path, branch: str) -> bool:
+    """Return whether the journal in a folder says that a task was begun on a branch; false where there is no folder.
+
+    True also where that cannot be known, as a line that would say it is damaged. Blocks.
+    """
+    if not os.path.lexists(directory):
+        return False
+    try:
+        lines, _ = read_lines(directory)
+        bodies = [parse(raw).body for raw in lines if glance(raw) in _BEGINS]
+    except (JournalError, StorageError):
+        return True
+    places = [body.get("workspace") for body in bodies]
+    return any(isinstance(place, dict) and place.get("branch") == branch for place in places)
 
 
 def _answers_to(name: str, wanted: str) -> bool:
