@@ -106,7 +106,7 @@ def test_what_holds_work_or_was_begun_is_left_alone(served: Machine) -> None:
     (worktree / "calc.py").write_text("mine\n")
     told = served.agent("doctor", cwd=repo).out
     assert "it holds a file that was changed: calc.py" in told
-    assert f"git worktree remove --force {worktree} && git branch -D agent/T-1" in told
+    assert f"git worktree remove --force {worktree} && git branch -d agent/T-1" in told
     served.git(repo, "branch", "agent/by-hand")
     assert "agent/by-hand: no session began a task on it" in served.agent("doctor", cwd=repo).out
     assert served.scripted(SCRIPTS, *RUN, cwd=repo).code == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shlex
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
@@ -86,18 +87,19 @@ async def _repository(ports: Ports) -> Sequence[Finding]:
 
 
 def _orphan_seen(orphan: Orphan) -> str:
+    if orphan.session is None:
+        return f"{orphan.branch}: no session began a task on it"
     what = f"{orphan.branch} and its worktree {orphan.path}" if orphan.path else orphan.branch
-    whose = "no session began a task on it"
-    if orphan.session:
-        whose = f"made for {orphan.task}, which session {orphan.session} never began"
-    return f"{what}: {whose}; {f'it holds {orphan.holds}' if orphan.holds else 'there is no work in it'}"
+    holds = f"it holds {orphan.holds}" if orphan.holds else "there is no work in it"
+    return f"{what}: made for {orphan.task}, which session {orphan.session} never began; {holds}"
 
 
 def _orphan_advice(orphan: Orphan) -> str:
     if orphan.task and not orphan.holds:
         return f"it is removed when {orphan.task} is started"
-    tree = f"git worktree remove --force {orphan.path} && " if orphan.path else ""
-    return f"`git log {orphan.branch}` shows it; when you no longer need it: {tree}git branch -D {orphan.branch}"
+    tree = f"git worktree remove --force {shlex.quote(orphan.path)} && " if orphan.path else ""
+    branch = shlex.quote(orphan.branch)
+    return f"`git log {branch}` shows it; when you no longer need it: {tree}git branch -d {branch}"
 
 
 async def _plan(ports: Ports) -> Sequence[Finding]:

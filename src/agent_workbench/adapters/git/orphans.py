@@ -19,7 +19,6 @@ from agent_workbench.host.locks import lock_holder
 
 Begun = Callable[[SessionId, str], bool]
 """Returns whether a session's journal says that it began a task on a branch; true where that cannot be read."""
-NO_NOTE = "what nobody here knows of"
 
 
 def always_begun(_session: SessionId, _branch: str) -> bool:
@@ -46,9 +45,12 @@ class Orphans:
         """Return all orphans, those with a note first; what a live session is at is none."""
         noted = tuple(self._noted())
         branches = {note.branch for _, note in noted}
+        made = [
+            (site, note) for site, note in noted if os.path.lexists(site.tree) or self._refs.branch_tip(note.branch)
+        ]
         return (
-            *(self._told(site, note) for site, note in noted if not self._is_owned(note)),
-            *(Orphan(branch, "", holds=NO_NOTE) for branch in self._unknown_branches(branches)),
+            *(self._told(site, note) for site, note in made if not self._is_owned(note)),
+            *(Orphan(branch, "") for branch in self._unknown_branches(branches)),
         )
 
     def _told(self, site: Site, note: Note) -> Orphan:
@@ -86,6 +88,8 @@ class Orphans:
         """Return what of a workspace might be somebody's work, empty where there provably is none."""
         site = site_of(self._folder, note.branch)
         base, tip, last = _heads(self._refs, note)
+        if tip is None and last is None and not os.path.lexists(site.tree):
+            return ""
         if note.commits or tip not in {None, base}:
             return "commits of its own"
         if last is not None or os.path.lexists(site.pending):
