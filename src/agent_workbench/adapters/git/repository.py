@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -22,8 +22,6 @@ from agent_workbench.adapters.git.refs import standing_ref
 from agent_workbench.adapters.git.sites import BRANCH_PREFIX, lock_path, site_of
 from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.adapters.git.worktrees import Worktrees
-from agent_workbench.core.anchors import FoundAnchors
-from agent_workbench.core.commit_proof import CommitFacts
 from agent_workbench.core.errors import LockedError, task_locked
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
 from agent_workbench.core.merges import MergeBrings
