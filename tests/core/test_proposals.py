@@ -44,6 +44,7 @@ def test_every_field_is_known() -> None:
         "purpose",
         "edited",
         "repaired",
+        "as_written",
         "fallback",
         "outlook",
         "hunks",

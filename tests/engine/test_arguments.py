@@ -11,6 +11,8 @@ from agent_workbench.engine.arguments import (
     Argument,
     ArgumentFault,
     ArgumentKind,
+    Arguments,
+    check_choices,
     example,
     read_arguments,
 )
@@ -111,3 +113,23 @@ def test_only_faults_are_raised(line: str) -> None:
 def test_an_example_shows_every_argument() -> None:
     assert example(SCHEMA) == '{"path": "…", "line": 1}'
     assert example(()) == "{}"
+
+
+PATHS = (".editorconfig", "README.md", "src/shop/basket.py", "src/shop/cart.py", "web/basket.ts", "zoo/cart.py")
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [
+        ("basket.py", "near it are: src/shop/basket.py, web/basket.ts"),
+        ("lib/Basket.py", "near it are: src/shop/basket.py, web/basket.ts"),
+        ("src/shop/cart.js", "near it are: src/shop/cart.py, zoo/cart.py"),
+        ("shop/crat.py", "near it are: src/shop/cart.py, zoo/cart.py"),
+        ("zoo/cart", "near it are: zoo/cart.py, src/shop/cart.py"),
+        ("quite/another", "nothing there is like it"),
+    ],
+)
+def test_a_path_that_is_not_there_is_answered_with_similar_ones(path: str, near: str) -> None:
+    with pytest.raises(ArgumentFault) as refused:
+        check_choices(Arguments({"path": path}), {"path": PATHS})
+    assert str(refused.value) == f"argument 'path' cannot be {path!r}; {near}"

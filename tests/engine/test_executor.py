@@ -388,7 +388,7 @@ async def test_malformed_answers_are_told_exactly(tmp_path: Path) -> None:
         assert told == [
             "That step was not taken: the answer does not begin with `Thought: `",
             "That step was not taken: read_file: unknown argument 'file'; known are: path, first_line, last_line",
-            "That step was not taken: read_file: argument 'path' cannot be 'nowhere'; such as: README.md, answer.txt",
+            "That step was not taken: read_file: argument 'path' cannot be 'nowhere'; nothing there is like it",
         ]
         assert len([event for event in stage.events if isinstance(event, ActionRejected)]) == 3
 

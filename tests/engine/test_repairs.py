@@ -6,12 +6,13 @@ from types import ModuleType
 
 import pytest
 
-from agent_workbench.core.events import ActionFinished, ActionRejected
+from agent_workbench.core.events import ActionFinished, ActionProposed, ActionRejected
 from agent_workbench.core.intents import EditProposal
 from agent_workbench.core.patch import parse_patch
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, GateKind
 from agent_workbench.engine.edits import holding
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.tools import commit, write_diff
 from tests.engine.front import in_front_of
 from tests.engine.stage import ANSWER, FINISH, OPEN, Stage, a_stage, call, change, diff, reflexion
@@ -96,3 +97,36 @@ async def test_a_diff_that_cannot_be_placed_for_certain_is_refused_with_the_near
         (refused,) = [event for event in stage.events if isinstance(event, ActionRejected)]
         assert "nearest is line 1" in refused.reason
         assert "expected 'wrng', found 'wrong'" in refused.reason
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        diff("wrong", "rigth").replace(f"+++ b/{ANSWER}\n", ""),
+        diff("wrong", "rigth").replace("@@ -1 +1 @@", "@@ @@"),
+        fenced(diff("wrong", "rigth")),
+    ],
+    ids=["header", "numbers", "around"],
+)
+async def test_a_diff_of_which_headers_were_mended_is_what_was_written(tmp_path: Path, written: str) -> None:
+    sayings = [call("write_diff", written), reflexion(), change("rigth", "right"), FINISH]
+    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True) as stage:
+        assert (await run(stage)).reason == "T-1 done: committed"
+        first, _ = [
+            event.proposal for event in stage.events if isinstance(event, ActionProposed) and event.proposal.diff
+        ][:2]
+        assert first.repaired
+        assert first.as_written
+        assert "not quite yours" not in stage.model.requests[1].messages[-1].text
+        assert {again.difference for again in rerun(stage.journal())} == {None}
+
+
+async def test_a_diff_of_which_lines_were_mended_is_not(tmp_path: Path) -> None:
+    before = {ANSWER: "if True:\n    one = 1\n    two = 2\n"}
+    written = f"--- a/{ANSWER}\n+++ b/{ANSWER}\n@@ -1,3 +1,3 @@\n if True:\n-\tone = 1\n+\tone = 3\n \ttwo = 2\n"
+    sayings = [call("write_diff", written), reflexion(), change("if True:", "right"), FINISH]
+    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True, start=before) as stage:
+        assert (await run(stage)).reason == "T-1 done: committed"
+        asked = stage.model.requests[1].messages[-1].text
+        assert "The diff that was applied is not quite yours:" in asked
+        assert "+    one = 3" in asked

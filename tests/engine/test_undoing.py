@@ -146,7 +146,7 @@ async def test_a_command_that_runs_is_stopped_first_and_a_hand_made_change_is_ke
         assert ended.result is ActionResult.UNKNOWN
         assert answer(stage).read_text() == "wrong\n"
         await front.until(_writes)
-        assert "what came of it is unknown" in told(stage)
+        assert "The user took a diff back while that ran; what came of it is unknown" in told(stage)
 
 
 async def test_what_the_user_wrote_into_the_workspace_is_kept_before_it_goes(tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
+
+from agent_workbench.core.patch import similar_paths
 
 MAX_JSON_CHARS = 20_000
 MAX_INTEGER = 1_000_000
-NEAR_CHOICES = 5
 
 
 class ArgumentKind(StrEnum):
@@ -74,11 +74,9 @@ def check_choices(arguments: Arguments, choices: Choices) -> None:
     for name, values in choices.items():
         value = arguments.values.get(name)
         if isinstance(value, str) and value not in values:
-            near = get_close_matches(value, values, n=NEAR_CHOICES, cutoff=0.5)
-            shown = near or values[:NEAR_CHOICES]
-            raise ArgumentFault(
-                f"argument {name!r} cannot be {value!r}; {'near it are' if near else 'such as'}: {', '.join(shown)}"
-            )
+            near = ", ".join(similar_paths(value, values))
+            others = f"near it are: {near}" if near else "nothing there is like it"
+            raise ArgumentFault(f"argument {name!r} cannot be {value!r}; {others}")
 
 
 def example(schema: tuple[Argument, ...]) -> str:

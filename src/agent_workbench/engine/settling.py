@@ -17,14 +17,14 @@ from agent_workbench.core.events import (
     TestsFinished,
 )
 from agent_workbench.core.proposals import COMPACT, Proposal
-from agent_workbench.core.state import TaskRun
+from agent_workbench.core.state import Phase, TaskRun
 from agent_workbench.engine.carrying import take_checkpoint
 from agent_workbench.engine.checking import describe_checks
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.repetition import change_shown
 from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.write_diff import describe_applied
-from agent_workbench.engine.wording import answered_told
+from agent_workbench.engine.wording import WHILE_RUNNING, answered_told
 
 
 async def settle(desk: Desk, proposal: Proposal) -> None:
@@ -43,12 +43,18 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
     effects = _effects_on_record(desk)
     known = [told for effect in effects if (told := await to_thread(_told_of, effect, proposal, desk.run))]
     if not known:
-        stopped = "the workbench was stopped while this ran"
+        stopped = f"{_who_stopped(desk.run)}{WHILE_RUNNING}"
         await desk.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, stopped))
         return
     if any(isinstance(effect, PatchApplied) for effect in effects):
         await take_checkpoint(desk)
     await desk.record(ActionFinished(proposal.id, ActionResult.OK, answered_told(proposal) + "\n".join(known)))
+
+
+def _who_stopped(run: TaskRun) -> str:
+    if run.undoing is not None:
+        return "the user took a diff back"
+    return "the user gave the task up" if run.phase is Phase.ROLLING_BACK else "the workbench was stopped"
 
 
 async def _settle_compaction(desk: Desk, proposal: Proposal) -> None:

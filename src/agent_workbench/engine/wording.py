@@ -61,6 +61,9 @@ CUT_BEFORE = "Your answer was cut because it was too long, and was not taken. Be
 CUT_LINES, CUT_CHARS = 12, 600
 """How much of an answer that was cut is sent back."""
 
+WHILE_RUNNING = " while this ran"
+"""The end of the observation of an action that was stopped; before it stands who stopped it."""
+
 FOUND = "Code that may matter:"
 FOUND_NOTHING = "No code was found for the task's words."
 
@@ -232,4 +235,6 @@ def _finished(event: ActionFinished) -> str:
         case ActionResult.REFUSED:
             return f"Refused: {event.observation}"
         case ActionResult.UNKNOWN:
-            return "The workbench was stopped while that ran; what came of it is unknown, and the files were put back."
+            who = event.observation.removesuffix(WHILE_RUNNING) or "the workbench was stopped"
+            came = "what came of it is unknown, and the files were put back"
+            return f"{who[:1].upper()}{who[1:]} while that ran; {came}."

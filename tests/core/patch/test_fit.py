@@ -270,3 +270,25 @@ def test_a_lost_or_mistyped_line_never_misplaces_a_hunk(edit: tuple[str, str], d
     except PatchError:
         pass
     assert outcome_of(damaged, before) in allowed
+
+
+FAR = "".join(f"def step_{n}(a, b):\n    total = a + b\n    return total\n\n" for n in range(900))
+
+
+@pytest.mark.parametrize("header", ["@@ @@", "@@ -1,3 +1,3 @@"])
+def test_a_hunk_that_is_nearly_right_names_the_place_that_is_most_like_it(header: str) -> None:
+    # Every line of it is a little wrong, and those that are right stand in hundreds of places.
+    hunk = " def step_880(a, c):\n-    totl = a + b\n+    total = a - b\n     return total\n"
+    text = f"--- a/a.py\n+++ b/a.py\n{header}\n{hunk}"
+    loose = read_diff(text, PatchBounds(), ["a.py"])
+    with pytest.raises(
+        PatchError, match=r"nearest is line 3521, where line 3521 differs: .*found 'def step_880\(a, b\)"
+    ):
+        fit_diff(loose, {"a.py": FileContent(FAR.encode())}, ["a.py"])
+
+
+def test_a_file_that_is_not_there_is_answered_with_those_that_may_be_meant() -> None:
+    paths = [".editorconfig", "README.md", "src/shop/basket.py", "src/shop/cart.py", "web/basket.ts"]
+    loose = read_diff("--- a/lib/baskets.py\n+++ b/lib/baskets.py\n@@ -1 +1 @@\n-a\n+b\n", PatchBounds(), paths)
+    with pytest.raises(PatchError, match=r"does not exist; near it are: src/shop/basket.py, web/basket.ts$"):
+        fit_diff(loose, dict.fromkeys(loose.paths), paths)

@@ -3,8 +3,16 @@
 from agent_workbench.core.patch.apply import apply_patch
 from agent_workbench.core.patch.fit import Fit, LooseDiff, fit_diff, read_diff
 from agent_workbench.core.patch.globs import matches_glob
-from agent_workbench.core.patch.identify import content_hash, file_id, hunk_id, patch_hash, takeable_ids
+from agent_workbench.core.patch.identify import (
+    change_same_lines,
+    content_hash,
+    file_id,
+    hunk_id,
+    patch_hash,
+    takeable_ids,
+)
 from agent_workbench.core.patch.parse import parse_patch
+from agent_workbench.core.patch.paths import similar_paths
 from agent_workbench.core.patch.render import patch_stat, render_changes, render_patch
 from agent_workbench.core.patch.select import leave_out
 from agent_workbench.core.patch.special import special_paths
@@ -37,6 +45,7 @@ __all__ = [
     "Patch",
     "PatchBounds",
     "apply_patch",
+    "change_same_lines",
     "content_hash",
     "file_id",
     "fit_diff",
@@ -49,6 +58,7 @@ __all__ = [
     "read_diff",
     "render_changes",
     "render_patch",
+    "similar_paths",
     "special_paths",
     "takeable_ids",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.paths import find_clash, find_folder_clash, shown
+from agent_workbench.core.patch.paths import find_clash, find_folder_clash, shown, similar_paths
 from agent_workbench.core.patch.place import FileLines, carries_cr, place_hunks
 from agent_workbench.core.patch.values import (
     FileChange,
@@ -38,7 +38,18 @@ def apply_patch(
     if unread is not None:
         raise PatchError(f"{shown(unread)}: its content was not read before the diff was to be applied")
     _check_new_names(patch, existing)
+    _check_old_names(patch, preimages, existing)
     return tuple(change for file in patch.files for change in _apply_file(file, preimages, rewrite or _rewritten))
+
+
+def _check_old_names(patch: Patch, preimages: Mapping[str, FileContent | None], existing: Collection[str]) -> None:
+    for file in patch.files:
+        if file.operation is not FileOperation.CREATE and preimages[file.old_path] is None:
+            near = ", ".join(map(shown, similar_paths(file.old_path, existing)))
+            raise PatchError(
+                f"{shown(file.old_path)} does not exist{f'; near it are: {near}' if near else ''}",
+                advice="Name a file of the repository; --- /dev/null makes a new one.",
+            )
 
 
 def _check_new_names(patch: Patch, existing: Collection[str]) -> None:
@@ -66,10 +77,7 @@ def _apply_file(file: FilePatch, preimages: Mapping[str, FileContent | None], re
         yield FileChange(file.path, None, _changed(file, FileContent(b""), rewrite))
         return
     if before is None:
-        raise PatchError(
-            f"{shown(file.old_path)} does not exist",
-            advice="Name a file of the repository; --- /dev/null makes a new one.",
-        )
+        raise AssertionError(f"{file.old_path} was not looked for before it is changed")
     after = _changed(file, before, rewrite)
     if file.operation is FileOperation.DELETE:
         if after.data:

@@ -1,27 +1,45 @@
 """What differs where old lines stand nowhere: their nearest place, and the first line that is another one there."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from operator import eq
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import shown
 
-_OFTEN = 50
+_OFTEN = 500
+_MOST_LINES = 200
+_WORD = re.compile(r"\w+")
 _ADVICE = "Give the old lines exactly as they stand in the file, with enough context to be found in one place only."
 
 
-def nearest_place(old: Sequence[str], places: Mapping[str, Sequence[int]], header: int, start: int = 0) -> int:
-    """Return the index from `start` on where most of the old lines stand; `header` where none that is rare does.
+def nearest_place(old: Sequence[str], lines: Sequence[str], header: int, start: int = 0) -> int:
+    """Return the index from `start` on in `lines` that is most like the old lines; `header` where nothing is.
 
-    `places` tells where each line of the file stands.
+    Lines and words that they share count the more, the rarer they are in the file.
     """
-    votes: Counter[int] = Counter()
-    for offset, line in enumerate(old):
-        found = places.get(line, ())
-        if line.strip() and len(found) <= _OFTEN:
-            votes.update(place - offset for place in found if place - offset >= start)
+    wanted = [
+        (offset, token) for offset, line in enumerate(old[:_MOST_LINES]) for token in dict.fromkeys(_tokens(line))
+    ]
+    known = {token for _, token in wanted}
+    found: dict[str, list[int]] = {}
+    for at, line in enumerate(lines):
+        for token in known.intersection(_tokens(line)):
+            found.setdefault(token, []).append(at)
+    votes: dict[int, float] = {}
+    for offset, token in wanted:
+        places = found.get(token, ())
+        if len(places) <= _OFTEN:
+            for place in places:
+                if place - offset >= start:
+                    votes[place - offset] = votes.get(place - offset, 0.0) + 1 / len(places)
     return min(votes, key=lambda at: (-votes[at], abs(at - header)), default=header)
+
+
+def _tokens(line: str) -> list[str]:
+    """Return the words of a line, and the whole line behind a blank, which no word begins with."""
+    words = _WORD.findall(line)
+    return [*words, f" {line}"] if words else []
 
 
 def misfit(

@@ -20,7 +20,7 @@ def nowhere(path: str, piece: Piece, ground: Ground, doubts: Sequence[str] = ())
         )
     why = f" ({doubts[-1]})" if doubts else ""
     start = min(piece.start or 0, max(len(ground) - 1, 0))
-    at = nearest_place(piece.keys, ground.places, start)
+    at = nearest_place(piece.keys, ground.keys, start)
     return misfit(what, [line.text for line in old], ground.bodies, at, same=_same, why=why)
 
 

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher, get_close_matches
+from itertools import islice
 
 from agent_workbench.core.errors import PatchError
 
@@ -15,6 +17,9 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 4096
+# Comparing takes a second for this many, and most repositories have fewer.
+_MOST_COMPARED = 20_000
+_LIKE_ENOUGH = 0.6
 
 
 def shown(text: str, limit: int = 200) -> str:
@@ -106,6 +111,33 @@ def find_folder_clash(paths: Iterable[str], known: Iterable[str] = ()) -> tuple[
             if folder != path and folder in everything and (path in new or folder in new):
                 return folder, path
     return None
+
+
+def similar_paths(path: str, paths: Iterable[str], most: int = 5) -> tuple[str, ...]:
+    """Return those of `paths` that `path` may be a slip of, the likeliest first: those with a name like its own."""
+    by_name: dict[str, list[str]] = {}
+    for each in islice(paths, _MOST_COMPARED):
+        by_name.setdefault(_name(each), []).append(each)
+    by_stem: dict[str, list[str]] = {}
+    for name in by_name:
+        by_stem.setdefault(_stem(name), []).append(name)
+    name = _name(path)
+    close = get_close_matches(_stem(name), by_stem, n=most, cutoff=_LIKE_ENOUGH)
+    names = dict.fromkeys((*((name,) if name in by_name else ()), *(each for stem in close for each in by_stem[stem])))
+    found = (each for name in names for each in sorted(by_name[name], key=lambda each: _unlike(path, each)))
+    return tuple(islice(found, most))
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2].casefold()
+
+
+def _stem(name: str) -> str:
+    return name.partition(".")[0] or name
+
+
+def _unlike(one: str, other: str) -> float:
+    return 1 - SequenceMatcher(None, one, other).ratio()
 
 
 def _prefixes(path: str) -> Iterator[str]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.ground import places_of
 from agent_workbench.core.patch.misfit import misfit, nearest_place
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FilePatch, Hunk
@@ -159,7 +158,7 @@ def _nowhere(path: str, old: _Old, view: _View, start: int) -> PatchError:
     wanted = [_text(body) for body in old.bodies]
     lines = [_text(body) for body in view.bodies]
     header = min(max(old.hunk.old_start - 1, start), max(len(lines) - 1, 0))
-    return misfit(what, wanted, lines, nearest_place(wanted, places_of(lines), header, start))
+    return misfit(what, wanted, lines, nearest_place(wanted, lines, header, start))
 
 
 def _text(body: bytes) -> str:

@@ -1,8 +1,10 @@
 """Tool `read_file`: lines of one file."""
 
+from asyncio import to_thread
 from itertools import islice
 
 from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.patch import similar_paths
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.arguments import Argument, ArgumentKind, Arguments, Choices, read_arguments
@@ -37,7 +39,10 @@ class ReadFile(ToolFace):
         bench.check_readable(path)
         content = await bench.workspace.read(path)
         if content is None:
-            raise WorkspaceError(f"there is no file {path!r}", advice="list_files shows those there are")
+            readable = filter(bench.may_read, await bench.workspace.list_files())
+            near = ", ".join(await to_thread(similar_paths, path, readable))
+            advice = f"near it are: {near}" if near else "list_files shows those there are"
+            raise WorkspaceError(f"there is no file {path!r}", advice=advice)
         if b"\0" in content.data:
             raise WorkspaceError(f"{path!r} is binary ({len(content.data)} bytes)")
         lines = content.data.decode("utf-8", "replace").split("\n")

@@ -11,6 +11,7 @@ from agent_workbench.core.patch import (
     FileChange,
     FileContent,
     apply_patch,
+    change_same_lines,
     content_hash,
     fit_diff,
     parse_patch,
@@ -47,13 +48,15 @@ class WriteDiff(ToolFace):
         paths = fit.patch.paths
         _check_no_stand_in(fit.changes)
         await bench.check_file_count(paths)
+        diff = await to_thread(render_changes, await _against_approved(bench, fit.changes))
         return Draft(
             text=text,
-            diff=await to_thread(render_changes, await _against_approved(bench, fit.changes)),
+            diff=diff,
             paths=paths,
             special=special_paths(fit.patch),
             preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in fit.changes),
             repaired=fit.repairs,
+            as_written=await to_thread(change_same_lines, fit.patch, parse_patch(diff, OWN_BOUNDS)),
         )
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
