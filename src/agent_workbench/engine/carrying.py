@@ -19,6 +19,7 @@ from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.gating import propose_draft, replace_proposal, spoken
+from agent_workbench.engine.repeats import without_repeat
 from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.merge import merged_into
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Outcome
@@ -45,6 +46,8 @@ async def carry(desk: Desk, proposal: Proposal) -> None:
     refusal: WorkbenchError | None = None
     try:
         outcome = await all_tools()[proposal.tool].run(bench, proposal)
+        if proposal.kind is GateKind.READ and outcome.result is ActionResult.OK and not outcome.effects:
+            outcome = without_repeat(desk.run, proposal, outcome)
     except REFUSALS as error:
         refusal, outcome = error, Outcome(spoken(error), ActionResult.REFUSED)
     kept, told = await _take_changes(desk, bench) if proposal.kind is GateKind.COMMAND else (None, "")

@@ -32,10 +32,12 @@ from agent_workbench.engine.attempts import Fate, left_before, lost_before
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.grammar_kept import grammar_ignored
 from agent_workbench.engine.protocol import StepFault, read_step
+from agent_workbench.engine.repeats import loop_told
 from agent_workbench.engine.rulings import ruling
 from agent_workbench.engine.tools import all_tools, open_tools
 from agent_workbench.engine.tools.finish import TOOL as FINISH
 from agent_workbench.engine.tools.finish import why_returned
+from agent_workbench.engine.tools.note import TOOL as NOTE
 from agent_workbench.engine.tools.tool import REFUSALS, Draft, Tool
 
 REFLEXION_PREFIX = "Reflexion:"
@@ -60,10 +62,18 @@ async def read_answer(desk: Desk) -> None:
     if call.tool is FINISH and (reason := why_returned(run)):
         await desk.record(ActionRejected(answer.step, f"{call.tool.name}: {reason}", empty_finish=True))
         return
+    if _runs_anew(call.tool) and (loop := loop_told(run)):
+        await desk.record(ActionRejected(answer.step, f"{call.tool.name}: {loop}"))
+        return
     try:
         await propose(desk, call.tool, call.arguments, call.text, call.mended)
     except REFUSALS as refusal:
         await desk.record(ActionRejected(answer.step, f"{call.tool.name}: {spoken(refusal)}"))
+
+
+def _runs_anew(tool: Tool) -> bool:
+    """Return whether each call of it does something; of one that only reads, the result tells whether it is in vain."""
+    return tool is NOTE or tool.kind in {GateKind.CHECK, GateKind.COMMAND}
 
 
 def spoken(error: WorkbenchError) -> str:

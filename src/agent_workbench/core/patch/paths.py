@@ -19,7 +19,7 @@ _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 4096
 # Comparing takes a second for this many, and most repositories have fewer.
 _MOST_COMPARED = 20_000
-_LIKE_ENOUGH = 0.6
+_LIKE_ENOUGH = 0.7
 
 
 def shown(text: str, limit: int = 200) -> str:
