@@ -109,7 +109,7 @@ def test_a_merge_asks_at_the_terminal(served: Machine, answer: str, merged: bool
         os.close(theirs)
         terminal.write(answer.encode())
         assert process.wait(WAIT_SECONDS) == (0 if merged else 3)
-        assert b"(T-1) into main? [y/N]" in terminal.read(4096)
+        assert b"(T-1) into main? [y/N, d shows the diff]" in terminal.read(4096)
     after = fingerprint(repo, BESIDES)
     assert (served.git(repo, "rev-parse", "main") == served.git(repo, "rev-parse", "agent/T-1")) is merged
     assert (after == before) is not merged

@@ -1,5 +1,7 @@
 """Questions that verbs ask at the terminal: yes, no, and Ctrl-C."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.adapters.git.fingerprint import fingerprint
@@ -12,17 +14,68 @@ RISKY = {".agent.yml": "test_command: make everything\n"}
 TRUST_QUESTION = "trust exactly this? [y/N] "
 
 
-def test_ctrl_c_at_the_merge_ends_it_at_once(served: Machine) -> None:
-    repo = calc_repo(served)
-    done = served.scripted(SCRIPTS, "run", "--task", "T-1", "--yes", cwd=repo)
+MERGE_QUESTION = "(T-1) into main? [y/N, d shows the diff] "
+
+
+@pytest.fixture
+def repo(served: Machine) -> Path:
+    """Return a repository with a task that is done and not merged."""
+    made = calc_repo(served)
+    done = served.scripted(SCRIPTS, "run", "--task", "T-1", "--yes", cwd=made)
     assert done.code == 0, done.said
+    return made
+
+
+def test_ctrl_c_at_the_merge_ends_it_at_once(served: Machine, repo: Path) -> None:
     before = fingerprint(repo)
     with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:
-        terminal.until("(T-1) into main? [y/N] ")
+        terminal.until(MERGE_QUESTION)
         terminal.type(CTRL_C)
         assert terminal.end(AT_ONCE_SECONDS) == 130
         assert "Traceback" not in terminal.shown
     assert fingerprint(repo) == before
+
+
+def test_a_merge_says_what_it_brings_and_shows_the_diff(served: Machine, repo: Path) -> None:
+    before = fingerprint(repo)
+    with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:
+        terminal.until(MERGE_QUESTION)
+        for said in ("Merge T-1 into main", "Nothing stands in the way", "Complete T-1", "1 file", "calc.py  +1 −1"):
+            assert said in terminal.shown
+        assert "left + right" not in terminal.shown
+        terminal.shown = ""
+        terminal.type("d\n")
+        terminal.until(MERGE_QUESTION)
+        assert "-    return left - right\r\n+    return left + right" in terminal.shown
+        terminal.type("\x04")
+        assert terminal.end(AT_ONCE_SECONDS) == 3
+    assert fingerprint(repo) == before
+
+
+@pytest.mark.parametrize("move", ["branch", "commit", "task"])
+def test_a_merge_is_asked_for_again_where_it_would_be_another_one(served: Machine, repo: Path, move: str) -> None:
+    main, agent = (served.git(repo, "rev-parse", each) for each in ("main", "agent/T-1"))
+    with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:
+        terminal.until(MERGE_QUESTION)
+        if move == "branch":
+            served.git(repo, "switch", "--quiet", "--create", "other")
+        elif move == "commit":
+            served.git(repo, "commit", "--quiet", "--allow-empty", "--message", "Mine")
+        else:
+            tree = served.git(repo, "rev-parse", f"{agent}^{{tree}}")
+            again = served.git(repo, "commit-tree", tree, "-p", agent, "-m", "Again")
+            served.git(repo, "update-ref", "refs/heads/agent/T-1", again)
+        before = fingerprint(repo)
+        terminal.shown = ""
+        terminal.type("y\n")
+        terminal.until("? [y/N, d shows the diff] ")
+        assert "nothing was merged" in terminal.shown
+        assert f"into {'other' if move == 'branch' else 'main'}? [y/N" in terminal.shown
+        assert fingerprint(repo) == before
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert (served.git(repo, "rev-parse", "main") == main) is (move == "branch")
+    assert served.git(repo, "merge-base", "--is-ancestor", agent, "HEAD") == ""
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,45 @@
 """An abort, or leaving, at moments at which it once was lost."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.git.merging import Merging
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import (
     AbortAsked,
     ActionDecided,
+    ActionFinished,
+    ActionResult,
     ActionStarted,
     PatchApplied,
     SessionLeft,
+    TaskMerged,
     TaskRolledBack,
     TroubleMet,
 )
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import AbortTask, AllowAlways, ApproveProposal, Leave, RetryTrouble, StartTask
+from agent_workbench.core.intents import (
+    AbortTask,
+    AllowAlways,
+    ApproveProposal,
+    Leave,
+    RetryTrouble,
+    StartTask,
+    UndoStep,
+)
+from agent_workbench.core.merges import MergeTarget
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.rules import Keeping
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Rule
-from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.core.workspace import MergeOutcome, WorkspaceRequest
 from agent_workbench.core.workspace_ports import Workspace
-from tests.engine.front import in_front_of
+from agent_workbench.engine.session import LiveSession
+from agent_workbench.engine.unbroken import to_the_end
+from tests.engine.front import Front, in_front_of
 from tests.engine.stage import FINISH, T1, Stage, a_stage, change, reopened, task
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
@@ -106,6 +122,103 @@ async def test_an_abort_at_the_merge_skips_the_merge_and_nothing_else(tmp_path: 
         assert stage.plan.plan.task(T1).status is TaskStatus.DONE
         assert stage.git("show", "agent/T-1:answer.txt") == "right"
         assert stage.git("show", "main:answer.txt") == "wrong"
+
+
+class HeldMerge:
+    """The merge of a stage, which begins and then waits until `go` is set."""
+
+    def __init__(self, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go = asyncio.Event(), threading.Event()
+        merging, loop = Merging.merge, asyncio.get_running_loop()
+
+        def held(whole: Merging, commit: str, message: str, target: MergeTarget) -> MergeOutcome:
+            loop.call_soon_threadsafe(self.begun.set)
+            assert self.go.wait(20)
+            return merging(whole, commit, message, target)
+
+        monkeypatch.setattr(Merging, "merge", held)
+
+
+def merged_on_record(stage: Stage) -> None:
+    """Check that the merge was made, and that its record says so."""
+    assert stage.git("show", "main:answer.txt") == "right"
+    events = stage.events
+    (finished,) = [event for event in events if isinstance(event, ActionFinished)][-1:]
+    assert (finished.result, "main is at" in finished.observation) == (ActionResult.OK, True)
+    assert [event for event in events if isinstance(event, TaskMerged)]
+    assert not [event for event in events if isinstance(event, TaskRolledBack)]
+
+
+@pytest.mark.parametrize("intent", [Leave(), AbortTask(), UndoStep()], ids=["leave", "abort", "undo"])
+async def test_a_merge_that_runs_is_brought_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intent: Leave | AbortTask | UndoStep
+) -> None:
+    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage:
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.approve(GateKind.DIFF)
+            held = HeldMerge(stage, monkeypatch)
+            await front.approve(GateKind.MERGE)
+            await held.begun.wait()
+            if isinstance(intent, Leave):
+                await front.submit(intent)
+            else:
+                said = await front.notice(intent)
+                assert "T-1" in said
+                assert "is being merged" in said or isinstance(intent, UndoStep)
+            held.go.set()
+            await front.until(lambda it: it.ended or (it.state.run and it.state.run.merged))
+        merged_on_record(stage)
+
+
+async def test_a_merge_is_brought_to_its_end_where_the_session_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a signal, or when the terminal is closed."""
+    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage:
+        session = LiveSession(stage.desk, stage.recorder)
+        front, life = Front(session), asyncio.create_task(session.run())
+        await front.start()
+        await front.approve(GateKind.DIFF)
+        held = HeldMerge(stage, monkeypatch)
+        await front.approve(GateKind.MERGE)
+        await held.begun.wait()
+        life.cancel()
+        held.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await life
+        merged_on_record(stage)
+
+
+async def test_a_merge_that_does_not_end_is_given_up_in_the_end(tmp_path: Path) -> None:
+    never = asyncio.Event()
+    work = asyncio.create_task(to_the_end(never.wait(), 0.0))
+    await asyncio.sleep(0)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+async def test_a_checkout_that_moves_while_the_merge_begins_has_it_shown_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
+        await front.start()
+        await front.approve(GateKind.DIFF)
+        held = HeldMerge(stage, monkeypatch)
+        shown = await front.approve(GateKind.MERGE)
+        await held.begun.wait()
+        stage.git("switch", "--quiet", "--create", "other")
+        held.go.set()
+        again = await front.gate(GateKind.MERGE)
+        assert again.id != shown.id
+        assert "into other" in again.text
+        assert front.now is not None
+        assert "nothing was merged: the merge was shown for main at" in front.now.live.notice
+        assert stage.git("show", "main:answer.txt", "other:answer.txt") == "wrong\nwrong"
+        await front.approve(GateKind.MERGE)
+        await front.over()
+        assert stage.git("show", "other:answer.txt") == "right"
 
 
 @pytest.mark.parametrize("intent", [Leave(), AbortTask()], ids=["leave", "abort"])

@@ -39,6 +39,7 @@ from agent_workbench.core.intents import (
     StepReplay,
 )
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.merges import MergePreview
 from agent_workbench.core.past_actions import PastAction
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
@@ -549,10 +550,10 @@ async def test_a_merge_that_cannot_even_be_offered_ends_nothing(
 ) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
 
-        async def broken(_: CommitId) -> tuple[str, ...]:
+        async def broken(_: CommitId) -> MergePreview:
             raise RepoError("HEAD is unreadable", advice="look at it")
 
-        monkeypatch.setattr(stage.ports.workspaces, "merge_obstacles", broken)
+        monkeypatch.setattr(stage.ports.workspaces, "merge_preview", broken)
         await front.start()
         await front.approve(GateKind.DIFF)
         update = await front.until(lambda it: "HEAD is unreadable" in it.live.notice)

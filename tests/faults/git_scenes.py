@@ -16,7 +16,7 @@ from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.values import FileChange, FileContent
-from tests.adapters.git.user import SESSION, User
+from tests.adapters.git.user import SESSION, User, merge_as_shown
 
 HELLO = FileContent(b"print('hello')\n")
 CHANGES = (
@@ -129,7 +129,7 @@ async def _merge(folder: Path) -> None:
     repository = Repository(folder / "repo", folder / "state")
     commit = CommitId((folder / "commit").read_text())
     _limit_file_size()
-    await _expect_storage_error(repository.merge(commit, "Merge"))
+    await _expect_storage_error(merge_as_shown(repository, commit, "Merge"))
 
 
 async def _read_only(folder: Path) -> None:

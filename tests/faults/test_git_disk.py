@@ -12,7 +12,7 @@ from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.fingerprint import fingerprint
-from tests.adapters.git.user import User, make_home, make_repo
+from tests.adapters.git.user import User, make_home, make_repo, merge_as_shown
 from tests.faults.git_scenes import CHANGES, LARGE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ async def test_a_merge_that_does_not_fit(user: User, tmp_path: Path) -> None:
     before = fingerprint(user.root)
     play("merge", tmp_path)
     assert fingerprint(user.root) == before
-    await repository.merge(commit, "Merge")
+    await merge_as_shown(repository, commit, "Merge")
     assert user.git("status", "--porcelain") == "?? untracked"
     assert (user.root / "zz large").read_bytes() == LARGE.data
 
@@ -92,7 +92,7 @@ async def test_a_branch_that_cannot_be_moved_is_not_half_merged(user: User, tmp_
     (user.root / ".git/refs/heads/main.lock").touch()
     before = fingerprint(user.root)
     with pytest.raises(Exception, match=r"main\.lock"):
-        await repository.merge(commit, "Merge")
+        await merge_as_shown(repository, commit, "Merge")
     assert user.git("status", "--porcelain") == ""
     after = fingerprint(user.root)
     assert {name for name in before if before[name] != after.get(name)} <= {"git index"}

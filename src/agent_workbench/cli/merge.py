@@ -3,17 +3,22 @@
 import argparse
 import asyncio
 import os
+import sys
+import termios
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb
-from agent_workbench.cli.saying import say
+from agent_workbench.cli.saying import say, say_document
 from agent_workbench.cli.tui import check_terminal
-from agent_workbench.core.errors import ExitCode, WorkspaceError
-from agent_workbench.core.ids import CommitId, task_id
+from agent_workbench.core.errors import ExitCode, TargetMoved
+from agent_workbench.core.ids import task_id
+from agent_workbench.core.inert import inert_whole
 from agent_workbench.core.place import Place
+from agent_workbench.core.workspace import MergeOutcome
 
 if TYPE_CHECKING:
+    from agent_workbench.calls.merging import ShownMerge
     from agent_workbench.cli.options import Verbs
 
 
@@ -24,32 +29,45 @@ def add(verbs: "Verbs") -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Show what would be merged, ask, and merge."""
+    """Show what would be merged, ask, and merge; show it again if it would be another merge by then."""
     task = task_id(options.task)
     check_terminal("agent merge", f"merging asks a person; `git merge agent/{task}` does it by hand")
-    from agent_workbench.calls.sites import find_site
+    from agent_workbench.calls.merging import merge_shown, preview_merge
 
     place = Place(Path.cwd(), os.environ, {})
+    while True:
+        shown = asyncio.run(preview_merge(place, task))
+        if not _is_wanted(shown):
+            say("nothing was merged")
+            return ExitCode.PARKED
+        try:
+            asyncio.run(merge_shown(place, shown, _say_merged))
+            return ExitCode.DONE
+        except TargetMoved as moved:
+            say(f"{moved}\n")
+            # What was typed ahead was no answer to what is asked next.
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
-    async def look() -> tuple[CommitId, str]:
-        repo = (await find_site(place)).repository
-        commit = await repo.task_commit(task)
-        if commit is None:
-            advice = "`agent plan show` shows the tasks and how far each is"
-            raise WorkspaceError(f"{task} has no commit that is not merged yet", advice=advice)
-        if obstacles := await repo.merge_obstacles(commit):
-            raise WorkspaceError(f"{task} cannot be merged: {'; '.join(obstacles)}")
-        return commit, (await repo.inspect()).branch
 
-    async def merge(commit: CommitId, branch: str) -> None:
-        outcome = await (await find_site(place)).repository.merge(commit, f"Merge {task} into {branch}")
-        say(f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})")
+def _is_wanted(shown: "ShownMerge") -> bool:
+    """Show a merge and return the answer; it is asked outside of any loop, so that Ctrl-C ends it at once."""
+    from agent_workbench.core.views.gate_notes import merge_notes
 
-    commit, branch = asyncio.run(look())
-    # Asked outside of the loop, so that Ctrl-C ends it at once.
-    answer = input(f"merge {commit[:10]} ({task}) into {branch}? [y/N] ")
-    if answer.strip().lower() not in ("y", "yes"):
-        say("nothing was merged")
-        return ExitCode.PARKED
-    asyncio.run(merge(commit, branch))
-    return ExitCode.DONE
+    for block in merge_notes(shown.proposal):
+        say(f"\n{block.text}" if block.space_before else block.text)
+    question = f"\nmerge {shown.commit[:10]} ({shown.task}) into {shown.target.branch}? [y/N, d shows the diff] "
+    while (answer := _answer(question)) in {"d", "diff"}:
+        say_document(inert_whole(shown.proposal.diff, keep_returns=True) or "no file is changed by it")
+    return answer in {"y", "yes"}
+
+
+def _answer(question: str) -> str:
+    try:
+        return input(question).strip().lower()
+    except EOFError:
+        say("")
+        return ""
+
+
+def _say_merged(outcome: MergeOutcome) -> None:
+    say(f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})")

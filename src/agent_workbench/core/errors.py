@@ -7,6 +7,7 @@ WorkbenchError
 ├── RepoError             not a repository, bare, no commits                        exit 4
 ├── TrustError            the repo brings something that was not trusted            exit 4
 ├── WorkspaceError        worktree, branch, checkpoint, commit, merge               exit 4
+│   └── TargetMoved       the branch of a merge is not as it was shown
 ├── PatchError            a diff that is refused                                    exit 1
 ├── ShellError            a command that could not be run                           exit 4
 ├── StorageError          disk full, read-only, a file moved under us               exit 4
@@ -84,6 +85,10 @@ class WorkspaceError(WorkbenchError):
     """A worktree, branch, checkpoint, commit or merge could not be made."""
 
     exit_code = ExitCode.ENVIRONMENT
+
+
+class TargetMoved(WorkspaceError):
+    """The checked-out branch, or its commit, is not the one that a merge was approved for; nothing was changed."""
 
 
 class PatchError(WorkbenchError):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
-from agent_workbench.core.merges import MergeBrings
+from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.core.workspace import (
@@ -99,14 +99,14 @@ class Workspaces(Protocol):
     async def task_commit(self, task: TaskId) -> CommitId | None:
         """Return the newest commit of the task on one of its branches that is not merged into HEAD, or None."""
 
-    async def merge(self, commit: CommitId, message: str) -> MergeOutcome:
-        """Bring the commit into the user's checked-out branch; raise with nothing changed on conflict or dirt."""
+    async def merge(self, commit: CommitId, message: str, target: MergeTarget) -> MergeOutcome:
+        """Bring the commit into the user's checked-out branch; raise with nothing changed on conflict or dirt.
 
-    async def merge_brings(self, commit: CommitId) -> MergeBrings:
-        """Return what a merge would bring into the user's checked-out branch; no changes where it cannot be done."""
+        Raises `TargetMoved` where the checked-out branch or its commit is not `target`.
+        """
 
-    async def merge_obstacles(self, commit: CommitId) -> tuple[str, ...]:
-        """Return why a merge would be refused, one sentence each: conflicts, changed files in the way."""
+    async def merge_preview(self, commit: CommitId) -> MergePreview:
+        """Return a merge of the commit into the user's checked-out branch as it would be made now."""
 
 
 OnOutput = Callable[[str], None]

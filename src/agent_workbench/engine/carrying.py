@@ -2,7 +2,7 @@
 
 from asyncio import to_thread
 
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import TargetMoved, WorkbenchError
 from agent_workbench.core.events import (
     ActionFinished,
     ActionResult,
@@ -18,7 +18,7 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.desk import Desk
-from agent_workbench.engine.gating import propose_draft, replace_proposal, spoken
+from agent_workbench.engine.gating import propose_draft, propose_merge, replace_proposal, spoken
 from agent_workbench.engine.repeats import without_repeat
 from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.merge import merged_into
@@ -72,8 +72,17 @@ async def carry(desk: Desk, proposal: Proposal) -> None:
         await desk.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
     elif refusal is not None and proposal.kind is GateKind.MERGE:
         desk.board.notify(spoken(refusal))  # what it says ends the task's steps, and those may be out of sight
+        if isinstance(refusal, TargetMoved):
+            await _show_merge_again(desk)
     if kept is not None:
         await propose_draft(desk, all_tools()[KEEP_CHANGES], kept)
+
+
+async def _show_merge_again(desk: Desk) -> None:
+    try:
+        await propose_merge(desk)
+    except REFUSALS as refusal:
+        desk.board.notify(spoken(refusal))
 
 
 async def take_checkpoint(desk: Desk) -> None:

@@ -10,11 +10,12 @@ from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.intents import AbortTask, Intent, Leave, MergeTask, StartTask, UndoStep
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import Phase
 from agent_workbench.engine.asking import observe_model
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Close, Decide, Idle, Move, next_move
+from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Carry, Close, Decide, Idle, Move, next_move
 from agent_workbench.engine.gating import decide, propose_merge, spoken
 from agent_workbench.engine.handling import handle
 from agent_workbench.engine.recorder import Recorder
@@ -22,6 +23,7 @@ from agent_workbench.engine.rulings import ruling
 from agent_workbench.engine.starting import read_again, see_taken, start_task
 from agent_workbench.engine.tools.tool import REFUSALS
 from agent_workbench.engine.trouble import trouble_of
+from agent_workbench.engine.unbroken import to_the_end
 from agent_workbench.engine.undoing import why_not_undo
 
 
@@ -93,9 +95,17 @@ class LiveSession:
             else:
                 await decide(self._desk, move.proposal, verdict.verdict, verdict.by, verdict.reason)
         else:
-            # What a task's end writes down is not to be given up halfway.
-            stopped_by = (Leave,) if isinstance(move, Close) else (Leave, AbortTask, UndoStep)
-            await self._listen_during(self._guarded(move), stopped_by)
+            await self._do(move)
+
+    async def _do(self, move: Move) -> None:
+        """Make a move that waits for nobody; the user may stop it, as far as it can be given up halfway."""
+        doing = self._guarded(move)
+        if isinstance(move, Carry) and move.proposal.kind is GateKind.MERGE:
+            await self._listen_during(to_the_end(doing), stopped_by=())
+            return
+        # What a task's end writes down is not to be given up halfway.
+        stopped_by = (Leave,) if isinstance(move, Close) else (Leave, AbortTask, UndoStep)
+        await self._listen_during(doing, stopped_by)
 
     async def _listen_during(self, doing: Coroutine[None, None, None], stopped_by: tuple[type[Intent], ...]) -> None:
         """Do something while listening: the user may leave, abort, undo, or write in the scratchpad meanwhile."""

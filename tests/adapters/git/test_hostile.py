@@ -12,7 +12,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.hostile import make_hostile
-from tests.adapters.git.user import SESSION, TASK, User, commit_task
+from tests.adapters.git.user import SESSION, TASK, User, commit_task, merge_as_shown
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ async def test_merging_runs_nothing(user: User, canaries: Path, repository: Repo
     commit = await commit_task(repository, user.request(), theirs)
     ours = {"lines.txt": lines.replace("line 30\n", "line thirty\n")}
     other = await commit_task(repository, user.request(task=TaskId("T-2"), base=base), ours)
-    assert (await repository.merge(other, "Merge T-2")).how == "fast-forward"
-    assert await repository.merge_obstacles(commit) == ()
-    assert (await repository.merge(commit, "Merge T-1")).how == "merge"
+    assert (await merge_as_shown(repository, other, "Merge T-2")).how == "fast-forward"
+    assert (await repository.merge_preview(commit)).obstacles == ()
+    assert (await merge_as_shown(repository, commit, "Merge T-1")).how == "merge"
     # Line endings are the user's to choose: git turns them by itself, without a program.
     assert (user.root / "new.txt").read_bytes() == b"new\r\n"
     merged = lines.replace("line 1\n", "line one\n").replace("line 30\n", "line thirty\n")
@@ -131,7 +131,9 @@ async def test_a_file_that_needs_a_filter_is_not_merged_without_it(
     workspace = await repository.open(user.request())
     tree = await workspace.write([FileChange("new.py", None, FileContent(b"new\n"))], workspace.facts.tree)
     commit = await workspace.commit(tree, "Add new")
-    assert await repository.merge_obstacles(commit) == ("new.py goes through the filter evil, which is not run here.",)
+    assert (await repository.merge_preview(commit)).obstacles == (
+        "new.py goes through the filter evil, which is not run here.",
+    )
     assert traces(canaries) == set()
 
 

@@ -10,7 +10,7 @@ from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import RepoError, WorkspaceError
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.fingerprint import fingerprint
-from tests.adapters.git.user import SESSION, TASK, User, commit_task
+from tests.adapters.git.user import SESSION, TASK, User, commit_task, merge_as_shown
 
 
 async def test_a_clean_checkout(user: User, repository: Repository) -> None:
@@ -69,7 +69,7 @@ async def test_a_shallow_clone(user: User, tmp_path: Path, worktrees: Path) -> N
     repository = Repository(clone.root, worktrees)
     assert (await repository.inspect()).shallow
     commit = await commit_task(repository, clone.request(), {"new": "x"})
-    assert (await repository.merge(commit, "Merge")).commit == clone.head()
+    assert (await merge_as_shown(repository, commit, "Merge")).commit == clone.head()
 
 
 async def test_a_submodule_is_named_and_left_alone(user: User, tmp_path: Path, repository: Repository) -> None:
@@ -104,7 +104,7 @@ async def test_a_linked_worktree_of_the_user(user: User, tmp_path: Path, worktre
     assert facts.common_dir == str(user.root / ".git")
     before = fingerprint(user.root)
     commit = await commit_task(repository, linked.request(), {"new": "x"})
-    await repository.merge(commit, "Merge")
+    await merge_as_shown(repository, commit, "Merge")
     assert linked.head() == commit
     assert (linked.root / "new").exists()
     assert linked.git("status", "--porcelain") == ""

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent_workbench.adapters.git.plumbing import Outcome, Plumbing
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId
+from agent_workbench.core.merges import MergeTarget
 from tests.adapters.git.fingerprint import fingerprint
-from tests.adapters.git.user import TASK, User, commit_task
+from tests.adapters.git.user import TASK, User, commit_task, merge_as_shown
 
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 
@@ -31,11 +34,11 @@ async def test_fast_forward_keeps_what_the_user_has_under_way(
     user.write("staged", "staged\n")
     user.git("add", "staged")
     user.write("untracked", "x")
-    assert await repository.merge_obstacles(commit) == ()
-    brings = await repository.merge_brings(commit)
+    assert (await repository.merge_preview(commit)).obstacles == ()
+    brings = await repository.merge_preview(commit)
     assert [line.partition(" ")[0] for line in brings.commits] == [user.git("rev-parse", "--short", commit)]
     assert sorted(change.path for change in brings.changes) == ["lines.txt", "src/app.py", "src/more.py"]
-    outcome = await repository.merge(commit, "Merge T-1")
+    outcome = await merge_as_shown(repository, commit, "Merge T-1")
     assert (outcome.commit, outcome.into, outcome.how) == (commit, "main", "fast-forward")
     assert user.head() == commit
     assert user.git("status", "--porcelain") == " M README.md\nA  staged\n?? untracked"
@@ -49,7 +52,7 @@ async def test_histories_that_went_apart_are_merged(user: User, repository: Repo
     commit = await commit_task(repository, user.request(), {"lines.txt": LINES.replace("line 1\n", "one\n")})
     user.write("lines.txt", LINES.replace("line 20\n", "twenty\n"))
     mine = user.commit("Mine")
-    outcome = await repository.merge(commit, "Merge T-1\n\nBecause.")
+    outcome = await merge_as_shown(repository, commit, "Merge T-1\n\nBecause.")
     assert outcome.how == "merge"
     assert user.git("show", "-s", "--format=%P|%an|%B", "HEAD").strip() == (
         f"{mine} {commit}|Ada Lovelace|Merge T-1\n\nBecause."
@@ -62,15 +65,15 @@ async def test_histories_that_went_apart_are_merged(user: User, repository: Repo
 async def test_a_touched_file_is_no_obstacle(user: User, repository: Repository) -> None:
     commit = await commit_task(repository, user.request(), {"src/app.py": "new\n"})
     user.write("src/app.py", "print('hello')\n")
-    assert (await repository.merge(commit, "Merge")).commit == user.head() == commit
+    assert (await merge_as_shown(repository, commit, "Merge")).commit == user.head() == commit
     assert (user.root / "src/app.py").read_text() == "new\n"
 
 
 async def test_merging_what_is_merged_changes_nothing(user: User, repository: Repository) -> None:
     commit = await commit_task(repository, user.request(), {"new": "x"})
-    await repository.merge(commit, "Merge")
+    await merge_as_shown(repository, commit, "Merge")
     before = fingerprint(user.root)
-    assert (await repository.merge(commit, "Merge")).commit == commit
+    assert (await merge_as_shown(repository, commit, "Merge")).commit == commit
     assert fingerprint(user.root) == before
 
 
@@ -158,19 +161,88 @@ async def test_an_obstacle_is_named_and_nothing_is_changed(
     commit = await commit_task(repository, user.request(), files)
     sentence = trouble(user)
     before = fingerprint(user.root)
-    assert await repository.merge_obstacles(commit) == (sentence,)
+    assert (await repository.merge_preview(commit)).obstacles == (sentence,)
     with pytest.raises(WorkspaceError, match="was not merged") as error:
-        await repository.merge(commit, "Merge")
+        await merge_as_shown(repository, commit, "Merge")
     assert sentence in str(error.value)
     assert f"git merge {commit[:12]}" in error.value.advice
     assert fingerprint(user.root) == before
+
+
+def switch(user: User) -> None:
+    user.git("checkout", "--quiet", "-b", "side")
+
+
+def go_on(user: User) -> None:
+    user.write("README.md", "# More\n")
+    user.commit("Mine")
+
+
+def take_back(user: User) -> None:
+    user.git("reset", "--quiet", "--hard", "HEAD^")
+
+
+def leave_branch(user: User) -> None:
+    user.git("checkout", "--quiet", "--detach")
+
+
+MOVES = pytest.mark.parametrize("move", [switch, go_on, take_back, leave_branch])
+
+
+@MOVES
+async def test_a_merge_is_made_only_where_it_was_shown_to_go(
+    move: Callable[[User], None], user: User, repository: Repository, lines: CommitId
+) -> None:
+    commit = await commit_task(repository, user.request(), {"new": "x"})
+    shown = await repository.merge_preview(commit)
+    assert shown.target == MergeTarget("main", lines)
+    move(user)
+    before = fingerprint(user.root)
+    with pytest.raises(TargetMoved, match=f"shown for main at {lines[:10]}, and your checkout is on"):
+        await repository.merge(commit, "Merge", shown.target)
+    assert fingerprint(user.root) == before
+
+
+@pytest.mark.parametrize(
+    ("move", "after"),
+    [
+        *((switch, "update-index"), (switch, "read-tree"), (leave_branch, "read-tree")),
+        *((go_on, "update-index"), (take_back, "update-index")),
+    ],
+)
+async def test_a_checkout_that_moves_while_the_merge_is_made_gets_none_of_it(
+    move: Callable[[User], None], after: str, user: User, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's git runs right after one of ours: what it did stays, and nothing else changes."""
+    user.write("notes.txt", "mine\n")
+    head = user.commit("Notes")
+    commit = await commit_task(repository, user.request(), {"src/app.py": "new\n", "new": "x"})
+    target = (await repository.merge_preview(commit)).target
+    attempt = Plumbing.attempt
+    moved: list[str] = []
+
+    def and_the_user(self: Plumbing, *arguments: str, **options: Any) -> Outcome:
+        outcome = attempt(self, *arguments, **options)
+        if arguments[0] == after and not moved:
+            move(user)
+            moved.append(user.git("rev-parse", "--symbolic-full-name", "HEAD") + user.head())
+        return outcome
+
+    monkeypatch.setattr(Plumbing, "attempt", and_the_user)
+    with pytest.raises(TargetMoved):
+        await repository.merge(commit, "Merge", target)
+    monkeypatch.undo()
+    assert moved == [user.git("rev-parse", "--symbolic-full-name", "HEAD") + user.head()]
+    assert user.git("rev-parse", "main") == (head if move in (switch, leave_branch) else user.head())
+    assert user.git("status", "--porcelain") == ""
+    assert not (user.root / "new").exists()
 
 
 async def test_a_switched_branch_gets_the_merge(user: User, repository: Repository) -> None:
     commit = await commit_task(repository, user.request(), {"new": "x"})
     main = user.head()
     user.git("checkout", "--quiet", "-b", "side")
-    assert (await repository.merge(commit, "Merge")).into == "side"
+    assert (await merge_as_shown(repository, commit, "Merge")).into == "side"
     assert user.git("rev-parse", "main", "side") == f"{main}\n{commit}"
 
 
@@ -187,7 +259,7 @@ async def test_a_folder_becomes_a_file_and_a_file_a_folder(user: User, repositor
     point = await workspace.checkpoint(user.request().session, 1, "x")
     commit = await workspace.commit(point.tree, "Turn around")
     assert {change.path for change in await workspace.changes(point.tree)} == set(files)
-    await repository.merge(commit, "Merge")
+    await merge_as_shown(repository, commit, "Merge")
     assert (user.root / "src").read_text() == "a file"
     assert (user.root / "README.md/part").read_text() == "x"
     assert user.git("status", "--porcelain") == ""
@@ -198,14 +270,14 @@ async def test_another_git_at_work_is_waited_for_by_the_user(user: User, reposit
     (user.root / ".git/index.lock").touch()
     before = fingerprint(user.root)
     with pytest.raises(WorkspaceError, match=r"index\.lock exists"):
-        await repository.merge(commit, "Merge")
+        await merge_as_shown(repository, commit, "Merge")
     (user.root / ".git/index.lock").unlink()
     assert fingerprint(user.root) == before
-    await repository.merge(commit, "Merge")
+    await merge_as_shown(repository, commit, "Merge")
     assert user.git("status", "--porcelain") == ""
 
 
 async def test_an_unknown_commit(user: User, repository: Repository) -> None:
     for name in ("0" * 40, "--all", "main:src"):
         with pytest.raises(WorkspaceError, match="is not a commit"):
-            await repository.merge(CommitId(name), "Merge")
+            await merge_as_shown(repository, CommitId(name), "Merge")

@@ -9,7 +9,7 @@ from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import LockedError, WorkspaceError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
-from tests.adapters.git.user import OTHER_SESSION, SESSION, TASK, User, commit_task
+from tests.adapters.git.user import OTHER_SESSION, SESSION, TASK, User, commit_task, merge_as_shown
 
 NEW = FileChange("new", None, FileContent(b"new"))
 
@@ -180,7 +180,7 @@ async def test_the_newest_unmerged_commit_of_a_task(user: User, repository: Repo
     user.git("branch", "agent/T-1-other", first)
     user.git("branch", "agent/T-11", first)
     assert await repository.task_commit(TaskId("T-11")) == first
-    await repository.merge(first, "Merge")
+    await merge_as_shown(repository, first, "Merge")
     assert await repository.task_commit(TASK) is None
 
 

@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.core.workspace import MergeOutcome, WorkspaceRequest
 
 TWO_FILES = {"src/app.py": "print('hello')\n", "README.md": "# Hello\n"}
 # The index tells files that did not change by when and where they were written.
@@ -129,3 +129,9 @@ async def commit_task(repository: Repository, request: WorkspaceRequest, files: 
     commit = await workspace.commit(tree, f"[Agent] Complete {request.task}")
     await workspace.release(keep=False)
     return commit
+
+
+async def merge_as_shown(repository: Repository, commit: str, message: str = "Merge") -> MergeOutcome:
+    """Merge a commit as it was shown a moment ago."""
+    shown = await repository.merge_preview(CommitId(commit))
+    return await repository.merge(CommitId(commit), message, shown.target)

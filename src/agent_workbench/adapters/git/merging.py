@@ -16,9 +16,9 @@ from agent_workbench.adapters.git.identity import user_identity
 from agent_workbench.adapters.git.plumbing import Plumbing, failure
 from agent_workbench.adapters.git.refs import Refs
 from agent_workbench.adapters.git.trees import Difference, Trees, paths_in
-from agent_workbench.core.errors import StorageError, WorkbenchError, WorkspaceError
+from agent_workbench.core.errors import StorageError, TargetMoved, WorkbenchError, WorkspaceError
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.merges import MergeBrings
+from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.workspace import MergeOutcome
 
@@ -39,8 +39,7 @@ _MOST_NAMED = 20
 class _Plan:
     """What a merge would do, or why it would not."""
 
-    head: CommitId
-    branch: str
+    target: MergeTarget
     tree: str = ""
     how: str = ""
     changed: tuple[Difference, ...] = ()
@@ -48,51 +47,63 @@ class _Plan:
 
 
 class Merging:
-    """Blocking. `obstacles` changes nothing of the user's; `merge` does, and only when there are none."""
+    """Blocking. `preview` changes nothing of the user's; `merge` does, and only where nothing is in the way."""
 
     def __init__(self, checkout: Checkout, plumbing: Plumbing, trees: Trees, refs: Refs) -> None:
         self._checkout, self._plumbing, self._trees, self._refs = checkout, plumbing, trees, refs
         self._place = checkout.place
 
-    def obstacles(self, commit: str) -> tuple[str, ...]:
-        """Return why a merge would be refused, one sentence each."""
-        return self._plan(self._refs.known_commit(commit)).obstacles
-
-    def brings(self, commit: str) -> MergeBrings:
-        """Return what a merge would bring into the checked-out branch; no changes where the two cannot be merged."""
+    def preview(self, commit: str) -> MergePreview:
+        """Return the merge into the checked-out branch as it would be made now."""
         plan = self._plan(self._refs.known_commit(commit))
-        out = self._plumbing.run("rev-list", "--format=%h %s", f"--max-count={_MOST_NAMED}", f"{plan.head}..{commit}")
+        head = plan.target.head
+        out = self._plumbing.run("rev-list", "--format=%h %s", f"--max-count={_MOST_NAMED}", f"{head}..{commit}")
         lines = out.decode("utf-8", "replace").splitlines()
         commits = tuple(line for line in lines if not line.startswith("commit "))
-        changes = changes_between(self._trees, self._trees.tree_of(plan.head), plan.tree) if plan.tree else ()
-        return MergeBrings(commits, changes)
+        changes = changes_between(self._trees, self._trees.tree_of(head), plan.tree) if plan.tree else ()
+        return MergePreview(plan.target, commits, changes, plan.obstacles)
 
-    def merge(self, commit: str, message: str) -> MergeOutcome:
-        """Merge into the checked-out branch; raise `WorkspaceError` with nothing changed if there are obstacles."""
+    def merge(self, commit: str, message: str, target: MergeTarget) -> MergeOutcome:
+        """Merge into the checked-out branch; raise `WorkspaceError` with nothing changed if there are obstacles.
+
+        Raises `TargetMoved`, with nothing changed, if that branch or its commit is not `target`.
+        """
         theirs = self._refs.known_commit(commit)
         plan = self._plan(theirs)
+        if plan.target != target:
+            raise _moved(target, plan.target)
         if plan.obstacles:
             raise WorkspaceError(
                 f"{theirs[:12]} was not merged: {' '.join(plan.obstacles)}",
                 advice=f"clear that away and merge again, or {_BY_HAND.format(commit=theirs[:12])}",
             )
         if not plan.tree:
-            return MergeOutcome(plan.head, plan.branch, plan.how)
+            return MergeOutcome(target.head, target.branch, plan.how)
         new = theirs
         if plan.how == "merge":
             author = user_identity(self._plumbing)
-            new = CommitId(self._trees.commit(plan.tree, [plan.head, theirs], message, author))
+            new = CommitId(self._trees.commit(plan.tree, [target.head, theirs], message, author))
         self._bring_in(plan, new)
-        return MergeOutcome(new, plan.branch, plan.how)
+        return MergeOutcome(new, target.branch, plan.how)
+
+    def _target(self) -> MergeTarget:
+        head, branch, _ = self._checkout.where()
+        return MergeTarget(branch, head)
+
+    def _check_target(self, target: MergeTarget) -> None:
+        """Raise `TargetMoved` unless this branch is checked out and at this commit."""
+        now = self._target()
+        if now != target:
+            raise _moved(target, now)
 
     def _plan(self, theirs: CommitId) -> _Plan:
-        head, branch, _ = self._checkout.where()
-        if not branch:
-            why = "HEAD is detached, so there is no branch to merge into."
-            return _Plan(head, branch, obstacles=(why,))
+        target = self._target()
+        head = target.head
+        if not target.branch:
+            return _Plan(target, obstacles=("HEAD is detached, so there is no branch to merge into.",))
         parted = self._refs.parted(head, theirs)
         if parted == theirs:
-            return _Plan(head, branch, how="fast-forward")
+            return _Plan(target, how="fast-forward")
         ours, brought = self._trees.trees_of(head, theirs)
         if parted == head:
             tree, how = brought, "fast-forward"
@@ -100,9 +111,9 @@ class Merging:
             how = "merge"
             tree, conflicts = self._merged_tree(head, theirs)
             if conflicts:
-                return _Plan(head, branch, obstacles=conflicts)
+                return _Plan(target, obstacles=conflicts)
         changed = tuple(self._trees.differences(ours, tree))
-        return _Plan(head, branch, tree, how, changed, tuple(self._in_the_way(changed)))
+        return _Plan(target, tree, how, changed, tuple(self._in_the_way(changed)))
 
     def _merged_tree(self, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
         """Return the merged tree, or why there is none."""
@@ -182,18 +193,22 @@ class Merging:
                 yield f"{shown(path)} goes through the filter {shown(value)}, which is not run here."
 
     def _bring_in(self, plan: _Plan, new: CommitId) -> None:
-        root = self._place.root
+        root, target = self._place.root, plan.target
         # Else read-tree would take a file that was only touched for one that was changed.
         self._plumbing.attempt("update-index", "-q", "--refresh", work_tree=root)
+        self._check_target(target)
         switch = ("read-tree", "-m", "-u", "--no-recurse-submodules")
-        outcome = self._plumbing.attempt(*switch, plan.head, new, work_tree=root)
+        outcome = self._plumbing.attempt(*switch, target.head, new, work_tree=root)
         if outcome.status:
             self._take_back(plan)
             raise failure("read-tree", outcome)
         try:
-            self._refs.move(f"refs/heads/{plan.branch}", new, plan.head, f"merge {new[:12]}")
+            # The branch moves only from the commit that was shown; that it is still checked out git cannot ensure.
+            self._check_target(target)
+            self._refs.move(f"refs/heads/{target.branch}", new, target.head, f"merge {new[:12]}")
         except WorkbenchError:
-            self._plumbing.run(*switch, new, plan.head, work_tree=root)
+            self._plumbing.run(*switch, new, target.head, work_tree=root)
+            self._check_target(target)
             raise
 
     def _take_back(self, plan: _Plan) -> None:
@@ -212,3 +227,12 @@ class Merging:
                 f"the merge failed and your files could not all be put back: {shown(outcome.err.strip(), 500)}",
                 advice="nothing is lost: when there is space, `git restore .` brings back your last commit's files",
             )
+
+
+def _moved(shown: MergeTarget, now: MergeTarget) -> TargetMoved:
+    """Return the refusal of a merge that was approved for another branch or commit."""
+    said = [f"{each.branch or 'a detached HEAD'} at {each.head[:10]}" for each in (shown, now)]
+    return TargetMoved(
+        f"nothing was merged: the merge was shown for {said[0]}, and your checkout is on {said[1]} now",
+        advice="look at the merge again as it would be made now",
+    )

@@ -24,7 +24,7 @@ from agent_workbench.adapters.git.workspace import GitWorkspace
 from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.errors import LockedError, task_locked
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
-from agent_workbench.core.merges import MergeBrings
+from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.workspace import (
     Checkpoint,
@@ -113,14 +113,11 @@ class Repository:
     async def task_commit(self, task: TaskId) -> CommitId | None:
         return await asyncio.to_thread(self._task_commit, task)
 
-    async def merge(self, commit: CommitId, message: str) -> MergeOutcome:
-        return await asyncio.to_thread(lambda: self._now().merging.merge(commit, message))
+    async def merge(self, commit: CommitId, message: str, target: MergeTarget) -> MergeOutcome:
+        return await asyncio.to_thread(lambda: self._now().merging.merge(commit, message, target))
 
-    async def merge_brings(self, commit: CommitId) -> MergeBrings:
-        return await asyncio.to_thread(lambda: self._now().merging.brings(commit))
-
-    async def merge_obstacles(self, commit: CommitId) -> tuple[str, ...]:
-        return await asyncio.to_thread(lambda: self._now().merging.obstacles(commit))
+    async def merge_preview(self, commit: CommitId) -> MergePreview:
+        return await asyncio.to_thread(lambda: self._now().merging.preview(commit))
 
     def stored_commits(self) -> StoredCommits:
         """Return what reads commits as they are stored."""

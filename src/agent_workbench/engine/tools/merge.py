@@ -1,16 +1,20 @@
 """Bringing a task's commit into the user's branch; the only thing that touches the user's checkout."""
 
 from asyncio import to_thread
+from dataclasses import replace
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import TaskMerged
 from agent_workbench.core.ids import CommitId
+from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import MERGE, Preimage, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+
+DETACHED = "HEAD"
 
 
 class Merge(ToolFace):
@@ -19,30 +23,40 @@ class Merge(ToolFace):
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
         """Return what would be merged into what, and what stands in the way."""
         commit = _commit(bench)
-        facts = await bench.ports.workspaces.inspect()
-        into = facts.branch or "a detached HEAD"
-        brings = await bench.ports.workspaces.merge_brings(commit)
-        changes = brings.changes or await bench.workspace.changes(bench.run.tree)
-        return Draft(
-            text=text or f"Merge {bench.workspace.facts.branch} ({commit[:10]}) into {into}",
-            diff=await to_thread(render_changes, changes),
-            paths=tuple(change.path for change in changes),
-            brings=brings.commits,
-            special=await bench.ports.workspaces.merge_obstacles(commit),
-            preimages=await merged_into(bench),
-        )
+        preview = await bench.ports.workspaces.merge_preview(commit)
+        if not preview.changes:
+            preview = replace(preview, changes=await bench.workspace.changes(bench.run.tree))
+        return await merge_draft(preview, f"{bench.workspace.facts.branch} ({commit[:10]})", text)
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
         """Merge, or raise with nothing changed."""
-        outcome = await bench.ports.workspaces.merge(_commit(bench), proposal.text)
+        (shown,) = proposal.preimages
+        target = MergeTarget("" if shown.path == DETACHED else shown.path, CommitId(shown.sha))
+        outcome = await bench.ports.workspaces.merge(_commit(bench), proposal.text, target)
         done = f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})"
         return Outcome(done, effects=(TaskMerged(bench.task.id, outcome),))
+
+
+async def merge_draft(preview: MergePreview, what: str, text: str = "") -> Draft:
+    """Return a merge as it is shown at the gate: what it brings into which branch, and what stands in the way."""
+    return Draft(
+        text=text or f"Merge {what} into {preview.target.branch or 'a detached HEAD'}",
+        diff=await to_thread(render_changes, preview.changes),
+        paths=tuple(change.path for change in preview.changes),
+        brings=preview.commits,
+        special=preview.obstacles,
+        preimages=(_start(preview.target),),
+    )
 
 
 async def merged_into(bench: Bench) -> tuple[Preimage, ...]:
     """Return what a merge starts from: the user's branch (`HEAD` when detached) and its commit."""
     facts = await bench.ports.workspaces.inspect()
-    return (Preimage(facts.branch or "HEAD", facts.head),)
+    return (_start(MergeTarget(facts.branch, facts.head)),)
+
+
+def _start(target: MergeTarget) -> Preimage:
+    return Preimage(target.branch or DETACHED, target.head)
 
 
 def _commit(bench: Bench) -> CommitId:
