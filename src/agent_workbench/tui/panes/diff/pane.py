@@ -104,11 +104,9 @@ class DiffPane(DiffPointing):
 
     def _carry(self, before: DiffParts) -> None:
         """Choose what was chosen before an edit, and say which reasons have nothing left to be about."""
-        self._parts.carry(before)
-        now = self._parts.choice.left
-        self._asked = {left.id for left in now}
-        gone = dict.fromkeys(left.reason for left in before.choice.left if left.reason)
-        if lost := [reason for reason in gone if not any(reason in left.reason for left in now)]:
+        lost = self._parts.carry(before)
+        self._asked = {left.id for left in self._parts.choice.left}
+        if lost:
             self.notify(f"what was left out is no longer in the diff: {inert_line('; '.join(lost))}", markup=False)
 
     def _hunk_pointed_to(self) -> int:

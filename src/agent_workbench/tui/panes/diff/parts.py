@@ -52,10 +52,12 @@ class DiffParts:
         self.choice = choice
         self.taking = taking(self._patch, choice) if self._patch is not None and choice.left else None
 
-    def carry(self, before: "DiffParts") -> None:
-        """Choose what was chosen of the text before an edit."""
+    def carry(self, before: "DiffParts") -> list[str]:
+        """Choose what was chosen of the text before an edit; return the reasons that nothing is left out for now."""
         if before.choice.left and before.patch is not None and self.patch is not None:
             self.choose(carried_choice(before.choice, before.patch, self.patch))
+        gone = dict.fromkeys(left.reason for left in before.choice.left if left.reason)
+        return [reason for reason in gone if not any(reason in left.reason for left in self.choice.left)]
 
     def part(self, line: DiffLine) -> Takeable | None:
         """Return what is decided on at a line, None where there is nothing, or nothing is known yet."""
