@@ -7,8 +7,10 @@ from textual.widgets import Input, TextArea
 from agent_workbench.core.events import ActionProposed, Author, ProposalReplaced
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import EditProposal, RejectProposal
-from agent_workbench.core.patch import LeftOut, parse_patch, takeable_ids
+from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, takeable_ids
+from agent_workbench.core.proposals import HunkFate
 from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.taking import part_of, verdicts
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving
@@ -55,6 +57,19 @@ async def test_lines_left_out_of_the_hunk_that_is_edited_stay_left_out_with_thei
         assert bench.diff.taking.left == (LeftOut(last, (0,), "no tests"),)
         assert "+SECOND = 21" in bench.diff.taking.text
         assert "FIRST" not in bench.diff.taking.text
+
+
+async def test_what_was_taken_when_it_is_approved_is_no_edit() -> None:
+    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
+    async with driving(session, LARGE) as bench:
+        await bench.diff.hunk(3).leave("no tests")
+        patch = parse_patch(HUNKS)
+        left = (LeftOut(takeable_ids(patch)[2], (), "no tests"),)
+        part = part_of(waits, leave_out(patch, left), verdicts(patch, left, HunkFate.TAKEN))
+        await bench.record(ProposalReplaced(part, "took 2 of 3 hunks", Author.USER))
+        assert bench.diff.taking is None
+        assert "no longer in the diff" not in " ".join(bench.text().split())
 
 
 async def test_a_reason_that_goes_with_the_lines_it_was_given_for_is_said() -> None:

@@ -31,8 +31,8 @@ OUTPUT_LINES = 120
 class DiffView:
     """What the pane shows: notes above, then a diff. `key` names what it is; `proposal` is empty when nothing waits.
 
-    `special` are its files outside of the usual. `by_hunk`: parts of the diff can be left. `grows`: text is added at
-    its end while it is shown.
+    `special` are its files outside of the usual. `by_hunk`: parts of the diff can be left. `taken`: it is what the user
+    took of another diff. `grows`: text is added at its end while it is shown.
     """
 
     title: str
@@ -41,6 +41,7 @@ class DiffView:
     diff: str = ""
     proposal: str = ""
     by_hunk: bool = False
+    taken: bool = False
     special: tuple[str, ...] = ()
     grows: bool = False
     empty: str = ""
@@ -80,7 +81,8 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
             title = f"{about}{edited} · waits"
             special = tuple(inert_whole(path, keep_returns=True) for path in proposal.special)
             by_hunk = proposal.tool != KEEP_CHANGES
-            return DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
+            view = DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
+            return replace(view, taken=bool(proposal.hunks))
         case GateKind.COMMIT:
             notes = (*commit_notes(session, proposal), *_remarks(proposal))
             return DiffView("Commit · waits", key, notes, proposal.diff, key)

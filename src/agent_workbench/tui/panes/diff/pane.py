@@ -80,7 +80,7 @@ class DiffPane(DiffPointing):
     def is_edited_by(self, view: DiffView) -> bool:
         """Whether this is what is shown with another content, so that the user goes on with it where they are."""
         shown = self._view.proposal
-        return view.by_hunk and shown != view.proposal and bool(shown) and _id(shown) == _id(view.proposal)
+        return view.by_hunk and not view.taken and shown != view.proposal and _id(shown) == _id(view.proposal)
 
     def show(self, view: DiffView) -> None:
         new = view.key != self._view.key
