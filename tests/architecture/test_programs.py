@@ -60,7 +60,9 @@ def test_programs_are_looked_for_in_one_place() -> None:
 def _python_starts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield each list of words that begins with our interpreter: its line and the word after it."""
     for node in ast.walk(tree):
-        words = node.elts if isinstance(node, ast.List | ast.Tuple) else node.args if isinstance(node, ast.Call) else []
+        if not isinstance(node, ast.List | ast.Tuple | ast.Call):
+            continue
+        words = node.args if isinstance(node, ast.Call) else node.elts
         for word, after in pairwise(words):
             if ast.unparse(word) == "sys.executable":
                 yield node.lineno, ast.literal_eval(after) if isinstance(after, ast.Constant) else ""

@@ -1,6 +1,6 @@
 """A program of its own that runs one command and sees to it that nothing of the command outlives it or its parent.
 
-    python -I -S minder.py <grace_seconds> <command> [argument ...]
+    python -I -S minder.py <grace_seconds> <guard> <command> [argument ...]
 
 Standard input is a connected socket to the parent. On it the minder says, one line each, `started <pid>` or
 `failed <errno>`, and at the end `ended <status>` (negative: the signal's number). When the parent closes its side,
@@ -10,6 +10,8 @@ then ends as the command did.
 
 Linux: the minder is the subreaper of all that the command starts, so that `setsid` and double forks do not escape it.
 Elsewhere only the command's process group can be reached: best effort.
+<guard> says whether the command is kept from the Unix sockets of the host (`socket_guard`): `open` (it is not), `own`
+(its network namespace is its own, with all names in it), `shared` (names in the network namespace are the host's too).
 It is started for each command and so imports nothing but a little of the standard library.
 """
 
@@ -71,20 +73,23 @@ def _descendants() -> list[int]:
 class _Command:
     """The command, its status once it has one, and all that it started."""
 
-    def __init__(self, argv: list[str]) -> None:
+    def __init__(self, argv: list[str], guard: str) -> None:
         self.status: int | None = None
         self.error = 0
         failure, failed = os.pipe()
         minder = os.getpid()
+        guarding = None if guard == "open" else _Guarding(guard)
         self.pid = os.fork()
         if self.pid == 0:
-            self._become(argv, minder, failed)
+            self._become(argv, minder, failed, guarding)
         os.close(failed)
+        if guarding:
+            guarding.begin(self.pid)
         with open(failure, "rb") as stream:  # noqa: PTH123 - a file descriptor
             self.error = int(stream.read() or b"0")
 
     @staticmethod
-    def _become(argv: list[str], minder: int, failed: int) -> None:
+    def _become(argv: list[str], minder: int, failed: int, guarding: "_Guarding | None") -> None:
         try:
             os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -101,6 +106,8 @@ class _Command:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            if guarding:
+                guarding.enter()
             os.execv(argv[0], argv)  # noqa: S606 - to start the command is what this program is for
         except OSError as error:
             os.write(failed, str(error.errno or errno.EIO).encode())
@@ -129,6 +136,38 @@ class _Command:
             for pid in everyone:
                 with contextlib.suppress(OSError):
                     os.kill(pid, number)
+
+
+class _Guarding:
+    """The command's way behind `socket_guard`, and the minder's to what it asks for there."""
+
+    def __init__(self, guard: str) -> None:
+        sys.path.append(__file__.rpartition("/agent_workbench/")[0])
+        from agent_workbench.host import socket_guard
+
+        self._guard = socket_guard
+        self._abstract = guard == "own"
+        self._told, self._tell = os.pipe()
+        self._wait, self._go = os.pipe()
+
+    def enter(self) -> None:
+        """In the command, before it is that: install the filter, and wait until its calls will be answered."""
+        os.close(self._go)
+        os.write(self._tell, str(self._guard.install()).encode())
+        os.close(self._tell)
+        if not os.read(self._wait, 1):
+            raise OSError(errno.ENOSYS, "the filter has nobody behind it")
+
+    def begin(self, pid: int) -> None:
+        """In the minder: answer the calls of the command; where that cannot be, it will not be started."""
+        os.close(self._tell)
+        os.close(self._wait)
+        with contextlib.suppress(OSError):
+            if number := os.read(self._told, 16):
+                self._guard.serve(self._guard.take_listener(pid, int(number)), abstract=self._abstract)
+                os.write(self._go, b"1")
+        os.close(self._told)
+        os.close(self._go)
 
 
 def _wait(command: _Command, wake: int, told: list[int]) -> None:
@@ -199,10 +238,10 @@ def _leave(status: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command in `arguments[1:]`; `arguments[0]` is the grace in seconds. Does not return."""
+    """Run the command in `arguments[2:]`, behind the grace in seconds and the word for its guard. Does not return."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wake, told = _listen()
-    command = _Command(arguments[1:])
+    command = _Command(arguments[2:], arguments[1])
     if command.error:
         _say("failed", command.error)
         os._exit(127)

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -18,6 +19,17 @@ _START_SECONDS = 30.0
 # What the minder needs past the grace before it is ended itself.
 _STOP_SECONDS = 6.0
 _MINDER = str(Path(__file__).with_name("minder.py"))
+
+
+class Guard(StrEnum):
+    """Which Unix sockets a confined command may connect to. Linux only."""
+
+    OPEN = "open"
+    """All that it sees; it need not be confined."""
+    OWN = "own"
+    """Those that it has bound; its network namespace is its own."""
+    SHARED = "shared"
+    """Those that it has bound to files; names without a file may be the host's."""
 
 
 class MindedProcess:
@@ -100,12 +112,13 @@ async def spawn(
     stdout: Path | None = None,
     merge_stderr: bool = True,
     grace_seconds: float = 0.5,
+    guard: Guard = Guard.OPEN,
 ) -> MindedProcess:
     """Start `argv` (an absolute path first) in `folder` with exactly `environment`, no input, in its own session.
 
     Output is read from the process, or appended to the file `stdout`; standard error goes with it or is dropped. When
-    stopped, everything that was started has `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` when the
-    command cannot be started.
+    stopped, everything that was started has `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` when
+    the command cannot be started, also where the kernel refuses the `guard`.
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         our_end, their_end = socket.socketpair()
@@ -118,7 +131,9 @@ async def spawn(
         else:
             writing = await asyncio.to_thread(_open_log, stdout)
         theirs.callback(os.close, writing)
-        minder = await _start_minder(argv, folder, environment, their_end, writing, merge_stderr, grace_seconds)
+        minder = await _start_minder(
+            argv, folder, environment, their_end, writing, merge_stderr, (str(grace_seconds), guard)
+        )
         theirs.close()
         try:
             said, lifeline = await asyncio.open_unix_connection(sock=our_end)
@@ -147,11 +162,11 @@ async def _start_minder(
     lifeline: socket.socket,
     output: int,
     merge_stderr: bool,
-    grace_seconds: float,
+    told: tuple[str, ...],
 ) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", _MINDER, str(grace_seconds), *argv),
+            *(sys.executable, "-I", "-S", _MINDER, *told, *argv),
             stdin=lifeline.fileno(),
             stdout=output,
             stderr=output if merge_stderr else asyncio.subprocess.DEVNULL,

@@ -1,6 +1,7 @@
 """What a command must not be able to do. Each attack is also made without a sandbox, where it has to succeed."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -128,17 +129,145 @@ async def test_abstract_sockets(bench: Bench, outside: Path, victim: int) -> Non
     assert ("succeeded" in output) is not is_confined(bench)
 
 
+# Each leaves a socket that listens at `s` in the folder, by a way that its name in /proc/net/unix does not tell.
+BINDINGS = {
+    "its path": "own.bind(os.path.abspath('s'))",
+    "a relative name": "own.bind('s')",
+    "a new name": "own.bind(os.path.abspath('other')); os.rename('other', 's')",
+    "a second name": "own.bind(os.path.abspath('other')); os.link('other', 's'); os.remove('other')",
+    "another folder": "os.mkdir('below'); own.bind('below/s'); os.symlink('below/s', 's')",
+}
+LISTENER = """
+import os, socket, sys
+os.chdir(sys.argv[1])
+sys.stdin.read(1)
+own = socket.socket(socket.AF_UNIX)
+{binding}
+own.listen()
+print("listening", flush=True)
+own.accept()
+"""
+
+
+@contextlib.contextmanager
+def host_listener(binding: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the host that listens in the folder once it was told a byte."""
+    command = [sys.executable, "-c", LISTENER.format(binding=binding), str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def let_listen(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"x")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"listening\n"
+
+
 @pytest.mark.parametrize("network", [False, True])
-async def test_pathname_sockets(network: bool, bench: Bench, make_bench: MakeBench, outside: Path, victim: int) -> None:
+@pytest.mark.parametrize("binding", BINDINGS)
+async def test_pathname_sockets(
+    binding: str, network: bool, bench: Bench, make_bench: MakeBench, outside: Path, victim: int
+) -> None:
     """Also with the network: an ssh agent or a container engine would let a command out."""
     tried = make_bench(SandboxSettings(network=network)) if is_confined(bench) else bench
-    # Inside the repo, which stays readable: not hidden by its folder, so hidden by itself.
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(outside / "s"))
-        listener.listen()
+    with host_listener(BINDINGS[binding], outside) as process:
+        await asyncio.to_thread(let_listen, process)
+        # Inside the repo, which stays readable.
         code = "os.chdir(outside); socket.socket(socket.AF_UNIX).connect('s')"
         output = await attack(tried, code, outside, victim)
     assert ("succeeded" in output) is not is_confined(bench), output
+    assert ("Permission denied" in output) is is_confined(bench), output
+
+
+async def test_a_socket_bound_after_the_start(bench: Bench, outside: Path, victim: int) -> None:
+    code = "open('ready', 'w').close()\nwhile not os.path.exists('go'): pass\n"
+    code += "socket.socket(socket.AF_UNIX).connect(outside + '/s')"
+    await bench.shell.observe()
+    with host_listener(BINDINGS["a relative name"], outside) as process:
+        running = asyncio.create_task(attack(bench, code, outside, victim))
+        await until((bench.folder / "ready").exists, 20)
+        await asyncio.to_thread(let_listen, process)
+        (bench.folder / "go").touch()
+        output = await running
+    assert ("succeeded" in output) is not is_confined(bench), output
+
+
+# What a command may not have at all. Where the kernel lacks it, nothing is shown by its failing.
+SOCKETS = {
+    "unix datagrams": "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)",
+    "raw unix sockets": "socket.socket(socket.AF_UNIX, socket.SOCK_RAW)",
+    "a pair of datagrams": "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)",
+    "vsock": "socket.socket(40, socket.SOCK_STREAM)",
+    "audit": "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9)",
+    "kernel events": "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)",
+    "kernel ciphers": "socket.socket(38, socket.SOCK_SEQPACKET)",
+    "io_uring": "import ctypes; assert ctypes.CDLL(None).syscall(425, 1, ctypes.create_string_buffer(120)) >= 0",
+}
+
+
+@pytest.mark.parametrize("name", SOCKETS)
+async def test_other_ways_to_a_socket(name: str, confined: Bench, outside: Path, victim: int) -> None:
+    output = await attack(confined, SOCKETS[name], outside, victim)
+    assert "succeeded" not in output
+    assert "Error" in output
+
+
+OTHER_ABIS = {
+    # getpid as 32-bit programs call it: mov eax, 20; int 0x80; ret
+    "i386": "import ctypes, mmap; page = mmap.mmap(-1, 4096, prot=7)\n"
+    "page.write(b'\\xb8\\x14\\0\\0\\0\\xcd\\x80\\xc3')\n"
+    "ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()",
+    "x32": "import ctypes; ctypes.CDLL(None).syscall(0x40000000 + 39)",
+}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="machine lacks: a second architecture in its kernel")
+@pytest.mark.parametrize("name", OTHER_ABIS)
+async def test_calls_of_another_architecture_end_the_command(
+    name: str, confined: Bench, outside: Path, victim: int
+) -> None:
+    """Their numbers are others, so that a filter by number would not see them."""
+    output = await attack(confined, OTHER_ABIS[name], outside, victim)
+    assert "succeeded" not in output
+    assert "Bad system call" in output
+
+
+OWN_SOCKETS = {
+    "streams": "own.bind('s'); own.listen(); other().connect(os.path.abspath('s'))",
+    "relative names": "own.bind('s'); own.listen(); os.mkdir('d'); os.chdir('d'); other().connect('../s')",
+    "symbolic links": "own.bind('s'); own.listen(); os.symlink(os.path.abspath('s'), 't'); other().connect('t')",
+    "the temporary folder": "own.bind(os.environ['TMPDIR'] + '/s'); own.listen(); other().connect(own.getsockname())",
+    "names without a file": "own.bind('\\0s'); own.listen(); other().connect('\\0s')",
+    "packets": "own = other(socket.SOCK_SEQPACKET); own.bind('s'); own.listen(); other(5).connect('s')",
+    "a full queue": "own.bind('s'); own.listen(0); a = other(); a.connect('s'); b = other(); b.setblocking(False);\n"
+    "while b.connect_ex('s') == 0: b = other(); b.setblocking(False)",
+    "a listener that takes its time": "own.bind('s'); own.listen(0); import threading\n"
+    "threads = [threading.Thread(target=other().connect, args=('s',)) for _ in range(9)]\n"
+    "for thread in threads: thread.start()\n"
+    "taken = [own.accept() for _ in threads]\n"
+    "for thread in threads: thread.join()",
+    "a signal meanwhile": "own.bind('s'); own.listen(0); signal.signal(signal.SIGALRM, lambda *_: None)\n"
+    "signal.siginterrupt(signal.SIGALRM, False)\n"
+    "signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)\n"
+    "for _ in range(300): caller = other(); caller.connect('s'); own.accept()",
+    "loopback": "own = socket.create_server(('127.0.0.1', 0)); socket.create_connection(own.getsockname())",
+    "a pair": "a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'",
+    "a manager": "import multiprocessing; assert multiprocessing.Manager().list([1])[0] == 1",
+    "a fork server": "import multiprocessing as m\n"
+    "if __name__ == '__main__': assert m.get_context('forkserver').Pool(2).map(abs, [-1]) == [1]",
+    "nobody there": "own.bind('s')\ntry: other().connect('s')\nexcept ConnectionRefusedError: pass",
+    "no such file": "\ntry: other().connect('none')\nexcept FileNotFoundError: pass",
+}
+
+
+@pytest.mark.parametrize("name", OWN_SOCKETS)
+async def test_a_commands_own_sockets_work(name: str, bench: Bench, outside: Path, victim: int) -> None:
+    preface = "other = lambda kind=socket.SOCK_STREAM: socket.socket(socket.AF_UNIX, kind)\nown = other()\n"
+    output = await attack(bench, preface + OWN_SOCKETS[name], outside, victim)
+    assert "succeeded" in output
 
 
 async def test_signals_to_the_host(bench: Bench, outside: Path, victim: int) -> None:

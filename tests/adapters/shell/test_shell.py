@@ -11,6 +11,7 @@ import pytest
 
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.settings import SandboxSettings
+from agent_workbench.host.processes import Guard, spawn
 from tests.adapters.shell.conftest import Bench, MakeBench, until, without_bwrap
 
 
@@ -128,7 +129,7 @@ async def test_a_bwrap_that_confines_nothing_is_not_believed(make_bench: MakeBen
     fake.chmod(0o755)
     facts = await make_bench(parent={"PATH": str(fake.parent), "HOME": "/"}).shell.observe()
     assert (facts.kind, facts.holds) == ("none", False)
-    assert re.search(r"could \['network', 'outside'\]", facts.why)
+    assert re.search(r"could \[\"host's socket\", 'network', 'outside'\]", facts.why)
 
 
 async def test_a_bwrap_that_fails_is_quoted(make_bench: MakeBench, tmp_path: Path) -> None:
@@ -140,6 +141,49 @@ async def test_a_bwrap_that_fails_is_quoted(make_bench: MakeBench, tmp_path: Pat
     assert facts.kind == "none"
     assert "setting up uid map: Permission denied" in facts.why
     assert "apparmor_restrict_unprivileged_userns" in facts.why
+
+
+LOOK = """
+import asyncio, os
+from agent_workbench.adapters.shell.canary import find_sandbox
+found = asyncio.run(find_sandbox(os.environ, network=False))
+print(found.guard, found.facts.kind, found.facts.holds, found.facts.why)
+"""
+# A kernel without seccomp's listeners, as far as this process can tell.
+REFUSE = """
+import ctypes, struct
+lines = (0x20, 0, 0, 0), (0x15, 0, 1, {number}), (0x06, 0, 0, 0x50000 | 38), (0x06, 0, 0, 0x7fff0000)
+code = b"".join(struct.pack("=HBBI", *line) for line in lines)
+held = ctypes.create_string_buffer(code)
+class Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.byref(Program(4, ctypes.addressof(held)))) == 0
+"""
+
+
+async def test_a_kernel_that_refuses_the_filter_is_named(confined: Bench, tmp_path: Path) -> None:
+    await confined.shell.observe()
+    number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
+    said = await output_of(REFUSE.format(number=number) + LOOK, tmp_path)
+    assert said.startswith(
+        "open bwrap False commands can reach the host's Unix sockets: the filter against it was refused"
+    )
+    assert "Function not implemented" in said
+
+
+async def test_a_sandbox_inside_another_has_no_filter_of_its_own_and_holds(confined: Bench, tmp_path: Path) -> None:
+    await confined.shell.observe()
+    assert await output_of(LOOK, tmp_path, guard=Guard.OWN) == "open bwrap True \n"
+
+
+async def output_of(code: str, folder: Path, guard: Guard = Guard.OPEN) -> str:
+    argv, said = [sys.executable, "-P", "-c", code], b""
+    async with await spawn(argv, folder=str(folder), environment=os.environ, guard=guard) as process:
+        while piece := await process.read(4096):
+            said += piece
+    return said.decode()
 
 
 async def test_a_bwrap_that_the_repo_brings_is_not_run(make_bench: MakeBench, tmp_path: Path) -> None:

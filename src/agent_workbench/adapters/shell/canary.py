@@ -16,15 +16,17 @@ from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, 
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.core.workspace_ports import Command, Shell
-from agent_workbench.host.processes import spawn
+from agent_workbench.host.processes import Guard, spawn
 from agent_workbench.host.programs import find_program
 
 _SECONDS = 20.0
 _SAID_BYTES = 4096
 _IMPORT_SECONDS = 60.0
-# Says which of these it could do: write inside, write outside, reach a listener of the host.
+# What the filter alone keeps a command from.
+_LEAKS = {"host's socket", "datagrams"}
+# Says which of these it could do: write inside, write outside, reach a listener of the host, reach its own.
 _PROBE = """
-import socket, sys
+import os, socket, sys
 inside, outside, port = sys.argv[1:]
 for word, path in (("inside", inside), ("outside", outside)):
     try:
@@ -37,16 +39,40 @@ try:
     print("network")
 except OSError:
     pass
+def connects(name):
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(1)
+        caller.connect(name)
+try:
+    os.chdir(os.path.dirname(outside))
+    connects("socket")
+    print("host's socket")
+except OSError:
+    pass
+try:
+    with socket.socket(socket.AF_UNIX) as own:
+        own.bind(os.path.join(os.path.dirname(inside), "own"))
+        own.listen()
+        connects(own.getsockname())
+    print("own socket")
+except OSError:
+    pass
+try:
+    socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).close()
+    print("datagrams")
+except OSError:
+    pass
 print("done")
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """How commands are confined; `bwrap` is the program's path, empty where there is none that holds."""
+    """How commands are confined; `bwrap` is the program's path, empty where there is none that works."""
 
     facts: SandboxFacts
     bwrap: str = ""
+    guard: Guard = Guard.OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +96,26 @@ async def find_sandbox(parent: Mapping[str, str], network: bool, forbidden: str 
     stack = contextlib.ExitStack()
     try:
         place = await asyncio.to_thread(stack.enter_context, _place())
-        said = await _probe(parent, bwrap, place, network)
+        guard, refused = Guard.SHARED if network else Guard.OWN, ""
+        try:
+            said = await _probe(parent, bwrap, place, network, guard)
+        except ShellError as error:
+            guard, refused = Guard.OPEN, str(error)
+            said = await _probe(parent, bwrap, place, network, guard)
         escaped = await asyncio.to_thread(place.outside.exists)
     except (OSError, ShellError) as error:
         return _none(f"the sandbox could not be tried: {error}")
     finally:
         await asyncio.to_thread(stack.close)
-    wanted = {"inside", "done"} | ({"network"} if network else set())
-    if set(said) == wanted and not escaped:
-        return Sandbox(SandboxFacts(kind="bwrap", holds=True, network=network), bwrap)
+    wanted = {"inside", "own socket", "done"} | ({"network"} if network else set())
+    leaks = _LEAKS & set(said) if refused else set()
+    if set(said) - leaks == wanted and not escaped:
+        why = (
+            f"commands can reach the host's Unix sockets: the filter against it was refused ({refused})"
+            if leaks
+            else ""
+        )
+        return Sandbox(SandboxFacts(kind="bwrap", holds=not leaks, network=network, why=why), bwrap, guard)
     return _none(_why(said, wanted))
 
 
@@ -88,15 +125,21 @@ def _none(why: str) -> Sandbox:
 
 @contextlib.contextmanager
 def _place() -> Iterator[_Place]:
-    with tempfile.TemporaryDirectory(prefix="agent-canary-") as folder, socket.socket() as listener:
+    with (
+        tempfile.TemporaryDirectory(prefix="agent-canary-") as folder,
+        socket.socket() as listener,
+        socket.socket(socket.AF_UNIX) as named,
+    ):
         place = Path(folder).resolve()
         (place / "inside").mkdir()
         listener.bind(("127.0.0.1", 0))
         listener.listen()
+        named.bind(str(place / "socket"))
+        named.listen()
         yield _Place(place / "inside" / "written", place / "written", listener.getsockname()[1])
 
 
-async def _probe(parent: Mapping[str, str], bwrap: str, place: _Place, network: bool) -> list[str]:
+async def _probe(parent: Mapping[str, str], bwrap: str, place: _Place, network: bool, guard: Guard) -> list[str]:
     """Return the words of the probe, or what bubblewrap said instead."""
 
     def prepare() -> tuple[list[str], dict[str, str]]:
@@ -108,7 +151,7 @@ async def _probe(parent: Mapping[str, str], bwrap: str, place: _Place, network: 
         return words, clean_environment(parent, os.defpath, INNER_HOME, INNER_TEMPORARY)
 
     words, environment = await asyncio.to_thread(prepare)
-    async with await spawn(words, folder="/", environment=environment) as process:
+    async with await spawn(words, folder="/", environment=environment, guard=guard) as process:
         said = b""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SECONDS):

@@ -1,12 +1,11 @@
-"""Puts a command behind bubblewrap: `/` is read-only, secrets and sockets are hidden, and there is no network."""
+"""Puts a command behind bubblewrap: `/` is read-only, secrets are hidden, and there is no network."""
 
 import os
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# Where pathname sockets of the host's services stand, and where a command's own temporary files go.
+# Where services of the host keep what is theirs, and where a command's own temporary files go.
 _EMPTIED = ("/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - they are emptied, not written to
 # A courtesy only: reads are not confidential under this sandbox.
 _SECRET_FOLDERS = (
@@ -52,7 +51,7 @@ class Hidden:
 
 
 def hidden_places(parent: Mapping[str, str]) -> Hidden:
-    """Find what is to be hidden on this machine now; `parent` is the environment that names home and sockets.
+    """Find what is to be hidden on this machine now; `parent` is the environment that names home and runtime folder.
 
     Blocks.
     """
@@ -62,7 +61,7 @@ def hidden_places(parent: Mapping[str, str]) -> Hidden:
     if not home.is_relative_to(runtime):
         emptied.append(runtime)
     secrets = [(home / each).resolve() for each in _SECRET_FOLDERS]
-    files = [home / each for each in _SECRET_FILES] + [Path(each) for each in _sockets(parent)]
+    files = [home / each for each in _SECRET_FILES]
     real = sorted({str(each.resolve()) for each in files if os.access(each, os.F_OK)})
     return Hidden(_folders(emptied), _folders(secrets), tuple(real))
 
@@ -73,28 +72,6 @@ def _folders(candidates: Iterable[Path]) -> tuple[str, ...]:
 
 def _is_folder(path: Path) -> bool:
     return os.access(path, os.F_OK) and path.is_dir()
-
-
-def _sockets(parent: Mapping[str, str]) -> list[str]:
-    """Return the paths of the sockets that programs of this machine have bound."""
-    found = [agent] if (agent := parent.get("SSH_AUTH_SOCK", "")).startswith("/") else []
-    try:
-        lines = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        lines = []
-    for line in lines[1:]:
-        fields = line.split(maxsplit=7)
-        if len(fields) == 8 and fields[7].startswith("/"):
-            found.append(fields[7])
-    # /dev and /proc are made anew inside.
-    return [path for path in dict.fromkeys(found) if _is_socket(path) and not path.startswith(("/dev/", "/proc/"))]
-
-
-def _is_socket(path: str) -> bool:
-    try:
-        return stat.S_ISSOCK(Path(path).stat().st_mode)
-    except (OSError, ValueError):
-        return False
 
 
 def confine(bwrap: str, argv: Sequence[str], bounds: Bounds, hidden: Hidden) -> list[str]:

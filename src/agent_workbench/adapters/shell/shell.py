@@ -82,7 +82,13 @@ class SandboxedShell:
                 stack.push_async_callback(asyncio.to_thread, shutil.rmtree, temporary, ignore_errors=True)
             argv, environment = await asyncio.to_thread(self._prepare, sandbox.bwrap, command, temporary)
             yield await stack.enter_async_context(
-                await spawn(argv, folder=command.folder, environment=environment, grace_seconds=_GRACE_SECONDS)
+                await spawn(
+                    argv,
+                    folder=command.folder,
+                    environment=environment,
+                    grace_seconds=_GRACE_SECONDS,
+                    guard=sandbox.guard,
+                )
             )
 
     def _prepare(self, bwrap: str, command: Command, temporary: str) -> tuple[list[str], dict[str, str]]:
