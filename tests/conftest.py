@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -95,13 +96,11 @@ def pytest_make_collect_report(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say loudly what this machine could not test."""
-    lacking = [
-        f"{report.nodeid}: {reason}"
-        for report in terminalreporter.stats.get("skipped", [])
-        if (reason := _skip_reason(report.longrepr)).startswith(MACHINE_LACKS)
-    ]
+    """Say loudly what this machine could not test, and how many tests each thing that it lacks took away."""
+    reasons = Counter(_skip_reason(report.longrepr) for report in terminalreporter.stats.get("skipped", []))
+    lacking = {reason: count for reason, count in reasons.items() if reason.startswith(MACHINE_LACKS)}
     if lacking:
         terminalreporter.section("NOT TESTED ON THIS MACHINE", sep="!", yellow=True, bold=True)
-        for line in lacking:
-            terminalreporter.write_line(line, yellow=True)
+        for reason, count in lacking.items():
+            tests = "1 test" if count == 1 else f"{count} tests"
+            terminalreporter.write_line(f"{tests}: {reason}", yellow=True)

@@ -52,6 +52,8 @@ def test_it_works_where_that_was_said(bare: Machine) -> None:
     repo = calc_repo(bare)
     done = bare.scripted(SCRIPTS, *RUN, "--unconfined", cwd=repo)
     assert done.code == 0, done.said
+    said = "tests and commands are not confined here: bubblewrap is not installed: apt-get install bubblewrap"
+    assert len([line for line in done.err.splitlines() if line.startswith(said)]) == 1
     (configured,) = bodies(journal_lines(repo), "session_configured")
     assert configured["sandbox"]["holds"] is False
 

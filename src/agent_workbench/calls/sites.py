@@ -94,6 +94,8 @@ async def open_desk(
         sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
         if headless and not sandbox.holds and not site.place.unconfined:
             raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
+        if headless and not sandbox.holds and say is not None:
+            say(f"tests and commands are not confined here: {sandbox.why}")
         own_rules = await ports.rules.kept() if trusted else ()
         sessions = await asyncio.to_thread(site.sessions, settings)
         opening = await _open_journal(site, settings, sessions, wanted or site.wanted)

@@ -1,11 +1,29 @@
-"""Whether an address is this machine's own: what is sent there goes through no proxy."""
+"""Addresses of this machine itself: what is sent there goes through no proxy."""
 
 import ipaddress
+import re
+import socket
+
+_NUMBERS = re.compile(r"[0-9a-fx.]+", re.IGNORECASE)
 
 
 def is_loopback(host: str) -> bool:
     """Return whether `host`, a name or a number, is this machine as only it can reach itself."""
+    if host.rstrip(".").lower() == "localhost":
+        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        return host == "localhost"
+        return _is_short_loopback(host)
+    inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (inner or address).is_loopback
+
+
+def _is_short_loopback(host: str) -> bool:
+    """Return whether `host` is a loopback address in one of the old spellings: `127.1`, `0x7f000001`, `2130706433`."""
+    if not _NUMBERS.fullmatch(host):
+        return False  # a name, which the system's parser would take to be none either
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host)).is_loopback
+    except OSError:
+        return False
