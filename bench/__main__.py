@@ -42,7 +42,7 @@ BENCHES: dict[str, Measure] = {
 QUICK: dict[str, Measure] = {
     "start-up": lambda: start_up.measure(rounds=1),
     "first-paint": lambda: first_paint.measure(rounds=1),
-    "journal": lambda: journal.measure(appended=20, read=100, rounds=1),
+    "journal": lambda: journal.measure(appended=20, read=100, rounds=1, checks=2, check_mib=1),
     "tui": lambda: tui.measure(keys=4, steps=200, idle_seconds=1),
     "prompt": lambda: prompt.measure(steps=4),
     "replay": lambda: replay.measure(events=300, seeks=4, rounds=1),

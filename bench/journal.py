@@ -17,6 +17,7 @@ from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.plan import Task
 from agent_workbench.core.workspace import WorkspaceFacts
+from bench import long_outputs
 from bench.figures import Figure, milliseconds, seconds_of
 
 TIME = "2026-01-01T00:00:00.000000Z"
@@ -24,8 +25,10 @@ ANSWER_CHARACTERS = 1_000
 TASK = TaskId("T-1")
 
 
-def measure(appended: int = 500, read: int = 10_000, rounds: int = 3) -> list[Figure]:
-    """Append `appended` events with fsync, and read back a journal of `read` events."""
+def measure(
+    appended: int = 500, read: int = 10_000, rounds: int = 3, checks: int = 30, check_mib: int = 8
+) -> list[Figure]:
+    """Append `appended` events with fsync, read back a journal of `read` events, and one of `checks` long outputs."""
     with tempfile.TemporaryDirectory(prefix="bench-journal-") as folder:
         written = asyncio.run(_append(Path(folder) / "appended", appended))
         long = Path(folder) / "long"
@@ -39,6 +42,7 @@ def measure(appended: int = 500, read: int = 10_000, rounds: int = 3) -> list[Fi
             milliseconds(f"read and prove {read:,} events", seconds_of(lambda: read_journal(long), rounds)),
             milliseconds(f"verify {read:,} events", seconds_of(lambda: verify_journal(long), rounds)),
             milliseconds(f"fold {read:,} events of one task", seconds_of(lambda: fold_all(events), rounds)),
+            *long_outputs.measure(Path(folder) / "outputs", checks, check_mib),
         ]
 
 

@@ -24,8 +24,9 @@ def test_start_up_takes_longer_than_nothing() -> None:
 
 
 def test_the_journal_is_written_and_read() -> None:
-    found = by_name(journal.measure(appended=5, read=20, rounds=1))
+    found = by_name(journal.measure(appended=5, read=20, rounds=1, checks=2, check_mib=1))
     assert found["append an event of 1 kB with fsync"] > 0
+    assert found["open a session of 2 checks of 1 MiB"] > 0
     assert found["20 events on disk"] > 0.02
 
 

@@ -33,7 +33,7 @@ async def export_session(place: Place, form: ExportFormat) -> str:
     from agent_workbench.core.views.pull_request import pull_request
     from agent_workbench.core.views.session_document import session_document
 
-    events = await exported_events(place)
+    events = await exported_events(place, whole=form is ExportFormat.JSON)
     state = fold_all(events)
     site, _ = await trusted_site(place)
     accounts = [each async for each in _accounts(site, state)]

@@ -68,7 +68,7 @@ async def _point(site: "Site", settings: "Settings", at: int | None) -> "tuple[t
 
     def read() -> "tuple[tuple[Recorded, ...], ForkPoint]":
         directory = site.sessions(settings).find_ours(site.place.session)
-        events = read_journal(directory).events
+        events = read_journal(directory, whole=True).events
         return events, fork_point(events, at)
 
     return await asyncio.to_thread(read)

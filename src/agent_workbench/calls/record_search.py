@@ -44,4 +44,4 @@ def _search(directory: Path, asked: str, copied: int | None) -> Found:
     from agent_workbench.adapters.journal.reader import read_journal
 
     first = 0 if copied is None else copied + 1
-    return search(read_journal(directory).events[first:], asked)
+    return search(read_journal(directory, whole=True).events[first:], asked)

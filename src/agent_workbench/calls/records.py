@@ -33,22 +33,26 @@ async def session_folder(place: Place) -> Path:
     return await asyncio.to_thread(lambda: find_session(site.sessions_dir(settings), place.session))
 
 
-async def recorded_events(place: Place) -> "tuple[Recorded, ...]":
-    """Return what stands in a session's journal; raise `JournalError` where it does not prove itself."""
+async def recorded_events(place: Place, *, whole: bool = False) -> "tuple[Recorded, ...]":
+    """Return what stands in a session's journal, long outputs as digests or `whole`.
+
+    Raises `JournalError` where it does not prove itself.
+    """
     from agent_workbench.adapters.journal.reader import read_journal
 
-    return (await asyncio.to_thread(read_journal, await session_folder(place))).events
+    folder = await session_folder(place)
+    return (await asyncio.to_thread(lambda: read_journal(folder, whole=whole))).events
 
 
-async def exported_events(place: Place) -> "tuple[Recorded, ...]":
+async def exported_events(place: Place, *, whole: bool = False) -> "tuple[Recorded, ...]":
     """Return a session's events for a document that others read: without the secrets of the environment as it is now.
 
-    Variables that were set after the recording count too. Raises `JournalError`.
+    Variables that were set after the recording count too. Long outputs are digests or `whole`. Raises `JournalError`.
     """
     from agent_workbench.core.codec import change_texts
 
     _, settings = await trusted_site(place)
-    redact, events = redactor_of(place, settings).redact, await recorded_events(place)
+    redact, events = redactor_of(place, settings).redact, await recorded_events(place, whole=whole)
     return await asyncio.to_thread(
         lambda: tuple(replace(each, event=change_texts(each.event, redact)) for each in events)
     )

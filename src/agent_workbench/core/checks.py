@@ -15,7 +15,10 @@ class CheckPurpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One command: exit code (None: it timed out or could not start), bounded output, tests that failed by id."""
+    """One command: exit code (None: it timed out or could not start), bounded output, tests that failed by id.
+
+    In a session's state a long output is its digest (`core.digests`).
+    """
 
     command: str
     exit_code: int | None

@@ -38,6 +38,11 @@ def report_failure(output: str, limit_chars: int) -> str:
     return "\n".join(pieces)
 
 
+def is_telling(line: str) -> bool:
+    """Return whether a line says why something failed."""
+    return _TELLING.match(line.strip()) is not None
+
+
 def _short(line: str) -> str:
     if len(line) <= LONGEST_LINE:
         return line

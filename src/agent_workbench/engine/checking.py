@@ -1,5 +1,6 @@
 """Running tests and lint in the workspace, and leaving it as it was."""
 
+from asyncio import to_thread
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ async def _check(bench: Bench, line: str) -> CheckResult:
         exit_code=outcome.exit_code,
         output=output,
         seconds=outcome.seconds,
-        failed_tests=() if outcome.exit_code == 0 else failed_tests(output),
+        failed_tests=() if outcome.exit_code == 0 else await to_thread(failed_tests, output),
         cut_bytes=outcome.cut_bytes,
     )
 

@@ -1,5 +1,6 @@
 """Proposals, and the record of their decisions."""
 
+from asyncio import to_thread
 from dataclasses import replace
 
 from agent_workbench.core.checks import CheckPurpose
@@ -89,18 +90,19 @@ async def propose(desk: Desk, tool: Tool, arguments: Arguments, text: str, mende
     draft = await tool.draft(await desk.bench(), arguments, text)
     draft = replace(draft, repaired=(*mended, *draft.repaired))
     if tool.kind is GateKind.DIFF:
-        _check_new(desk, tool, draft)
+        await _check_new(desk, tool, draft)
     await propose_draft(desk, tool, draft)
 
 
-def _check_new(desk: Desk, tool: Tool, draft: Draft) -> None:
-    left = left_before(desk.run.history, draft.diff, desk.run.tree)
+async def _check_new(desk: Desk, tool: Tool, draft: Draft) -> None:
+    run = desk.run
+    left = await to_thread(left_before, run.history, draft.diff, run.tree)
     if left is not None:
         raise PatchError(
             f"the user left this out of the diff of step {left.step}, at {place_of(left.hunk)}: {left.hunk.reason}",
             advice="change something else, or do it another way",
         )
-    lost = lost_before(desk.run.history, draft.diff, desk.run.tree)
+    lost = await to_thread(lost_before, run.history, draft.diff, run.tree)
     if lost is not None and lost.fate is Fate.UNDONE and ruling(desk.state, _proposal(desk, tool, draft)) is None:
         return  # the user sees it first
     if lost is not None:
@@ -214,7 +216,7 @@ async def decide(
             by=by,
             reason=reason,
             resulting_patch_sha=patch_hash(proposal.diff) if approved else "",
-            hunks=hunks or _hunk_verdicts(proposal, verdict, reason),
+            hunks=hunks or await to_thread(_hunk_verdicts, proposal, verdict, reason),
             preimages=proposal.preimages if approved else (),
         )
     )

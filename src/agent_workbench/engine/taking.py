@@ -1,5 +1,6 @@
 """Taking a part of a diff that waits: what stays of it takes its place, and is what is approved."""
 
+from asyncio import to_thread
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -34,12 +35,9 @@ async def take_part(desk: Desk, waiting: Proposal, intent: ApproveProposal) -> N
     if waiting.kind is not GateKind.DIFF:
         desk.board.notify("only of a diff something can be left out")
         return
-    patch = parse_patch(waiting.diff, OWN_BOUNDS)
-    try:
-        rest = leave_out(patch, intent.left)
-    except PatchError:
-        rest = None
-    if rest is None or patch_hash(render_patch(rest)) != intent.result_sha:
+    patch = await to_thread(parse_patch, waiting.diff, OWN_BOUNDS)
+    rest = await to_thread(_without, patch, intent)
+    if rest is None:
         desk.board.notify("the diff changed after it was shown; look again")
         return
     hunks = verdicts(patch, intent.left, HunkFate.EDITED if waiting.edited else HunkFate.TAKEN)
@@ -51,6 +49,15 @@ async def take_part(desk: Desk, waiting: Proposal, intent: ApproveProposal) -> N
     await refuse_if_redacted(desk, Draft(taken.text, diff=taken.diff))
     if desk.run.waiting is not None:
         await decide(desk, desk.run.waiting, Verdict.APPROVE, "user")
+
+
+def _without(patch: Patch, intent: ApproveProposal) -> Patch | None:
+    """Return what stays of a diff, None where that is not what was shown."""
+    try:
+        rest = leave_out(patch, intent.left)
+    except PatchError:
+        return None
+    return rest if patch_hash(render_patch(rest)) == intent.result_sha else None
 
 
 def part_of(proposal: Proposal, rest: Patch, hunks: tuple[HunkVerdict, ...]) -> Proposal:

@@ -1,5 +1,7 @@
 """Taking back the diff that was applied last: what there is is kept, then the files go back and the journal says so."""
 
+from asyncio import to_thread
+
 from agent_workbench.core.applied import last_diff
 from agent_workbench.core.events import StepUndone, UndoAsked
 from agent_workbench.core.ids import ProposalId
@@ -64,7 +66,7 @@ async def take_back(desk: Desk, proposal: ProposalId) -> None:
     await workspace.put_back(last.before, [change.path for change in await workspace.strays(last.before)])
     # A worktree that is lost is made again as it was kept last.
     await take_checkpoint(desk)
-    shown = lines_before(last.proposal.diff)
+    shown = await to_thread(lines_before, last.proposal.diff)
     await desk.record(StepUndone(proposal, last.proposal.step, last.proposal.paths, last.before, shown))
 
 

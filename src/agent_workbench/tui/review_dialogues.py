@@ -1,5 +1,6 @@
 """What the workbench shows of a task's changes and failures, and where one goes from there."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.failure_tree import CodePlace
@@ -29,7 +30,7 @@ async def show_place(tab: "SessionTab", place: CodePlace) -> None:
         await tab.want(OpenFile(place.path, place.line))
 
 
-def show_review(tab: "SessionTab", task: str) -> None:
+async def show_review(tab: "SessionTab", task: str) -> None:
     """Show the changes of a task, or of the last one that has any, as one diff; say so where there are none."""
     from agent_workbench.tui.screens.review import ReviewScreen
 
@@ -38,4 +39,5 @@ def show_review(tab: "SessionTab", task: str) -> None:
     if run is None:
         tab.tell("no diff was applied in this session", "warning")
     else:
-        tab.push_screen(ReviewScreen(view_review(run), tab.keymap, tab.workbench.go_to_entry))
+        view = await asyncio.to_thread(view_review, run)
+        tab.push_screen(ReviewScreen(view, tab.keymap, tab.workbench.go_to_entry))

@@ -154,11 +154,11 @@ class SessionScreen(WorkbenchScreen):
     async def on_steps_pane_place_wanted(self, message: StepsPane.PlaceWanted) -> None:
         await review_dialogues.show_place(self.bench, message.place)
 
-    def action_review(self) -> None:
+    async def action_review(self) -> None:
         """Show all changes of the selected task, or elsewhere than in the plan of the last one that has any."""
         plan = self.query_one(PlanPane)
         row = plan.selected_row if self.focused is plan else None
-        review_dialogues.show_review(self.bench, row.id if row is not None else "")
+        await review_dialogues.show_review(self.bench, row.id if row is not None else "")
 
     def go_to_entry(self, key: str) -> None:
         """Bring an entry of the steps to the front, selected."""

@@ -12,6 +12,8 @@ from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
+from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.digests import digest
 from agent_workbench.core.errors import JournalError, LockedError, StorageError
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
@@ -46,6 +48,22 @@ async def test_what_is_appended_is_read_back(directory: Path) -> None:
     assert (await asyncio.to_thread(read_journal, directory)).events == tuple(live)
     assert [each.event for each in live] == list(STORY)
     assert fold_all(live) == fold_all((await asyncio.to_thread(read_journal, directory)).events)
+
+
+async def test_of_a_long_output_a_session_keeps_the_digest_and_the_journal_all(directory: Path) -> None:
+    output = "".join(f"tests/test_a.py::test_{number} PASSED\n" for number in range(20_000))
+    ran = e.TestsFinished(CheckPurpose.FINAL, (CheckResult("pytest", 1, output, 1.0, ("a",)),))
+    finished = e.ActionFinished(ProposalId("P-1"), e.ActionResult.OK, "ended", output=output)
+    writer = await open_new(directory)
+    live = [await writer.append(seq, time_of(seq), event) for seq, event in enumerate((started(), ran, finished))]
+    await writer.close()
+    assert isinstance(live[1].event, e.TestsFinished)
+    assert live[1].event.results[0].output == digest(output)
+    assert len(digest(output)) < len(output) // 10
+    assert (await asyncio.to_thread(read_journal, directory)).events == tuple(live)
+    whole = (await asyncio.to_thread(lambda: read_journal(directory, whole=True))).events
+    assert [each.event for each in whole[1:]] == [ran, finished]
+    assert (await asyncio.to_thread(verify_journal, directory)).ok
 
 
 async def test_what_is_written_is_the_format(directory: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from agent_workbench.adapters.journal.line import compose, join_surrogates
 from agent_workbench.adapters.journal.reader import FIRST_KIND
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.core.codec import change_texts, encode_event
+from agent_workbench.core.digests import digested
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event, Recorded
 
@@ -22,7 +23,7 @@ class NewLines:
         self._head = last.hash if last else ""
 
     def next(self, seq: int, time: str, event: Event) -> tuple[bytes, Recorded]:
-        """Return the next line and the event as it will be read back; its blobs are durable by then.
+        """Return the next line and the event as a session keeps it; its blobs are durable by then.
 
         Raises `JournalError` for an event that does not belong there, `StorageError`.
         """
@@ -33,7 +34,7 @@ class NewLines:
         if (kind == FIRST_KIND) != (seq == 0):
             raise JournalError(f"{kind} cannot be event {seq}: a journal has {FIRST_KIND} first and only there")
         line, digest = compose(seq, time, kind, self._blobs.move_out(body), self._head)
-        return line, Recorded(seq, time, stored, digest)
+        return line, Recorded(seq, time, digested(stored), digest)
 
     def went_on(self, last: Recorded) -> None:
         """Take the line that was returned for the journal's end, now that it stands there."""

@@ -1,7 +1,7 @@
 """Reading a journal back, and proving that it is as it was written."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_workbench.adapters.journal.blobs import Blobs
@@ -9,6 +9,7 @@ from agent_workbench.adapters.journal.files import JOURNAL, read_regular
 from agent_workbench.adapters.journal.line import Line, claimed_hash, parse
 from agent_workbench.adapters.journal.lines import Lines
 from agent_workbench.core.codec import decode_event
+from agent_workbench.core.digests import digested
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.journal_proof import Problem, VerifyReport
@@ -31,8 +32,10 @@ class JournalContent:
         return self.events[-1].hash if self.events else ""
 
 
-def read_journal(directory: Path) -> JournalContent:
+def read_journal(directory: Path, *, whole: bool = False) -> JournalContent:
     """Return the events of the session in `directory`, each proved. Blocks.
+
+    Long outputs are read as the digests that a session keeps of them, or `whole`.
 
     Raises `JournalError` naming the first line that does not fit and why, `StorageError` where it cannot be read.
     """
@@ -41,7 +44,7 @@ def read_journal(directory: Path) -> JournalContent:
     for found in _examine(lines, Blobs(directory)):
         if isinstance(found, Problem):
             raise JournalError(f"{directory / JOURNAL}: {found}", advice=found.advice)
-        events.append(found)
+        events.append(found if whole else replace(found, event=digested(found.event)))
     return JournalContent(tuple(events), torn)
 
 

@@ -3,6 +3,7 @@
 from asyncio import to_thread
 
 from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.digests import digest_results
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.bench import Bench
@@ -21,9 +22,11 @@ class Checks(ToolFace):
         """Run every command and tell which passed."""
         finished = await run_checks(bench, proposal.commands, proposal.purpose or CheckPurpose.ASKED)
         history, baseline = bench.run.history, bench.run.baseline
-        described = await to_thread(lambda: describe_checks(finished, baseline, change_shown(history)))
+        # The journal gets all of it; what is told of it is told of what a session keeps.
+        kept = await to_thread(digest_results, finished)
+        described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history)))
         told = HEADINGS.get(finished.purpose, "") + described
-        new = await code_for_failure(bench, finished)
+        new = await code_for_failure(bench, kept)
         return Outcome("\n\n".join((told, *code_told(new))), effects=(finished,), shown=new)
 
 
