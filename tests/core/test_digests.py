@@ -42,7 +42,10 @@ def test_what_failed_stands_in_the_digest(between: str) -> None:
     assert "lines cut …" in kept
     assert kept.startswith("tests/test_a.py::test_0 PASSED\n")
     assert kept.endswith("20 failed in 3s\n")
-    assert "E       assert 1 == 1" in report_failure(kept, 6_000)
+    told = report_failure(kept, 6_000)
+    assert "E       assert 1 == 1" in told
+    cut = [int(line.split()[1]) for line in told.split("\n") if line.startswith("… ")]
+    assert sum(cut) > output.count("\n") - 400, "what the digest lacks is counted too"
 
 
 def test_every_line_is_kept_or_counted() -> None:

@@ -11,7 +11,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode, ModelUnavailable
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import ApproveProposal, EditScratchpad
-from agent_workbench.core.model import ModelFacts, Purpose
+from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, GateKind, Limits, MemorySettings, Settings
@@ -22,7 +22,7 @@ from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, reopened
 from tests.engine.test_executor import run
-from tests.fakes.ports import Cut, GivenChunks, Saying
+from tests.fakes.ports import FACTS, Cut, GivenChunks, Saying
 
 NOTES = "".join(f"- note {number}: some words that nobody needs any more\n" for number in range(40))
 SHORT = "answer.txt has to say right"
@@ -225,8 +225,7 @@ async def test_long_notes_never_push_found_code_out(tmp_path: Path) -> None:
             for chunk in found.chunks:
                 stage.user.write(chunk.path, chunk.text + "\n")
             stage.user.commit("Add code")
-            assert isinstance(stage.model.facts, ModelFacts)
-            stage.model.facts = replace(stage.model.facts, context_tokens=1_200)
+            stage.model.facts = replace(FACTS, context_tokens=1_200)
             if text:
                 await write_notes(stage, text)
             assert (await run(stage)).reason == "done: T-1"

@@ -10,6 +10,7 @@ _LEAST_CHARS = 200
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SUMMARY = re.compile(r"=+ short test summary info =+$|Ran \d+ tests? in |failures:$|Tests?:? +\d+ |# tests \d+|FAIL\t")
+_CUT = re.compile(r"… (\d{1,9}) lines? cut …")
 # What says why, in the words of Python, pytest, compilers and linters, go, rust, node.
 _TELLING = re.compile(
     r"E {2,}\S|[\w.]*(?:Error|Exception|Failure|Exit|Interrupt)(?::|$)|thread '.*' panicked"
@@ -84,7 +85,9 @@ def _with_cuts(lines: Sequence[str], kept: set[int]) -> Iterator[str]:
     cut = 0
     for at, line in enumerate(lines):
         if at not in kept:
-            cut += 1
+            # What was cut before is stated in a line of its own.
+            before = _CUT.fullmatch(line)
+            cut += int(before[1]) if before else 1
             continue
         if cut:
             yield f"… {cut} line{'s' if cut > 1 else ''} cut …"

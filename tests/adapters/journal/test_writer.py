@@ -55,7 +55,8 @@ async def test_of_a_long_output_a_session_keeps_the_digest_and_the_journal_all(d
     ran = e.TestsFinished(CheckPurpose.FINAL, (CheckResult("pytest", 1, output, 1.0, ("a",)),))
     finished = e.ActionFinished(ProposalId("P-1"), e.ActionResult.OK, "ended", output=output)
     writer = await open_new(directory)
-    live = [await writer.append(seq, time_of(seq), event) for seq, event in enumerate((started(), ran, finished))]
+    story: tuple[e.Event, ...] = (started(), ran, finished)
+    live = [await writer.append(seq, time_of(seq), event) for seq, event in enumerate(story)]
     await writer.close()
     assert isinstance(live[1].event, e.TestsFinished)
     assert live[1].event.results[0].output == digest(output)
