@@ -50,6 +50,14 @@ CASES = (
     Case("two ways to make it again", "replay --rerun --against x", 2, ("not allowed with",)),
     Case("re-run of no session", "replay --rerun", 2, ("there is no session yet",)),
     Case("session to take up", "run --task T-1 --session nope", 2, ("no session begins with 'nope'",)),
+    Case("commands alone", "run --all --commands", 2, ("--commands goes with --yes", "--policy FILE")),
+    Case(
+        "policy with an unknown tool",
+        "run --all --policy p.yml",
+        2,
+        ("p.yml:1:23", "unknown tool 'run_comand'", "did you mean 'run_command'"),
+        {"p.yml": "tools_allowed: [grep, run_comand]\n"},
+    ),
     Case("no policy", "run --all --policy none.yml", 2, ("none.yml cannot be read", "name another file")),
     Case(
         "policy with a typo", "run --all --policy p.yml", 2, ("p.yml:1:1", "'approvals'"), {"p.yml": "aprovals: {}\n"}

@@ -98,6 +98,18 @@ FAULTY = [
     ("test_command: true\n", ".agent.yml:1:15: test_command: expected text, found true"),
     ("test_command: no\n", ".agent.yml:1:15: test_command: expected text, found no"),
     ("tools_allowed: finish\n", ".agent.yml:1:16: tools_allowed: expected a list (text each), found the text 'finish'"),
+    (
+        "tools_allowed:\n  - read_file\n  - serch_code\n",
+        ".agent.yml:3:5: tools_allowed: unknown tool 'serch_code'; did you mean 'search_code'?",
+    ),
+    (
+        "tools_allowed: [vector_serch]\n",
+        ".agent.yml:1:17: tools_allowed: unknown tool 'vector_serch'; did you mean 'vec",
+    ),
+    (
+        "approvals:\n  rules:\n    - {kind: read, tool: grep}\n    - {kind: read, tool: grpe}\n",
+        ".agent.yml:4:7: approvals.rules: there is no tool 'grpe'; did you mean 'grep'?",
+    ),
     ("tools_allowed: [a, 1]\n", ".agent.yml:1:20: tools_allowed[1]: expected text, found 1"),
     ("approvals: {diff: yes}\n", ".agent.yml:1:19: approvals.diff: expected auto, ask or deny, found yes"),
     ("sandbox: {network: yes}\n", ".agent.yml:1:20: sandbox.network: expected true or false, found yes"),
@@ -115,7 +127,7 @@ FAULTY = [
     ),
     ("memory: {dir: ../x}\n", ".agent.yml:1:15: memory.dir: expected a path inside the repo "),
     ("memory: {dir: .git/hooks}\n", ".agent.yml:1:15: memory.dir: expected a path inside the repo "),
-    ("workspace: {link: [/etc]}\n", ".agent.yml:1:19: workspace.link: expected a path inside the repo "),
+    ("workspace: {link: [/etc]}\n", ".agent.yml:1:20: workspace.link: expected a path inside the repo "),
     ("retrieval: {bm25: {}}\n", ".agent.yml:1:13: retrieval.bm25 is not supported yet by this version"),
     ("a: [1, 2\n", ".agent.yml:2:1: this is not YAML: expected ',' or ']', but got '<stream end>'"),
     ("a: b: c\n", ".agent.yml:1:5: this is not YAML: mapping values are not allowed here"),
@@ -131,6 +143,14 @@ FAULTY = [
     (b"python: a\ntest: \xff\n", ".agent.yml:2:7: expected UTF-8, found byte 0xff"),
     (b"#" * 1_000_001, ".agent.yml:1:1: expected at most 1000000 bytes, found more"),
 ]
+
+
+def test_a_tool_may_be_called_by_its_alias(tmp_path: Path) -> None:
+    file = load(tmp_path, "tools_allowed: [vector_search, grep, search_code, grep]\n").settings
+    environment = load(tmp_path, environ={"AGENT_TOOLS_ALLOWED": "vector_search,finish"}).settings
+    assert (file.tools_allowed, environment.tools_allowed) == (("search_code", "grep"), ("search_code", "finish"))
+    with pytest.raises(ConfigError, match="AGENT_TOOLS_ALLOWED: unknown tool 'wirte_diff'; did you mean 'write_diff'"):
+        load(tmp_path, environ={"AGENT_TOOLS_ALLOWED": "grep,wirte_diff"})
 
 
 @pytest.mark.parametrize(("file", "message"), FAULTY)

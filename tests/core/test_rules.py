@@ -18,7 +18,7 @@ def proposal(
     text: str = "",
     *,
     number: str = "P-1",
-    tool: str = "tool",
+    tool: str = "grep",
     commands: tuple[str, ...] = (),
     paths: tuple[str, ...] = (),
     special: tuple[str, ...] = (),
@@ -178,6 +178,16 @@ def test_checks_are_let_through_by_all_of_their_lines() -> None:
     assert not lets_through(rule, proposal(GateKind.COMMAND, "pytest -q", commands=("pytest -q",)))
 
 
+def test_a_tool_is_let_through_by_its_alias_too() -> None:
+    rule = Rule(GateKind.READ, tool="vector_search")
+    assert lets_through(rule, proposal(GateKind.READ, tool="search_code"))
+    assert not lets_through(rule, proposal(GateKind.READ, tool="grep"))
+    assert (
+        rule_fault(Rule(GateKind.READ, tool="serch_code"))
+        == "there is no tool 'serch_code'; did you mean 'search_code'?"
+    )
+
+
 @pytest.mark.parametrize("kind", GateKind)
 def test_what_is_offered_fits_and_grows(kind: GateKind) -> None:
     waits = proposal(kind, "make all", commands=("make all",), paths=("src/[id]/a.py", "b.py"))
@@ -185,7 +195,7 @@ def test_what_is_offered_fits_and_grows(kind: GateKind) -> None:
     assert all(lets_through(each, waits) and not rule_fault(each) for each in rules)
     assert not any(is_wide(each) for each in rules[:1])
     assert [rule_words(each) for each in rules] == {
-        GateKind.READ: ["tool tool"],
+        GateKind.READ: ["tool grep"],
         GateKind.DIFF: ["diff of src/[id]/a.py b.py", "diff of src/[id]/** b.py", "diff of any file"],
         GateKind.CHECK: ["check make all", "any check"],
         GateKind.COMMAND: ["command make all", "command make with any arguments"],

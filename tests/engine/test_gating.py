@@ -55,7 +55,7 @@ from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, diff, re
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 COMMANDS = Settings(tools_allowed=("run_command", "write_diff", "finish"))
 KEPT = {
-    GateKind.READ: Rule(GateKind.READ, tool="tool"),
+    GateKind.READ: Rule(GateKind.READ, tool="grep"),
     GateKind.DIFF: Rule(GateKind.DIFF, paths=("**",)),
     GateKind.COMMAND: Rule(GateKind.COMMAND, commands=("text",)),
     **{kind: Rule(kind, any=True) for kind in set(GateKind) - {GateKind.READ, GateKind.DIFF, GateKind.COMMAND}},
@@ -77,7 +77,7 @@ def state_of(
 
 
 def proposal_of(kind: GateKind, *, special: tuple[str, ...] = ()) -> Proposal:
-    return Proposal(ProposalId("P-1"), kind, "tool", "text", 1, commands=("text",), paths=("a.py",), special=special)
+    return Proposal(ProposalId("P-1"), kind, "grep", "text", 1, commands=("text",), paths=("a.py",), special=special)
 
 
 @pytest.mark.parametrize(("kind", "rule", "always", "headless", "holds", "special"), RULES)

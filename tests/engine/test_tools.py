@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.core.events import ScratchpadChanged
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import DEFAULT_TOOLS, Settings
+from agent_workbench.core.settings import ALL_TOOLS, DEFAULT_TOOLS, TOOL_ALIASES, Settings
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.starting import start_task
 from agent_workbench.engine.tools import all_tools, open_tools
@@ -145,6 +145,11 @@ async def test_notes_are_lines_of_the_scratchpad(stage: Stage) -> None:
     assert isinstance(changed, ScratchpadChanged)
     assert changed.text == "- one\nby hand\n- two\n"
     assert await stage.ports.memory.read_scratchpad(T1) == changed.text
+
+
+def test_the_settings_know_every_tool_that_a_model_may_be_given() -> None:
+    assert set(ALL_TOOLS) == {name for name, tool in all_tools().items() if tool.offered}
+    assert set(TOOL_ALIASES.values()) <= set(ALL_TOOLS)
 
 
 ODD = [

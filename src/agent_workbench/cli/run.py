@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.saying import drop_output, say_aside, say_last
-from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.place import Place
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.state import SessionState
 
-YES = {"approvals.diff": "auto", "approvals.check": "auto", "approvals.commit": "auto", "approvals.command": "auto"}
+YES = {"approvals.diff": "auto", "approvals.check": "auto", "approvals.commit": "auto"}
+COMMANDS = {"approvals.command": "auto"}
 
 
 def add(verbs: "Verbs") -> None:
@@ -33,6 +34,7 @@ def add(verbs: "Verbs") -> None:
     which.add_argument("--all", action="store_true", help="every task that is ready, in order")
     rule = verb.add_mutually_exclusive_group()
     rule.add_argument("--yes", action="store_true", help="approve diffs, checks and commits (never merges)")
+    verb.add_argument("--commands", action="store_true", help="with --yes: approve commands too, where a sandbox holds")
     rule.add_argument("--policy", metavar="FILE", type=Path, help="approvals and limits from this YAML file")
     verb.add_argument("--session", metavar="ID", help="take up this session")
     verb.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")
@@ -43,8 +45,10 @@ def add(verbs: "Verbs") -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the tasks; the exit code tells done, failed, parked and broken apart."""
-
-    flags = {**overrides(options), **(YES if options.yes else {})}
+    if options.commands and not options.yes:
+        raise UsageError("--commands goes with --yes", advice="say --yes --commands, or approvals in a --policy FILE")
+    opened = {**(YES if options.yes else {}), **(COMMANDS if options.commands else {})}
+    flags = {**overrides(options), **opened}
     place = Place(
         Path.cwd(),
         os.environ,

@@ -6,7 +6,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_workbench.config.rules import problem
+from agent_workbench.config.rules import canonical, problem
 from agent_workbench.config.schema import ANY, NOT_YET, Known, below, is_given_name, is_group, key_of, leaves
 from agent_workbench.config.yaml_file import compose_text
 from agent_workbench.core.documents import DocumentFault, Listing, Mark, Node, Scalar, Table, nearest, shown
@@ -122,9 +122,16 @@ def _from_file(dotted: str, node: Node, known: Known, file: str) -> Setting:
     key = key_of(dotted, known)
     value = read_value(node, known[key].wanted, dotted)
     if wrong := problem(key, value):
-        raise DocumentFault(node.start, f"{dotted}: {wrong}", NO_KEYS.format(dotted) if key.endswith(KEY_NAME) else "")
+        place = _faulty(key, node, value).start
+        raise DocumentFault(place, f"{dotted}: {wrong}", NO_KEYS.format(dotted) if key.endswith(KEY_NAME) else "")
     items = tuple(_place(item, file) for item in node.items) if isinstance(node, Listing) else ()
-    return Setting(value, f"{file}:{node.start.line}", _place(node, file), items)
+    return Setting(canonical(key, value), f"{file}:{node.start.line}", _place(node, file), items)
+
+
+def _faulty(key: str, node: Node, value: object) -> Node:
+    """Return the first item of a list that has a problem of its own, else the node."""
+    pairs = zip(node.items, value, strict=True) if isinstance(node, Listing) and isinstance(value, tuple) else ()
+    return next((item for item, each in pairs if problem(key, (each,))), node)
 
 
 def _place(node: Node, file: str) -> str:
@@ -172,7 +179,7 @@ def _from_text(key: str, text: str, source: str, known: Known) -> object:
         raise ConfigError(f"{source}: {fault.what}", advice=fault.advice) from fault
     if wrong := problem(named, value):
         raise ConfigError(f"{source}: {wrong}")
-    return value
+    return canonical(named, value)
 
 
 def _unset(key: str, source: str, known: Known) -> ConfigError:

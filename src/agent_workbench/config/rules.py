@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
+from agent_workbench.core.documents import nearest, shown
 from agent_workbench.core.rules import rule_fault
-from agent_workbench.core.settings import Rule
+from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Rule, tool_name
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 KEY_ADVICE = "name a variable in api_key_env instead"
@@ -19,6 +20,13 @@ def problem(key: str, value: object) -> str:
     """
     rule = _RULES.get(key)
     return rule(value) if rule is not None else ""
+
+
+def canonical(key: str, value: object) -> object:
+    """Return a value without aliases and, in a list of tools, with each name once."""
+    if key == "tools_allowed" and isinstance(value, tuple):
+        return tuple(dict.fromkeys(map(tool_name, value)))
+    return value
 
 
 def _positive_problem(value: object) -> str:
@@ -78,6 +86,13 @@ def _path_problem(value: object) -> str:
     return ""
 
 
+def _tools_problem(value: object) -> str:
+    names = value if isinstance(value, tuple) else ()
+    wrong = next((name for name in names if tool_name(name) not in ALL_TOOLS), "")
+    known = (*ALL_TOOLS, *TOOL_ALIASES)
+    return f"unknown tool {shown(wrong)}{nearest(wrong, known)} (tools are {', '.join(ALL_TOOLS)})" if wrong else ""
+
+
 def _approval_problem(value: object) -> str:
     rules = value if isinstance(value, tuple) else ()
     return next((fault for rule in rules if isinstance(rule, Rule) and (fault := rule_fault(rule))), "")
@@ -99,6 +114,7 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     **dict.fromkeys(("roles.planner", "roles.executor", "roles.reflexion", "roles.skills.*"), _chain_problem),
     **dict.fromkeys((f"{role}.{name}" for role in _SAMPLED for name in ("top_p", "min_p")), _share_problem),
     **dict.fromkeys((f"{role}.seed" for role in _SAMPLED), _seed_problem),
+    "tools_allowed": _tools_problem,
     "approvals.rules": _approval_problem,
     "memory.dir": _path_problem,
     "memory.plan": _path_problem,

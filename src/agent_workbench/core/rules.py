@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
+from agent_workbench.core.documents import nearest, shown
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.patch.paths import check_path
 from agent_workbench.core.proposals import POLICY, Proposal
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, GateKind, Rule, tool_name
 
 EVERY_FILE = "**"
 # Which of a rule's fields say what it matches; exactly one of them has to.
@@ -74,6 +75,8 @@ def rule_fault(rule: Rule) -> str:
         return f"a rule for {rule.kind} needs {' or '.join(fits)}, and nothing else"
     if not all(line.strip() for line in rule.commands):
         return "a command is empty"
+    if rule.tool and tool_name(rule.tool) not in ALL_TOOLS:
+        return f"there is no tool {shown(rule.tool)}{nearest(rule.tool, (*ALL_TOOLS, *TOOL_ALIASES))}"
     if rule.program and not _may_take_anything(rule.program):
         return f"{rule.program!r} is no program that may run with any arguments; say the whole command instead"
     return next(filter(None, map(_path_fault, rule.paths)), "")
@@ -85,7 +88,7 @@ def lets_through(rule: Rule, proposal: Proposal) -> bool:
         return False
     match rule.kind:
         case GateKind.READ:
-            return rule.tool == proposal.tool
+            return tool_name(rule.tool) == proposal.tool
         case GateKind.DIFF:
             touched = proposal.paths
             return bool(touched) and not proposal.special and all(_is_touchable(path, rule.paths) for path in touched)

@@ -193,6 +193,16 @@ DEFAULT_TOOLS = (
     "finish",
 )
 
+ALL_TOOLS = (*DEFAULT_TOOLS, "run_command")
+"""Every tool that a model may be given."""
+TOOL_ALIASES = {"vector_search": "search_code"}
+"""Other names of tools in settings and rules."""
+
+
+def tool_name(said: str) -> str:
+    """Return a tool's own name, also for an alias."""
+    return TOOL_ALIASES.get(said, said)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -7,6 +7,8 @@ from agent_workbench.core.errors import ExitCode, LockedError, PlanError, Workbe
 from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, TaskStatus
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Decide, Idle, Move, next_move
@@ -144,11 +146,18 @@ async def _move(desk: Desk) -> Ending:
             case Decide():
                 verdict = ruling(desk.state, move.proposal)
                 if verdict is None:
-                    kind = move.proposal.kind
-                    return Ending(ExitCode.PARKED, f"{desk.run.task} waits for a person: {kind} {move.proposal.id}")
+                    return Ending(ExitCode.PARKED, _parked(desk, move.proposal))
                 await decide(desk, move.proposal, verdict.verdict, verdict.by, verdict.reason)
             case _:
                 await _guarded(desk, move)
+
+
+def _parked(desk: Desk, proposal: Proposal) -> str:
+    """Return who waits for what, and how a run goes on by itself where that can be said."""
+    config = desk.state.config
+    opens = proposal.kind is GateKind.COMMAND and config is not None and config.sandbox.holds
+    hint = "; `agent run --yes --commands` approves commands" if opens else ""
+    return f"{desk.run.task} waits for a person: {proposal.kind} {proposal.id}{hint}"
 
 
 async def _guarded(desk: Desk, move: Move) -> None:

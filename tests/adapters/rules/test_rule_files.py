@@ -188,6 +188,13 @@ def test_own_rules_count_here_or_everywhere(tmp_path: Path) -> None:
     file.write_text("everywhere:\n  - {kind: command, program: sh}\n")
     with pytest.raises(ConfigError, match="no program"):
         asyncio.run(here.book.kept())
+    for repo in ("~/shop", "shop", "/home/mia/shop/", "/home/../shop"):
+        file.write_text(f"repos:\n  {repo}: []\n")
+        with pytest.raises(ConfigError, match=r"rules\.yaml:2:3: repos: expected the absolute path of a repo"):
+            asyncio.run(here.book.kept())
+    file.write_text("- {kind: check, any: true}\n")
+    with pytest.raises(ConfigError, match="expected a mapping"):
+        asyncio.run(here.book.kept())
     file.write_text("everywere: []\n")
     with pytest.raises(ConfigError, match="everywere"):
         asyncio.run(here.book.kept())

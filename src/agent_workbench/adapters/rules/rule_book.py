@@ -11,7 +11,7 @@ from agent_workbench.core.errors import ConfigError, TrustError, UsageError
 from agent_workbench.core.past_actions import PastActions
 from agent_workbench.core.rules import Keeping, KeptRule, rule_fault
 from agent_workbench.core.settings import GateKind, Rule
-from agent_workbench.core.typed_documents import is_nothing, unknown_key
+from agent_workbench.core.typed_documents import expected, is_nothing, unknown_key
 from agent_workbench.host.inside import change_inside, read_inside
 
 SETTINGS = ".agent.yml"
@@ -83,9 +83,15 @@ class RuleBook:
         root = self._compose(text)
         if root is None or is_nothing(root):
             return
-        for key, _ in root.entries if isinstance(root, Table) else ():
+        if not isinstance(root, Table):
+            raise expected(root, f"a mapping with {EVERYWHERE} and {REPOS}", "")
+        for key, _ in root.entries:
             if key.text not in (EVERYWHERE, REPOS):
                 raise unknown_key(key, (EVERYWHERE, REPOS), "")
+        repos = root.get(REPOS)
+        for key, _ in repos.entries if isinstance(repos, Table) else ():
+            if not key.text.startswith("/") or key.text != os.path.normpath(key.text):
+                raise expected(key, "the absolute path of a repo", REPOS, "write it as `pwd -P` prints it there")
 
     def _change(self, kept: KeptRule, present: bool) -> None:
         if kept.kept is Keeping.SESSION:
