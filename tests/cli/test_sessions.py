@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 from tests.e2e.machine import Machine
@@ -21,10 +22,17 @@ def compared(machine: Machine, repo: Path, parent: str, child: str) -> None:
     assert (found["first"]["session"], found["first"]["task"], found["second"]["task"]) == (child, "T-2", "T-2")
 
 
+def text_of(picture: Path) -> str:
+    """Return the words of a picture."""
+    return re.sub(r"<[^>]+>", " ", picture.read_text().partition("</title>")[2])
+
+
 def drawn(machine: Machine, repo: Path, session: str) -> None:
     export = ("sessions", "export", session, "--format")
     assert machine.agent(*export, "svg", "--gates", "--output", "gates", cwd=repo).code == 0
     files = sorted(path.name.partition("-")[2] for path in (repo / "gates").iterdir())
+    shown = [text_of(path) for path in (repo / "gates").iterdir() if path.name.endswith("-diff-approve.svg")]
+    assert all("reject" in each and "replay" not in each for each in shown)
     assert files == sorted(["diff-approve.svg"] * 3 + ["commit-approve.svg", "commit-waits.svg"])
     film = machine.agent(*export, "asciicast", "--size", "80x24", "--at", "80", cwd=repo).out.splitlines()
     head, *shown = map(json.loads, film)

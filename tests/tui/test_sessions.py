@@ -1,7 +1,7 @@
 """The sessions of the repo on screen: what is asked of them, and which one is shown next."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +101,26 @@ async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> N
         await bench.until(lambda: len(bench.app.tabs.all) == 2)
         assert bench.opened == [Onward(FORKED)]
         assert bench.session.intents == []
+
+
+class OddSessions(GivenSessions):
+    """Sessions whose words fill their columns."""
+
+    async def summaries(self) -> Sequence[SessionSummary]:
+        empty = replace(SUMMARIES[1], status=None, tasks=(), steps=12_345, tokens=123_456_789)
+        return (empty, replace(SUMMARIES[2], problem="line 1: it does not fit"))
+
+
+@pytest.mark.parametrize("size", [SMALL, (160, 40)])
+async def test_columns_are_parted_whatever_stands_in_them(size: tuple[int, int]) -> None:
+    async with driving(ScriptedSession(*runs.up_to_reflexion()), past=OddSessions()) as bench:
+        await bench.resize(*size)
+        await bench.press("S")
+        await bench.until(lambda: "damaged" in bench.text())
+        words = bench.text().split()
+        assert {"task", "damaged"} < set(words)
+        assert words.count("2026-11-20") == 2
+        assert size == SMALL or {"12,345", "steps", "123,456,789", "tokens"} < set(words)
 
 
 async def test_a_fork_is_asked_about_and_then_shown() -> None:

@@ -71,5 +71,7 @@ async def _accounts(site: "Site", state: "SessionState") -> "AsyncIterator[TaskA
     from agent_workbench.core.views.task_account import account_of
 
     runs: Sequence[TaskRun] = (*state.past, state.run) if state.run is not None else state.past
+    commits = site.repository.stored_commits()
     for run in runs:
-        yield account_of(run, await files_between(site, run.workspace.base, run.tree))
+        merged_into = await commits.holder(run.commit) if run.commit else ""
+        yield account_of(run, await files_between(site, run.workspace.base, run.tree), merged_into)

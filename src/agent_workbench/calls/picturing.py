@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,21 +37,22 @@ class Drawn:
         """All events of the recording."""
         return self._session.recording.events
 
-    async def at(self, seq: int) -> "Lines":
-        """Return the lines of the screen after event `seq`."""
+    async def at(self, seq: int, *, live: bool = False) -> "Lines":
+        """Return the lines of the screen after event `seq`: of the replay, or as they were in the `live` session."""
         from agent_workbench.core.intents import GoToEvent
 
         await self._session.submit(GoToEvent(seq))
         async for update in self._session.updates():
-            return await self._app.draw(update)
+            shown = replace(update, live=replace(update.live, replay=None, decidable=True)) if live else update
+            return await self._app.draw(shown)
         return ()
 
-    async def svg(self, seq: int) -> str:
-        """Return the picture of the screen after event `seq`."""
+    async def svg(self, seq: int, *, live: bool = False) -> str:
+        """Return the picture of the screen that `at` returns."""
         from agent_workbench.tui.pictures.svg import to_svg
 
         event = self.events[seq]
-        return to_svg(await self.at(seq), f"session {self.session} at event {seq}, {event.time[:19]}Z")
+        return to_svg(await self.at(seq, live=live), f"session {self.session} at event {seq}, {event.time[:19]}Z")
 
     @property
     def session(self) -> str:
@@ -97,7 +99,7 @@ async def write_gates(place: Place, size: Size, folder: Path) -> list[Path]:
 
     async with _drawn(place, size) as drawn:
         gates = list(pictured_gates(drawn.events))
-        pictures = [(folder / f"{gate.name}.svg", await drawn.svg(gate.seq)) for gate in gates]
+        pictures = [(folder / f"{gate.name}.svg", await drawn.svg(gate.seq, live=True)) for gate in gates]
     try:
         await asyncio.to_thread(make_directories, folder)
     except OSError as error:

@@ -9,7 +9,7 @@ from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.views.pull_request import pull_request
 from agent_workbench.core.views.session_document import FORMAT, VERSION, session_document
 from agent_workbench.core.views.task_account import account_of
-from agent_workbench.core.workspace import FileStat
+from agent_workbench.core.workspace import FileStat, MergeOutcome
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 
@@ -30,6 +30,25 @@ def test_markdown_tells_what_was_done_and_decided() -> None:
     assert f"`agent sessions verify {state.session}`" in told
     assert state.hash in told
     assert "Git does not have the files" in pull_request(state, [account_of(state.run, None)])
+
+
+def test_what_was_taken_back_and_what_was_merged_is_told() -> None:
+    _, diff = runs.diff_step(30, runs.WRONG)
+    undone = e.StepUndone(diff.id, 2, ("shop/cart.py",), "t" * 40)
+    state = ScriptedSession(*runs.up_to_done()[:-1], undone).newest.state
+    assert state.run is not None
+    account = account_of(state.run, FILES)
+    assert "- undo: the diff of step 2 (`shop/cart.py`)" in pull_request(state, [account])
+    assert "**done**: committed" in pull_request(state, [account])
+    merged = MergeOutcome(runs.COMMIT_ID, "main", "fast-forward")
+    after = ScriptedSession(*runs.up_to_done(), e.TaskMerged(runs.T1, merged)).newest.state
+    assert after.run is not None
+    assert "**done**: merged into main (fast-forward)" in pull_request(after, [account_of(after.run, FILES)])
+    elsewhere = account_of(state.run, FILES, "main")
+    assert "**done**: merged into main (outside of the session)" in pull_request(state, [elsewhere])
+    (task,) = json.loads(json.dumps(session_document(state, (), [elsewhere])))["tasks"]
+    assert task["undone"] == [{"seq": state.seq, "step": 2, "paths": ["shop/cart.py"]}]
+    assert task["merged"]["into"] == "main"
 
 
 def test_json_holds_every_event_and_a_summary() -> None:

@@ -42,6 +42,10 @@ class StoredCommits:
         """Return a commit, None where the revision names none."""
         return await asyncio.to_thread(lambda: read_commit(*self._tools(), revision))
 
+    async def holder(self, commit: str) -> str:
+        """Return the checked-out branch (`HEAD` where there is none) if it contains a commit, else nothing."""
+        return await asyncio.to_thread(lambda: _holder(self._tools()[0], commit))
+
 
 def find_anchors(plumbing: Plumbing, algorithm: str, sessions: Collection[str]) -> FoundAnchors:
     """Return the anchors that name one of the sessions. Blocks."""
@@ -135,3 +139,11 @@ def checkpoint_tips(plumbing: Plumbing, refs: Collection[str]) -> Mapping[str, C
     """Return the commit at each of these refs, None where there is no such ref. Blocks."""
     known = {ref: CommitId(oid) for ref, oid in _refs(plumbing)}
     return {ref: known.get(ref) for ref in refs}
+
+
+def _holder(plumbing: Plumbing, commit: str) -> str:
+    name = plumbing.resolve(f"{commit}^{{commit}}")[0]
+    if name is None or plumbing.attempt("merge-base", "--is-ancestor", name, "HEAD").status:
+        return ""
+    branch = plumbing.attempt("symbolic-ref", "--quiet", "--short", "HEAD").out
+    return branch.decode("utf-8", "replace").strip() or "HEAD"

@@ -172,7 +172,7 @@ def _ours(address: str, deadline: Deadline) -> Iterator[None]:
         raise ModelUnavailable(f"nothing answers at {address}", advice=START_ADVICE) from error
     except httpx.HTTPError as error:
         raise ModelUnavailable(
-            f"the connection to the server at {address} broke ({type(error).__name__})",
+            f"the connection to the server at {address} broke",
             advice="the server's log says why; try again when it is well",
         ) from error
 

@@ -6,7 +6,7 @@ from agent_workbench.core.checks import CheckResult
 from agent_workbench.core.markdown import cell, code, plain
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.amounts import counted_text, dollars_text, stat_text
-from agent_workbench.core.views.task_account import TaskAccount
+from agent_workbench.core.views.task_account import Decided, TaskAccount, Undone
 
 MOST_CHANGES = 20
 MOST_FILES = 50
@@ -27,7 +27,9 @@ def _task(account: TaskAccount) -> Iterator[str]:
         yield f"{plain(run.definition.goal, 1_000)}"
         yield ""
     outcome = run.status or "not finished"
-    yield f"**{outcome}**{f': {plain(run.reason)}' if run.reason else ''}"
+    merged = account.merged
+    reason = f"merged into {merged.into} ({merged.how})" if merged is not None else run.reason
+    yield f"**{outcome}**{f': {plain(reason)}' if reason else ''}"
     yield from _section("What was done", _changes(account))
     yield from _section("Files", _files(account))
     yield from _section("Checks", [line for each in account.checks for line in _check(account, each)])
@@ -63,14 +65,17 @@ def _check(account: TaskAccount, result: CheckResult) -> Iterator[str]:
 
 
 def _decisions(account: TaskAccount) -> list[str]:
-    asked = account.asked
-    told = [
-        f"- {each.verdict}: {code(each.what)}{f' - {plain(each.reason)}' if each.reason else ''}"
-        for each in asked[:MOST_DECISIONS]
-    ]
-    ruled = len(account.decisions) - len(asked)
+    by_users: list[Decided | Undone] = sorted((*account.asked, *account.undone), key=lambda each: each.seq)
+    told = [_decision(each) for each in by_users[:MOST_DECISIONS]]
+    ruled = len(account.decisions) - len(account.asked)
     by_rules = [f"- {counted_text(ruled, 'gate')} decided by rules"] if ruled else []
-    return [*told, *_rest(len(asked), MOST_DECISIONS), *by_rules]
+    return [*told, *_rest(len(by_users), MOST_DECISIONS), *by_rules]
+
+
+def _decision(made: Decided | Undone) -> str:
+    if isinstance(made, Undone):
+        return f"- undo: the diff of step {made.step} ({', '.join(code(path) for path in made.paths)})"
+    return f"- {made.verdict}: {code(made.what)}{f' - {plain(made.reason)}' if made.reason else ''}"
 
 
 def _rest(count: int, shown: int) -> list[str]:
@@ -89,4 +94,5 @@ def _proof(state: SessionState, accounts: Sequence[TaskAccount]) -> Iterator[str
         yield f"- forked from {code(state.parent)} after event {state.parent_seq}"
     for each in accounts:
         if each.run.commit is not None:
-            yield f"- commit {code(each.run.commit)} on {code(each.run.workspace.branch)}"
+            verify = code(f"agent verify {each.run.commit[:10]}")
+            yield f"- commit {code(each.run.commit)} on {code(each.run.workspace.branch)}; {verify} proves it"

@@ -53,6 +53,8 @@ def _task(account: TaskAccount) -> JsonObject:
             for each in account.checks
         ],
         "decisions": [dict(asdict(each)) for each in account.decisions],
+        "undone": [{"seq": each.seq, "step": each.step, "paths": list(each.paths)} for each in account.undone],
+        "merged": dict(asdict(account.merged)) if account.merged is not None else None,
     }
 
 

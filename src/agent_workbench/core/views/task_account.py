@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from agent_workbench.core.applied import standing_diffs
 from agent_workbench.core.checks import CheckResult
-from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnswered, ProposalReplaced
+from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnswered, ProposalReplaced, StepUndone
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.narration import describe
 from agent_workbench.core.proposals import POLICY, Proposal, Verdict
 from agent_workbench.core.state import TaskRun
 from agent_workbench.core.views.answers import take_apart
-from agent_workbench.core.workspace import FileStat
+from agent_workbench.core.workspace import FileStat, MergeOutcome
+
+OUTSIDE = "outside of the session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +37,25 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
+class Undone:
+    """A diff that the user took back: the step it came with, and the files it had changed."""
+
+    seq: int
+    step: int
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TaskAccount:
-    """A task's run with what it came to; `files` is None where git has the files no more."""
+    """A task's run with what it came to; `files` is None where git has the files no more, `merged` where it is not."""
 
     run: TaskRun
     changes: tuple[Change, ...]
     decisions: tuple[Decided, ...]
     checks: tuple[CheckResult, ...]
     files: tuple[FileStat, ...] | None
+    undone: tuple[Undone, ...] = ()
+    merged: MergeOutcome | None = None
 
     @property
     def asked(self) -> tuple[Decided, ...]:
@@ -50,14 +63,20 @@ class TaskAccount:
         return tuple(each for each in self.decisions if not each.by.startswith(POLICY))
 
 
-def account_of(run: TaskRun, files: Sequence[FileStat] | None) -> TaskAccount:
-    """Return the account of a run; `files` is how its tree differs from its base."""
+def account_of(run: TaskRun, files: Sequence[FileStat] | None, merged_into: str = "") -> TaskAccount:
+    """Return the account of a run; `files` is how its tree differs from its base.
+
+    `merged_into` is the branch that has the run's commit by now, as the session may not have merged it itself.
+    """
+    elsewhere = MergeOutcome(run.commit, merged_into, OUTSIDE) if run.commit and merged_into else None
     return TaskAccount(
         run,
         tuple(_changes(run)),
         tuple(_decisions(run)),
         run.results or (),
         tuple(files) if files is not None else None,
+        tuple(_undone(run)),
+        run.merged or elsewhere,
     )
 
 
@@ -67,6 +86,12 @@ def _changes(run: TaskRun) -> Iterator[Change]:
     why = {step: parts.thought for step, parts in said if parts.action}
     for diff in reversed(tuple(standing_diffs(run.history))):
         yield Change(diff.proposal.step, why.get(diff.proposal.step, ""), diff.proposal.paths)
+
+
+def _undone(run: TaskRun) -> Iterator[Undone]:
+    for recorded in run.history:
+        if isinstance(recorded.event, StepUndone):
+            yield Undone(recorded.seq, recorded.event.step, recorded.event.paths)
 
 
 def _decisions(run: TaskRun) -> Iterator[Decided]:

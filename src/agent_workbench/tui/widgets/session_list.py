@@ -17,10 +17,11 @@ from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row, Span
 
-STATE_CELLS = 9
+# Each with the blank that parts it from the next, as no text is cut to its column.
+STATE_CELLS = 10
 WHEN_CELLS = 18
-STEPS_CELLS = 11
-TOKENS_CELLS = 17
+STEPS_CELLS = 10
+TOKENS_CELLS = 16
 WIDE_CELLS = 100
 PROOFS = {Proof.GREEN: ("✓", Tone.GOOD), Proof.RED: ("✗", Tone.BAD), Proof.UNPROVABLE: ("?", Tone.WARN)}
 
@@ -80,11 +81,11 @@ class SessionList(EntryList):
         gap = " " * (self._name_cells - len(row.branch) - len(summary.id) + 2)
         named = Tone.ACCENT if here else Tone.STRONG
         name: list[Span] = [(row.branch, Tone.DIM), (summary.id, named), (gap, Tone.DIM)]
-        state: list[Span] = [(f"{row.glyph} {'here' if here else row.state}".ljust(STATE_CELLS), row.tone)]
+        state: list[Span] = [(f"{row.glyph} {'here' if here else row.state} ".ljust(STATE_CELLS), row.tone)]
         figures: list[Span] = [(f"{row.when:<{WHEN_CELLS}}", Tone.DIM)]
         if width >= WIDE_CELLS:
             steps, tokens = counted_text(summary.steps, "step"), counted_text(summary.tokens, "token")
-            figures += [(f"{steps:>{STEPS_CELLS}}{tokens:>{TOKENS_CELLS}}  ", Tone.PLAIN)]
+            figures += [(f" {steps:>{STEPS_CELLS}} {tokens:>{TOKENS_CELLS}}  ", Tone.PLAIN)]
         spans = [*name, *state, *figures]
         room = max(8, width - sum(cell_len(text) for text, _ in spans))
         task = _cut(inert_line(row.task), room)
