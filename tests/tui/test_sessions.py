@@ -53,7 +53,7 @@ class GivenSessions:
         if session == BROUGHT:
             return JournalProof(session, 90, "", problems=("line 7: it does not fit",))
         through = 83 if session == PARENT else -1
-        return JournalProof(session, 90, "", through=through, by="commit 0123456789", anchors=3)
+        return JournalProof(session, 90, "", through=through, by="commit 0123456789")
 
     async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
         if session == BROUGHT:

@@ -110,11 +110,12 @@ class Prover:
         from agent_workbench.core.journal_proof import Relative, checkpoints, prove_journal, with_relatives
 
         shared = await asyncio.to_thread(self._relatives, session)
+        # Before the journals, which may grow meanwhile: an anchor always names an event that is there already.
+        found = await self.anchors({session, *shared})
         reports = {session: await asyncio.to_thread(self._report, session)}
         for each in shared:
             with suppress(StorageError):  # one that cannot be read proves nothing
                 reports[each] = await asyncio.to_thread(self._report, each)
-        found = await self.anchors(reports)
         refs = {each.ref for report in reports.values() for each in checkpoints(report.recorded)}
         tips = await self.commits.tips(refs)
         proofs = {each: prove_journal(each, report, found.of(each), tips) for each, report in reports.items()}

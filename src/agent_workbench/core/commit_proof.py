@@ -108,6 +108,9 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
     approves = isinstance(decided, ActionDecided) and decided.verdict is Verdict.APPROVE
     if run is None or waited is None or not approves or waited.kind is not GateKind.COMMIT:
         return replace(found, problems=(f"event {anchor.seq} is no approval of a commit",))
+    damaged = tuple(f"the session's journal is damaged: {each}" for each in journal.problems)
+    # The commit alone does not speak for a journal that something else contradicts: both may have been replaced.
+    supported = any(each.seq >= anchor.seq and each.commit != facts.commit for each in journal.anchors)
     return replace(
         found,
         task=run.task,
@@ -115,16 +118,14 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
         tree=run.tree,
         base=run.workspace.base,
         approvals=tuple(_approvals(run)),
-        problems=tuple(_problems(facts, run, waited, anchor, report)),
-        notes=_notes(journal, report, anchor.seq),
+        problems=(*_problems(facts, run, waited, anchor, report), *(() if supported else damaged)),
+        notes=(*_unsaid(report, anchor.seq), *(damaged if supported else ())),
     )
 
 
-def _notes(journal: JournalProof, report: VerifyReport, seq: int) -> tuple[str, ...]:
-    recorded = any(isinstance(each.event, TaskCommitted) and each.seq > seq for each in report.recorded)
-    unsaid = () if recorded else ("the journal does not say that this commit was made; its author is not proved",)
-    damaged = (f"the session's journal is damaged: {each}" for each in journal.problems)
-    return (*unsaid, *damaged)
+def _unsaid(report: VerifyReport, seq: int) -> Iterator[str]:
+    if not any(isinstance(each.event, TaskCommitted) and each.seq > seq for each in report.recorded):
+        yield "the journal does not say that this commit was made; its author is not proved"
 
 
 def _problems(

@@ -71,14 +71,17 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class JournalProof:
-    """The outcome: events 0 to `through` (-1: none) are proved by the anchor named `by`, one of `anchors` that fit."""
+    """The outcome: events 0 to `through` (-1: none) are proved by the anchor named `by`.
+
+    `anchors` are those that fit, and name an event before which every line fits.
+    """
 
     session: SessionId
     events: int
     head: str
     through: int = -1
     by: str = ""
-    anchors: int = 0
+    anchors: tuple[Anchor, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     torn_bytes: int = 0
@@ -106,11 +109,15 @@ Tips = Mapping[str, CommitId | None]
 
 def prove_journal(session: SessionId, report: VerifyReport, found: FoundAnchors, tips: Tips) -> JournalProof:
     """Return what the journal's hash chain, the anchors of the session and its checkpoints' refs prove."""
-    fitting = [each for each in found.anchors if _misfit(report, each) == ""]
-    sound = [each for each in fitting if each.seq <= report.sound]
+    sound = [each for each in found.anchors if each.seq <= report.sound and not _misfit(report, each)]
     best = max(sound, key=lambda each: (each.seq, each.ref == ""), default=None)
     refs = list(_moved(report, tips))
     absent = sum(tips.get(each.ref) is None for each in checkpoints(report.recorded))
+    torn = (
+        (f"its last line is unfinished ({report.torn_bytes} bytes) and counts for nothing",)
+        if report.torn_bytes
+        else ()
+    )
     gone = (f"{absent} of its checkpoints are not in this repository any more",) if absent else ()
     return JournalProof(
         session=session,
@@ -118,9 +125,9 @@ def prove_journal(session: SessionId, report: VerifyReport, found: FoundAnchors,
         head=report.head,
         through=best.seq if best is not None else -1,
         by=best.name if best is not None else "",
-        anchors=len(fitting),
+        anchors=tuple(sorted(sound, key=lambda each: (each.seq, each.name))),
         problems=(*_own_problems(session, report, found), *refs),
-        notes=(*gone, *found.notes),
+        notes=(*torn, *gone, *found.notes),
         torn_bytes=report.torn_bytes,
     )
 
