@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_workbench.core.command_lines import programs_of
 from agent_workbench.core.denied_commands import MAX_CHARS, denial, pattern_fault
 
 FORCE = ("git push*--force*",)
@@ -134,6 +135,28 @@ def test_no_pattern_takes_long(piece: str, glob: str) -> None:
     line, pattern = piece * (MAX_CHARS // len(piece)), glob * (490 // len(glob)) + "b"
     assert denial(line, (pattern,)) == ""
     assert denial(f'"{line[2:]}"', (pattern,)) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "programs"),
+    [
+        *(("pytest -q", ("pytest",)), ("cd a && ruff check . | tee x", ("cd", "ruff", "tee")), ("", ()), ("X=1", ())),
+        *(
+            ("X=1 Y=2 make all", ("make",)),
+            ("python -m pytest -q", ("python -m pytest",)),
+            ("python x.py", ("python",)),
+        ),
+        *(
+            ("a > b && c 2>&1; d < e f", ("a", "c", "d")),
+            ("> log a", ("a",)),
+            ("$X y; '*' z; -x", ()),
+            ("a; a", ("a",)),
+        ),
+        *(("sh -c 'b c'", ("sh",)), ("./run.sh", ("./run.sh",)), ("(a; b)", ("a", "b"))),
+    ],
+)
+def test_the_programs_of_a_line(line: str, programs: tuple[str, ...]) -> None:
+    assert programs_of(line) == programs
 
 
 @given(st.text(max_size=40), st.text(min_size=1, max_size=20))

@@ -1,22 +1,25 @@
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.plans.detection import Detected
+from agent_workbench.adapters.plans.init import init_repo
 from agent_workbench.core.errors import ConfigError, ModelRefused, ModelUnavailable, PlanError, RepoError, ShellError
 from agent_workbench.core.findings import Finding, Health
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model_settings import ModelSettings
-from agent_workbench.core.plan import Plan, Task
+from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.engine.bench import Ports
 from agent_workbench.engine.doctor import examine, examine_settings
-from tests.engine.stage import a_stage
+from tests.engine.stage import a_stage, task
 from tests.fakes.ports import FACTS, Hang, SayingModel
 
-SETTINGS = Settings(test_command="pytest")
+SETTINGS = Settings(test_command="cd . && grep -q x README.md", lint_command="sh lint.sh")
 
 
 async def findings(ports: Ports, settings: Settings = SETTINGS, said: Settings | None = None) -> dict[str, Finding]:
@@ -30,7 +33,8 @@ async def test_all_is_well(tmp_path: Path) -> None:
     async with a_stage(tmp_path, ["yes"]) as stage:
         found = await findings(stage.ports)
         assert {part: each.health for part, each in found.items()} == dict.fromkeys(
-            ["repository", "plan", "tests", "sandbox", "model", "context", "grammar"], Health.GOOD
+            ["repository", "plan", "tests", "test_command", "lint_command", "sandbox", "model", "context", "grammar"],
+            Health.GOOD,
         )
         assert f"on main at {stage.user.head()[:10]}" in found["repository"].seen
 
@@ -44,8 +48,41 @@ async def test_what_could_be_better(tmp_path: Path) -> None:
         assert {part for part, each in found.items() if each.health is Health.WARNING} == {
             *("checkout", "test_command", "extensions", "sandbox", "context", "grammar"),
         }
-        assert "2 files" in found["checkout"].seen
+        assert found["checkout"].seen == "2 files are changed and not committed: README.md, fast.so"
         assert "'no'" in found["grammar"].seen
+
+
+async def test_programs_that_are_not_there_are_said(tmp_path: Path) -> None:
+    settings = Settings(test_command="X=1 python3 -m no_such_module tests", lint_command="true; no-such-linter .")
+    asked = task(accept=("no-such-checker --all", "./written-by-the-task", "python3 -m unittest"))
+    over = replace(task("T-2", accept=("no-such-either",)), status=TaskStatus.DONE)
+    async with a_stage(tmp_path, ["yes"], tasks=(asked, over)) as stage:
+        found = await findings(stage.ports, settings)
+        assert (found["test_command"].health, found["lint_command"].health) == (Health.BAD, Health.BAD)
+        assert found["test_command"].seen.startswith("python3 -m no_such_module is not installed: ")
+        assert found["lint_command"].seen == "no-such-linter is not installed: true; no-such-linter ."
+        assert found["plan"].health is Health.WARNING
+        assert found["plan"].seen == "no-such-checker is not installed (T-1: no-such-checker --all)"
+
+
+async def test_looking_for_programs_runs_nothing_of_the_repo(tmp_path: Path) -> None:
+    start = dict.fromkeys(("sitecustomize.py", "mine.py", "src/mine/__init__.py"), "open('canary', 'w')")
+    async with a_stage(tmp_path, ["yes"], start=start) as stage:
+        settings = Settings(test_command="python3 -m mine", lint_command="./mine.py $(touch canary) `touch canary`")
+        assert (await findings(stage.ports, settings))["test_command"].health is Health.GOOD
+        assert not (stage.user.root / "canary").exists()
+
+
+async def test_a_detached_head_and_own_files(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, ["yes"]) as stage:
+        await asyncio.to_thread(init_repo, stage.user.root, Detected())
+        found = await findings(stage.ports)
+        assert found["repository"].health is Health.GOOD
+        assert "checkout" not in found
+        stage.git("checkout", "--quiet", "--detach")
+        stage.model.sayings.append("yes")
+        repository = (await findings(stage.ports))["repository"]
+        assert (repository.health, "with a detached HEAD at" in repository.seen) == (Health.WARNING, True)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +186,8 @@ def test_settings_tell_who_said_them() -> None:
     found = examine_settings({"python": "environment", "lint_command": "default"}, ("python",))
     assert found[0].seen == "python (environment)"
     assert (found[1].part, found[1].health) == ("trust", Health.WARNING)
+    assert found[1].seen == "1 setting is not trusted: python"
+    assert examine_settings({}, ("a", "b", "c", "d"))[1].seen == "4 settings are not trusted: a, b, c and 1 more"
 
 
 def test_settings_of_one_file_are_told_together_and_in_full_where_two_say_something() -> None:

@@ -8,6 +8,6 @@ def _facts(*dirty: str) -> RepoFacts:
 
 
 def test_what_the_workbench_writes_into_the_plan_is_no_change_of_the_users() -> None:
-    assert not_committed(_facts("memory/plans/PLAN.yaml"), "memory") == ""
+    assert not_committed(_facts(".agent.yml", "memory/plans/PLAN.yaml"), "memory") == ""
     assert not_committed(_facts("a.py", "memory/plans/PLAN.yaml", "memory.py"), "memory/") == "a.py, memory.py"
     assert not_committed(_facts(*"abcde"), "memory") == "a, b, c and 2 more"

@@ -38,7 +38,7 @@ class Site:
         """The files the repo begins with."""
         from agent_workbench.adapters.plans.setup import RepoSetup
 
-        return RepoSetup(self.root)
+        return RepoSetup(self.root, self.place.environ.get("PATH", ""))
 
     def load(self) -> "LoadedSettings":
         """Read the settings, once: what was trusted is what counts, whatever the file becomes. Blocks."""

@@ -83,7 +83,7 @@ async def examine_place(place: Place) -> "tuple[Finding, ...]":
     from agent_workbench.engine.doctor import examine, examine_settings
 
     site, settings = await site_or_folder(place)
-    untrusted = await (await site.trust()).question()
+    untrusted = await (await site.trust()).untrusted()
     ports = await asyncio.to_thread(site.ports, settings, say_nothing)
     try:
         loaded = site.load()

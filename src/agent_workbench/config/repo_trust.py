@@ -23,6 +23,11 @@ class RepoTrust:
         """Return what has to be trusted, a line each, nothing when it was."""
         return await asyncio.to_thread(self._question)
 
+    async def untrusted(self) -> tuple[str, ...]:
+        """Return the names of the settings and skill folders that do not count as they are not trusted."""
+        asked = await self.question() and self._asked
+        return tuple(asked.items) if asked else ()
+
     async def accept(self) -> None:
         """Remember the yes to what `question` returned last, not to what the repo holds by now."""
         if self._asked is not None:

@@ -4,24 +4,20 @@ A pattern is a glob over the words of one command. It is no protection against s
 """
 
 import re
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import translate
 from functools import lru_cache
 
+from agent_workbench.core.command_lines import commands_in
 from agent_workbench.core.documents import shown
 from agent_workbench.core.expression_globs import globs_of, looks_like_expression
 
 MAX_CHARS = 10_000
 """Longer command lines are not compared but refused."""
 MAX_PATTERN_CHARS = 500
-_MOST_NESTED = 3
-_OPERATORS = "();<>|&`\n"
-_PART = re.compile(r"&?[<>]+[&|]?|[^<>]")
 _WILD = frozenset("*?[")
 _PLAIN = re.compile(r"[\w ./:@=+,~%-]+")
 _BETWEEN = re.compile(r" *([;|&]) *")
-_ASSIGNMENT = re.compile(r"\w+=")
 
 
 def pattern_fault(pattern: str) -> tuple[str, str]:
@@ -47,7 +43,7 @@ def denial(line: str, patterns: Sequence[str]) -> str:
         return ""
     if len(line) > MAX_CHARS:
         return f"a command of {len(line):,} characters is too long to be compared with the denied commands"
-    commands = tuple(_commands(line))
+    commands = tuple(commands_in(line))
     found = next((pattern for pattern in patterns if _matches(pattern, line, commands)), "")
     return f"this task does not allow {found!r} in a command" if found else ""
 
@@ -69,41 +65,3 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     # `translate` uses atomic groups: no pattern takes more than time in proportion to the text from each beginning.
     beginning = r"\A" if glob.startswith("*") else r"(?<!\w)" if re.match(r"\w", glob) else ""
     return re.compile(beginning + translate(glob if _WILD & set(glob) else f"{glob}*"))
-
-
-def _commands(line: str, nested: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield each simple command as words joined by blanks, with the whole line spelled so; those in quotes too."""
-    words = _words(line)
-    simple: list[list[str]] = [[]]
-    chain = ""
-    for word, operator in words:
-        if operator and "<" not in word and ">" not in word:
-            simple.append([])
-            chain = chain.rstrip(" ") + (";" if word == "\n" else word)
-        else:
-            simple[-1].append(word)
-            chain += f"{word} "
-    for each in filter(None, simple):
-        yield " ".join(each), chain.strip()
-    if nested < _MOST_NESTED:
-        inner = (_ASSIGNMENT.sub("", word, count=1) for word, operator in words if not operator)
-        for word in inner:
-            if any(each.isspace() or each in _OPERATORS for each in word):
-                yield from _commands(word, nested + 1)
-
-
-def _words(line: str) -> list[tuple[str, bool]]:
-    """Return the words of a line as a shell reads them, each with whether it is an operator."""
-    lexer = shlex.shlex(line.replace("\\\n", ""), posix=True, punctuation_chars=_OPERATORS)
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
-    try:
-        tokens = list(lexer)
-    except ValueError:  # a quote without its end
-        tokens = re.findall(r"[^\s'\"();<>|&`]+|[();<>|&`\n]+", line)
-    found: list[tuple[str, bool]] = []
-    for token in tokens:
-        if token and set(token) <= set(_OPERATORS):
-            found += ((part, True) for part in _PART.findall(token))
-        else:
-            found.append((" ".join(token.split(" ")), False))
-    return found

@@ -11,15 +11,20 @@ from agent_workbench.core.errors import ModelError, WorkbenchError
 from agent_workbench.core.findings import Finding, Health
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
 from agent_workbench.core.patch import matches_glob
-from agent_workbench.core.plan import check_plan
+from agent_workbench.core.plan import TaskStatus, check_plan
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.views.amounts import counted_text
 from agent_workbench.core.workspace import Orphan
 from agent_workbench.engine.bench import Ports
+from agent_workbench.engine.programs import missing_programs
+from agent_workbench.engine.starting import named, not_own
 
 SMALL_CONTEXT_TOKENS = 8_192
 GRAMMAR_SENTENCE = "yes"
 RUNNING_SECONDS = 60.0
+SEEN_CHARS = 400
+INSTALL = "install it where commands find it, or change {}"
+OVER = frozenset({TaskStatus.DONE, TaskStatus.FAILED})
 TRUST_ADVICE = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
 
 
@@ -29,7 +34,7 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
     `settings` are in force; `said` are those with what the repo says and the user does not trust yet.
     """
     findings = [
-        *await _guarded("repository", lambda: _repository(ports)),
+        *await _guarded("repository", lambda: _repository(ports, settings)),
         *await _guarded("plan", lambda: _plan(ports)),
         *await _guarded("tests", lambda: _tests(ports, settings, said)),
         *await _guarded("sandbox", lambda: _sandbox(ports)),
@@ -39,10 +44,10 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
 
 
 def examine_settings(origins: Mapping[str, str], untrusted: Sequence[str]) -> tuple[Finding, ...]:
-    """Tell which settings are in force and who said them; `untrusted` is what the user was not asked about yet."""
+    """Tell which settings are in force and who said them; `untrusted` are the names of those that do not count."""
     findings = [Finding("settings", Health.GOOD, "; ".join(_said(origins)) or "all as they come")]
     if untrusted:
-        seen = f"{_are(len(untrusted), 'setting')} not trusted"
+        seen = f"{_are(len(untrusted), 'setting')} not trusted: {named(untrusted)}"
         findings.append(Finding("trust", Health.WARNING, seen, TRUST_ADVICE))
     return tuple(findings)
 
@@ -71,12 +76,15 @@ async def _guarded(part: str, look: Callable[[], Awaitable[Sequence[Finding]]]) 
         return [Finding(part, Health.BAD, str(error), error.advice)]
 
 
-async def _repository(ports: Ports) -> Sequence[Finding]:
+async def _repository(ports: Ports, settings: Settings) -> Sequence[Finding]:
     facts = await ports.workspaces.inspect()
-    where = f"on {facts.branch}" if facts.branch else "detached HEAD"
-    findings = [Finding("repository", Health.GOOD, f"{facts.root} {where} at {facts.head[:10]}")]
-    if changed := len(facts.dirty_paths) + len(facts.untracked_paths):
-        seen = f"{_are(changed, 'file')} changed and not committed"
+    at = f"at {facts.head[:10]}"
+    findings = [Finding("repository", Health.GOOD, f"{facts.root} on {facts.branch} {at}")]
+    if not facts.branch:
+        advice = "a merge would be on no branch; `git switch BRANCH` first"
+        findings = [Finding("repository", Health.WARNING, f"{facts.root} with a detached HEAD {at}", advice)]
+    if changed := not_own((*facts.dirty_paths, *facts.untracked_paths), settings.memory.dir):
+        seen = f"{_are(len(changed), 'file')} changed and not committed: {named(changed)}"
         findings.append(Finding("checkout", Health.WARNING, seen, "tasks start from HEAD; commit what they need"))
     if facts.submodules:
         seen = f"submodules: {', '.join(facts.submodules)}"
@@ -106,6 +114,12 @@ async def _plan(ports: Ports) -> Sequence[Finding]:
     plan = await ports.plans.read()
     if problems := check_plan(plan):
         return [Finding("plan", Health.BAD, "; ".join(problems), f"edit {ports.plans.path}")]
+    accepted = {line: task.id for task in plan.tasks if task.status not in OVER for line in task.accept_tests}
+    # A task may write the scripts it is accepted by.
+    missing = await missing_programs(ports, tuple(accepted), installed_only=True)
+    if missing:
+        told = "; ".join(f"{program} is not installed ({accepted[line]}: {line})" for line, program in missing.items())
+        return [Finding("plan", Health.WARNING, told[:SEEN_CHARS], INSTALL.format("accept_tests"))]
     return [Finding("plan", Health.GOOD, f"{counted_text(len(plan.tasks), 'task')} in {ports.plans.path}")]
 
 
@@ -114,10 +128,11 @@ async def _tests(ports: Ports, settings: Settings, said: Settings) -> Sequence[F
     environment = await ports.environment_for(facts.root)
     python = environment.get("PATH", "").split(":", 1)[0]
     findings = [Finding("tests", Health.GOOD, f"programs come first from {python}")]
-    if said.test_command != settings.test_command:
-        seen = f"{said.test_command!r} is set and not trusted"
-        findings.append(Finding("test_command", Health.WARNING, seen, TRUST_ADVICE))
-    elif not settings.test_command:
+    findings += [
+        *await _command(ports, "test_command", settings.test_command, said.test_command),
+        *await _command(ports, "lint_command", settings.lint_command, said.lint_command),
+    ]
+    if not said.test_command:
         advice = "set test_command in .agent.yml, or give each task accept_tests"
         findings.append(Finding("test_command", Health.WARNING, "no test command is set", advice))
     compiled = [path for path in facts.untracked_paths if matches_glob(path, "**/*.so")]
@@ -125,6 +140,17 @@ async def _tests(ports: Ports, settings: Settings, said: Settings) -> Sequence[F
         seen = f"compiled extensions are not in git: {compiled[0]}"
         findings.append(Finding("extensions", Health.WARNING, seen, "link them with workspace.link"))
     return findings
+
+
+async def _command(ports: Ports, key: str, line: str, said: str) -> Sequence[Finding]:
+    """Return whether the program of a command is there, nothing where no command is set."""
+    if said != line:
+        return [Finding(key, Health.WARNING, f"{said!r} is set and not trusted", TRUST_ADVICE)]
+    if not line:
+        return []
+    if missing := (await missing_programs(ports, (line,))).get(line):
+        return [Finding(key, Health.BAD, f"{missing} is not installed: {line}", INSTALL.format(f"{key} in .agent.yml"))]
+    return [Finding(key, Health.GOOD, line)]
 
 
 async def _sandbox(ports: Ports) -> Sequence[Finding]:

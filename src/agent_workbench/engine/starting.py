@@ -1,5 +1,7 @@
 """Starting a task: its base, its workspace, its checks, and what it is told at first."""
 
+from collections.abc import Sequence
+
 from agent_workbench.core.errors import PlanError, ShellError, WorkspaceError
 from agent_workbench.core.events import (
     Author,
@@ -21,6 +23,7 @@ from agent_workbench.engine.tools import open_tools
 from agent_workbench.engine.wording import VERSION
 
 MOST_NAMED = 3
+SETTINGS = ".agent.yml"
 
 
 async def read_plan(desk: Desk) -> None:
@@ -134,11 +137,20 @@ def _choose(plan: Plan, wanted: TaskId | None, taken: tuple[TaskId, ...] = ()) -
 
 
 def not_committed(facts: RepoFacts, memory: str) -> str:
-    """Return which files have changes of the user that are not in HEAD; the workbench itself writes into `memory`."""
+    """Return which files have changes of the user that are not in HEAD."""
+    return named(not_own(facts.dirty_paths, memory))
+
+
+def not_own(paths: Sequence[str], memory: str) -> tuple[str, ...]:
+    """Return the paths without the workbench's own files, which no task needs: its settings and the folder `memory`."""
     own = f"{memory.strip('/')}/"
-    paths = [path for path in facts.dirty_paths if not path.startswith(own)]
-    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
-    return ", ".join(paths[:MOST_NAMED]) + more
+    return tuple(path for path in paths if path != SETTINGS and not path.startswith(own))
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first of the names, and the number of the others."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 async def _base(desk: Desk, task: Task) -> CommitId:

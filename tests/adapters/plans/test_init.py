@@ -130,11 +130,31 @@ def test_tests_and_linter_are_found(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert detect(tmp_path) == Detected("", test_command, lint_command, ())
+    commands = tuple(filter(None, (test_command, lint_command)))
+    assert detect(tmp_path, "") == Detected("", test_command, lint_command, (), commands)
+    path = programs(tmp_path / "bin", "pytest", "ruff", "python3", "go", "cargo", "npm")
+    assert detect(tmp_path, f"relative:{path}") == Detected("", test_command, lint_command, ())
+
+
+def programs(folder: Path, *names: str) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).touch(0o755)
+    return str(folder)
+
+
+def test_only_commands_whose_program_was_found_are_written(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["pytest"]\n[tool.ruff]\n')
+    programs(tmp_path / ".venv/bin", "python", "pytest")
+    init_repo(tmp_path, detect(tmp_path, "/nowhere"))
+    lines = (tmp_path / ".agent.yml").read_text().splitlines()
+    assert "test_command: pytest -q" in lines
+    assert "# lint_command: ruff check .  # ruff was not found; install it and take the first # away" in lines
+    assert load_settings(tmp_path, {}, {}).settings.lint_command == ""
 
 
 def test_the_interpreter_of_the_repo_is_found(tmp_path: Path) -> None:
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/python").touch()
     (tmp_path / "node_modules").mkdir()
-    assert detect(tmp_path) == Detected(".venv/bin/python", "", "", (".venv", "node_modules"))
+    assert detect(tmp_path, "") == Detected(".venv/bin/python", "", "", (".venv", "node_modules"))

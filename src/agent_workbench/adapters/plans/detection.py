@@ -1,6 +1,8 @@
 """What a repo's files tell of how it is tested; nothing is run to find out."""
 
 import json
+import os
+import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,23 +18,42 @@ LINKED = (".venv", "venv", "node_modules")
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What goes into a first `.agent.yml`; empty where nothing was found."""
+    """What goes into a first `.agent.yml`; empty where nothing was found.
+
+    `absent` are commands that the files tell of whose program is not installed.
+    """
 
     python: str = ""
     test_command: str = ""
     lint_command: str = ""
     link: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
-def detect(root: Path) -> Detected:
-    """Return what the files of the repo at `root` tell. Blocks; runs nothing and raises nothing."""
+def detect(root: Path, path: str) -> Detected:
+    """Return what the files of the repo at `root` tell; programs are looked for on `path` and in the repo's venv.
+
+    Blocks; runs nothing and raises nothing.
+    """
     project = _toml(root, "pyproject.toml")
+    python = next((each for each in INTERPRETERS if (root / each).is_file()), "")
+    commands = _test_command(root, project), _lint_command(root, project)
+    folders = [str(root / python.rpartition("/")[0])] if python else []
+    folders += [each for each in path.split(os.pathsep) if Path(each).is_absolute()]
     return Detected(
-        python=next((each for each in INTERPRETERS if (root / each).is_file()), ""),
-        test_command=_test_command(root, project),
-        lint_command=_lint_command(root, project),
+        python=python,
+        test_command=commands[0],
+        lint_command=commands[1],
         link=tuple(each for each in LINKED if (root / each).is_dir()),
+        absent=tuple(each for each in commands if each and not _is_installed(each, os.pathsep.join(folders))),
     )
+
+
+def _is_installed(command: str, path: str) -> bool:
+    program = command.split(maxsplit=1)[0]
+    # An interpreter without the name `python` gets it for commands.
+    names = ("python", "python3") if program == "python" else (program,)
+    return any(shutil.which(name, path=path) for name in names)
 
 
 def _test_command(root: Path, project: dict[str, object]) -> str:

@@ -79,8 +79,8 @@ def _settings(detected: Detected) -> str:
 
 # What runs the tests, the tests, and the linter.
 {_line("python", detected.python, ".venv/bin/python")}
-{_line("test_command", detected.test_command, "pytest -q")}
-{_line("lint_command", detected.lint_command, "ruff check .")}
+{_command("test_command", detected.test_command, "pytest -q", detected)}
+{_command("lint_command", detected.lint_command, "ruff check .", detected)}
 
 # Things git ignores that the tests need; they are linked into the workspace of each task.
 workspace:
@@ -100,6 +100,13 @@ workspace:
 #   max_reflexion_retries: 3
 #   command_seconds: 120
 """
+
+
+def _command(key: str, value: str, example: str, detected: Detected) -> str:
+    if value not in detected.absent:
+        return _line(key, value, example)
+    program = value.split(maxsplit=1)[0]
+    return f"# {key}: {render_text(value)}  # {program} was not found; install it and take the first # away"
 
 
 def _line(key: str, value: str, example: str) -> str:

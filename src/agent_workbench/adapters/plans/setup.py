@@ -12,16 +12,18 @@ SETTINGS = ".agent.yml"
 class RepoSetup:
     """Sets up the repo at `root`. A repo that has its settings file is set up, whatever else it lacks."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, path: str) -> None:
+        """`path` is the `PATH` on which the programs of the repo's commands are looked for."""
         self._root = root
+        self._path = path
 
     async def missing(self) -> tuple[str, ...]:
         return await asyncio.to_thread(self._missing)
 
     async def write(self) -> tuple[str, ...]:
-        return await asyncio.to_thread(lambda: init_repo(self._root, detect(self._root)))
+        return await asyncio.to_thread(lambda: init_repo(self._root, detect(self._root, self._path)))
 
     def _missing(self) -> tuple[str, ...]:
         if (self._root / SETTINGS).exists():
             return ()
-        return tuple(name for name in wanted_files(detect(self._root)) if not (self._root / name).exists())
+        return tuple(name for name in wanted_files(detect(self._root, self._path)) if not (self._root / name).exists())

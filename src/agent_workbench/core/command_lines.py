@@ -1,0 +1,69 @@
+"""Command lines as a shell reads them: their simple commands, and the programs that they start."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+_MOST_NESTED = 3
+_OPERATORS = "();<>|&`\n"
+_PART = re.compile(r"&?[<>]+[&|]?|[^<>]")
+_ASSIGNMENT = re.compile(r"\w+=")
+_PROGRAM = re.compile(r"(?!-)[\w./+-]+", re.ASCII)
+
+
+def programs_of(line: str) -> tuple[str, ...]:
+    """Return the program of each simple command, and `python -m NAME` for a module; those in quotes are left out."""
+    found: list[str] = []
+    words: list[str] = []
+    redirects = False
+    for word, operator in [*_words(line), (";", True)]:
+        if not operator:
+            if not redirects and (words or not _ASSIGNMENT.match(word)):
+                words.append(word)
+            redirects = False
+        elif "<" in word or ">" in word:
+            redirects = True
+        else:
+            if words and _PROGRAM.fullmatch(words[0]):
+                module = words[1:2] == ["-m"] and len(words) > 2 and words[0].rpartition("/")[2].startswith("python")
+                found.append(" ".join(words[:3]) if module else words[0])
+            words, redirects = [], False
+    return tuple(dict.fromkeys(found))
+
+
+def commands_in(line: str, nested: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield each simple command as words joined by blanks, with the whole line spelled so; those in quotes too."""
+    words = _words(line)
+    simple: list[list[str]] = [[]]
+    chain = ""
+    for word, operator in words:
+        if operator and "<" not in word and ">" not in word:
+            simple.append([])
+            chain = chain.rstrip(" ") + (";" if word == "\n" else word)
+        else:
+            simple[-1].append(word)
+            chain += f"{word} "
+    for each in filter(None, simple):
+        yield " ".join(each), chain.strip()
+    if nested < _MOST_NESTED:
+        inner = (_ASSIGNMENT.sub("", word, count=1) for word, operator in words if not operator)
+        for word in inner:
+            if any(each.isspace() or each in _OPERATORS for each in word):
+                yield from commands_in(word, nested + 1)
+
+
+def _words(line: str) -> list[tuple[str, bool]]:
+    """Return the words of a line as a shell reads them, each with whether it is an operator."""
+    lexer = shlex.shlex(line.replace("\\\n", ""), posix=True, punctuation_chars=_OPERATORS)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    try:
+        tokens = list(lexer)
+    except ValueError:  # a quote without its end
+        tokens = re.findall(r"[^\s'\"();<>|&`]+|[();<>|&`\n]+", line)
+    found: list[tuple[str, bool]] = []
+    for token in tokens:
+        if token and set(token) <= set(_OPERATORS):
+            found += ((part, True) for part in _PART.findall(token))
+        else:
+            found.append((" ".join(token.split(" ")), False))
+    return found
