@@ -1,17 +1,18 @@
 """A program of its own that runs one command and sees to it that nothing of the command outlives it or its parent.
 
-    python -I -S minder.py <grace_seconds> <guard> <command> [argument ...]
+    python -I -S minder.py <grace_seconds> <guard> <limits> <command> [argument ...]
 
-Standard input is a connected socket to the parent. On it the minder says, one line each, `started <pid>` or
-`failed <errno>`, and at the end `ended <status>` (negative: the signal's number). When the parent closes its side,
-which the kernel also does when the parent is killed, or on SIGTERM, the command and every descendant get SIGTERM and
-after the grace SIGKILL. Descendants that are left when the command has ended by itself are treated the same. The minder
-then ends as the command did.
+Standard input is a connected socket to the parent. On it the minder says, a line each, `started <pid>` or
+`failed <errno>`, and at the end `ended <status>` (negative: the signal's number), perhaps after `exceeded <limit>`.
+When the parent closes its side, which the kernel also does when the parent is killed, or on SIGTERM, the command and
+every descendant get SIGTERM and after the grace SIGKILL. Descendants that are left when the command has ended by itself
+are treated the same. The minder then ends as the command did.
 
 Linux: the minder is the subreaper of all that the command starts, so that `setsid` and double forks do not escape it.
 Elsewhere only the command's process group can be reached: best effort.
 <guard> says whether the command is kept from the Unix sockets of the host (`socket_guard`): `open` (it is not), `own`
 (its network namespace is its own, with all names in it), `shared` (names in the network namespace are the host's too).
+<limits> is `none`, or what `resource_watch` is told: a command that takes more is killed at once.
 It is started for each command and so imports nothing but a little of the standard library.
 """
 
@@ -23,6 +24,8 @@ import signal
 import sys
 import time
 
+# `-I` leaves it out. Behind all others, so that nothing there hides a module of the standard library.
+sys.path.append(__file__.rpartition("/agent_workbench/")[0])
 _PARENT = 0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -142,7 +145,6 @@ class _Guarding:
     """The command's way behind `socket_guard`, and the minder's to what it asks for there."""
 
     def __init__(self, guard: str) -> None:
-        sys.path.append(__file__.rpartition("/agent_workbench/")[0])
         from agent_workbench.host import socket_guard
 
         self._guard = socket_guard
@@ -170,14 +172,25 @@ class _Guarding:
         os.close(self._go)
 
 
-def _wait(command: _Command, wake: int, told: list[int]) -> None:
-    """Return when the command has ended, the parent has closed its side, or we were told to end."""
+def _wait(command: _Command, wake: int, told: list[int], limits: str) -> str:
+    """Return when the command has ended, the parent has closed its side, we were told to end, or a limit is exceeded.
+
+    The limit is returned, as the end of a sentence; otherwise an empty text.
+    """
+    watch, seconds = None, None
+    if limits != "none":
+        from agent_workbench.host.resource_watch import EVERY_SECONDS, ResourceWatch
+
+        watch, seconds = ResourceWatch(limits, _descendants), EVERY_SECONDS
     while command.reap() and command.status is None and not told:
-        ready = select.select([_PARENT, wake], [], [])[0]
+        ready = select.select([_PARENT, wake], [], [], seconds)[0]
         if wake in ready:
             os.read(wake, 512)
         if _PARENT in ready and not _heard():
-            return
+            return ""
+        if watch and (excess := watch.excess()):
+            return excess
+    return ""
 
 
 def _heard() -> bytes:
@@ -188,8 +201,8 @@ def _heard() -> bytes:
 
 
 def _end(command: _Command, wake: int, grace_seconds: float) -> None:
-    """End the command and all its descendants, kindly first."""
-    if command.reap():
+    """End the command and all its descendants, kindly first if there is a grace."""
+    if grace_seconds and command.reap():
         # A stopped process acts on SIGTERM only when it goes on.
         command.signal(signal.SIGTERM, signal.SIGCONT)
     kill_at = time.monotonic() + grace_seconds
@@ -207,9 +220,9 @@ def _end(command: _Command, wake: int, grace_seconds: float) -> None:
             os.killpg(command.pid, signal.SIGKILL)
 
 
-def _say(word: str, number: int) -> None:
+def _say(word: str, what: int | str) -> None:
     with contextlib.suppress(OSError):
-        os.write(_PARENT, f"{word} {number}\n".encode())
+        os.write(_PARENT, f"{word} {what}\n".encode())
 
 
 def _listen() -> tuple[int, list[int]]:
@@ -238,10 +251,11 @@ def _leave(status: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command in `arguments[2:]`, behind the grace in seconds and the word for its guard. Does not return."""
+    """Run the command behind the grace in seconds, the word for its guard and its limits. Does not return."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wake, told = _listen()
-    command = _Command(arguments[2:], arguments[1])
+    grace, guard, limits, *argv = arguments
+    command = _Command(argv, guard)
     if command.error:
         _say("failed", command.error)
         os._exit(127)
@@ -250,8 +264,10 @@ def main(arguments: list[str]) -> None:
     os.dup2(null, 1)
     os.dup2(null, 2)
     _say("started", command.pid)
-    _wait(command, wake, told)
-    _end(command, wake, float(arguments[0]))
+    excess = _wait(command, wake, told, limits)
+    _end(command, wake, 0.0 if excess else float(grace))
+    if excess:
+        _say("exceeded", excess)
     status = -signal.SIGKILL if command.status is None else command.status
     _say("ended", status)
     _leave(status)

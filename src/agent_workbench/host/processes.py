@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,15 @@ class Guard(StrEnum):
     """Those that it has bound to files; names without a file may be the host's."""
 
 
+@dataclass(frozen=True, slots=True)
+class ResourceLimits:
+    """What a command may take before it is killed (`resource_watch`); 0: as much as the machine can spare."""
+
+    processes: int = 4096
+    memory_bytes: int = 0
+    disk_left_bytes: int = 0
+
+
 class MindedProcess:
     """A running command. Leaving `async with` stops it; so does cancelling whoever waits for it."""
 
@@ -49,6 +59,8 @@ class MindedProcess:
         self._minder = minder
         self._lifeline = lifeline
         self._stop_seconds = stop_seconds
+        self.excess = ""
+        """The limit for which it was killed, as the end of a sentence; known when it has ended."""
         self._ending = asyncio.ensure_future(self._end(said))
 
     async def __aenter__(self) -> Self:
@@ -95,9 +107,10 @@ class MindedProcess:
         last = await said.read()
         await self._minder.wait()
         self._lifeline.close()
-        word, _, status = last.decode().strip().partition(" ")
-        if word == "ended":
-            return int(status)
+        told = dict(line.split(" ", 1) for line in last.decode().splitlines())
+        self.excess = told.get("exceeded", "")
+        if "ended" in told:
+            return int(told["ended"])
         # The minder was killed: the command died with it, what else is in its group has to be ended from here.
         with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -113,6 +126,7 @@ async def spawn(
     merge_stderr: bool = True,
     grace_seconds: float = 0.5,
     guard: Guard = Guard.OPEN,
+    limits: ResourceLimits | None = None,
 ) -> MindedProcess:
     """Start `argv` (an absolute path first) in `folder` with exactly `environment`, no input, in its own session.
 
@@ -131,9 +145,9 @@ async def spawn(
         else:
             writing = await asyncio.to_thread(_open_log, stdout)
         theirs.callback(os.close, writing)
-        minder = await _start_minder(
-            argv, folder, environment, their_end, writing, merge_stderr, (str(grace_seconds), guard)
-        )
+        sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
+        told = (str(grace_seconds), guard, sums)
+        minder = await _start_minder(argv, folder, environment, their_end, writing, merge_stderr, told)
         theirs.close()
         try:
             said, lifeline = await asyncio.open_unix_connection(sock=our_end)

@@ -18,9 +18,10 @@ from agent_workbench.core.errors import ShellError
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.workspace_ports import Command, OnOutput
-from agent_workbench.host.processes import MindedProcess, spawn
+from agent_workbench.host.processes import MindedProcess, ResourceLimits, spawn
 from agent_workbench.host.programs import clean_path
 
+_LIMITS = ResourceLimits()
 _KEPT_BYTES = 8 * 1024 * 1024
 _LIVE_BYTES = 16 * 1024
 _LIVE_SECONDS = 0.05
@@ -33,7 +34,8 @@ _REST_SECONDS = 1.0
 class SandboxedShell:
     """`core.workspace_ports.Shell` for the user's repo at `repo`; PATH and home come from the environment `parent`.
 
-    `readable` are further places that commands must see, such as the git common dir of a repo elsewhere.
+    `readable` are further places that commands must see, such as the git common dir of a repo elsewhere. A command
+    that takes more of the machine than `limits` is killed.
     """
 
     def __init__(
@@ -42,11 +44,13 @@ class SandboxedShell:
         repo: str,
         parent: Mapping[str, str],
         readable: tuple[str, ...] = (),
+        limits: ResourceLimits = _LIMITS,
     ) -> None:
         self._settings = settings
         self._repo = repo
         self._parent = dict(parent)
         self._readable = (repo, *readable, sys.prefix, sys.base_prefix)
+        self._limits = limits
         self._finding: asyncio.Task[Sandbox] | None = None
 
     async def observe(self) -> SandboxFacts:
@@ -88,6 +92,7 @@ class SandboxedShell:
                     environment=environment,
                     grace_seconds=_GRACE_SECONDS,
                     guard=sandbox.guard,
+                    limits=self._limits,
                 )
             )
 
@@ -124,7 +129,8 @@ async def _finish(
     try:
         async with asyncio.timeout(timeout_seconds):
             await _read(process, kept, live)
-            return await process.wait(), ""
+            exit_code = await process.wait()
+            return (None, f"stopped: {process.excess}") if process.excess else (exit_code, "")
     except TimeoutError:
         await process.stop()
         with contextlib.suppress(TimeoutError):

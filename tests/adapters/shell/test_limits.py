@@ -1,0 +1,108 @@
+"""What a command may take of the machine: it is stopped with a message, and whoever started it lives."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.shell.shell import SandboxedShell
+from agent_workbench.core.settings import SandboxSettings
+from agent_workbench.host.processes import ResourceLimits
+from tests.adapters.shell.conftest import Bench
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="machine lacks: /proc")
+MEGABYTE = 1 << 20
+
+# Doubles until it may no more: it would not end, but were it not stopped it would not take the machine with it.
+FORKS = """
+import os, time
+for _ in range(9):
+    if os.fork() == 0 and {apart}:
+        os.setsid()
+time.sleep(300)
+"""
+TAKES = "import time; held = [bytearray(b'x' * (1 << 20)) for _ in range(400)]; time.sleep(300)"
+SHARES = "import time; open('/dev/shm/agent-limit', 'wb').write(b'x' * (400 << 20)); time.sleep(300)"
+# 64 GiB, private and never written to; 0x4000 is MAP_NORESERVE, which `mmap` does not name.
+RESERVES = "import mmap; held = mmap.mmap(-1, 1 << 36, flags=mmap.MAP_PRIVATE | 0x4000); print('reserved')"
+WRITES = """
+import os
+with open('big', 'wb') as file:
+    while True:
+        file.write(b"x" * 65536)
+        os.sync()
+"""
+
+
+def limited(bench: Bench, limits: ResourceLimits) -> Bench:
+    parent = {"PATH": "/nonexistent/bin", "HOME": "/"} if bench.environment else dict(os.environ)
+    bench.shell = SandboxedShell(SandboxSettings(), str(bench.folder.parent), parent, limits=limits)
+    return bench
+
+
+def left_in(folder: Path) -> list[str]:
+    """Return the processes that work in the folder."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            found += [each.parent.name] if each.readlink() == folder else []
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_processes(apart: bool, bench: Bench) -> None:
+    (bench.folder / "forks.py").write_text(FORKS.format(apart=apart))
+    outcome = await limited(bench, ResourceLimits(processes=100)).run(f"{sys.executable} -S forks.py", seconds=60)
+    assert (outcome.exit_code, outcome.reason) == (None, "stopped: it had more than 100 processes and threads")
+    assert outcome.seconds < 30
+    assert left_in(bench.folder) == []
+
+
+async def test_memory(bench: Bench) -> None:
+    limits = ResourceLimits(memory_bytes=200 * MEGABYTE)
+    outcome = await limited(bench, limits).run(f'{sys.executable} -S -c "{TAKES}"', seconds=60)
+    assert outcome.exit_code is None
+    assert outcome.reason.startswith("stopped: it took ")
+    assert outcome.reason.endswith(" of memory, 200 MiB are allowed")
+
+
+async def test_a_file_system_of_memory_is_memory(confined: Bench) -> None:
+    limits = ResourceLimits(memory_bytes=200 * MEGABYTE)
+    outcome = await limited(confined, limits).run(f'{sys.executable} -S -c "{SHARES}"', seconds=60)
+    assert outcome.reason.endswith(" of memory, 200 MiB are allowed")
+
+
+async def test_address_space_that_is_only_reserved_is_no_memory(bench: Bench) -> None:
+    limits = ResourceLimits(memory_bytes=200 * MEGABYTE)
+    outcome = await limited(bench, limits).run(f'{sys.executable} -S -c "{RESERVES}"', seconds=60)
+    assert (outcome.exit_code, outcome.output) == (0, "reserved\n")
+
+
+@pytest.fixture
+def small_disk(bench: Bench) -> Iterator[Bench]:
+    """The command's folder on a disk of its own."""
+    argv = ["mount", "-t", "tmpfs", "-o", "size=512m", "none", str(bench.folder)]
+    if subprocess.run(argv, capture_output=True, check=False).returncode:
+        pytest.skip("machine lacks: the right to mount")
+    yield bench
+    subprocess.run(["umount", "--lazy", str(bench.folder)], check=True)
+
+
+async def test_the_disk(small_disk: Bench) -> None:
+    limits = ResourceLimits(disk_left_bytes=480 * MEGABYTE)
+    (small_disk.folder / "writes.py").write_text(WRITES)
+    outcome = await limited(small_disk, limits).run(f"{sys.executable} -S writes.py", seconds=60)
+    assert outcome.exit_code is None
+    assert outcome.reason.startswith("stopped: it wrote until ")
+    free = os.statvfs(small_disk.folder)
+    assert free.f_bavail * free.f_frsize > 0, "there is space for the journal"
+
+
+async def test_an_ordinary_command_is_left_alone(bench: Bench) -> None:
+    outcome = await bench.run("for i in 1 2 3 4 5 6 7 8; do sleep 0.3 & done; wait; echo done")
+    assert (outcome.exit_code, outcome.output, outcome.reason) == (0, "done\n", "")
