@@ -336,6 +336,15 @@ async def test_a_theme_and_a_key_that_do_not_exist_are_said_so() -> None:
         assert "no key named 'aprove'" in bench.text()
 
 
+async def test_a_merge_that_runs_is_not_aborted_and_says_so() -> None:
+    merge = runs.merge()
+    events = runs.approved(merge)
+    async with driving(ScriptedSession(*runs.up_to_done(), *events)) as bench:
+        await bench.press("X")
+        assert "T-1 is being merged" in " ".join(bench.text().split())
+        assert bench.session.intents == []
+
+
 async def test_a_merge_with_obstacles_shows_them() -> None:
     blocked = runs.merge(obstacles=("shop/cart.py has changes of yours in the way",))
     async with driving(ScriptedSession(*runs.up_to_done(), ActionProposed(blocked)), SMALL) as bench:

@@ -21,6 +21,7 @@ from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.reads import PromptReads
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.rules import KeptRule
+from agent_workbench.core.settings import GateKind
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 
 NO_COMMIT = CommitId("")
@@ -113,6 +114,12 @@ class TaskRun:
     def waiting(self) -> Proposal | None:
         """The proposal that waits at the gate, if one does."""
         return self.proposal if self.proposal is not None and self.stage is ProposalStage.WAITING else None
+
+    @property
+    def merging(self) -> bool:
+        """True from the approval of a merge to its end; it is not given up halfway."""
+        begun = self.stage in {ProposalStage.APPROVED, ProposalStage.RUNNING}
+        return begun and self.proposal is not None and self.proposal.kind is GateKind.MERGE
 
     @property
     def held(self) -> bool:

@@ -29,9 +29,9 @@ from agent_workbench.core.intents import (
     UndoStep,
 )
 from agent_workbench.core.plan_intents import BlockTask, EditPlan, MoveTask, OpenPlan
-from agent_workbench.core.proposals import Proposal, ProposalStage, Verdict, shown_sha
+from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import GateKind
-from agent_workbench.core.state import ENDED, Phase, TaskRun
+from agent_workbench.core.state import ENDED, Phase
 from agent_workbench.engine.context_intents import handle_context
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.files_shown import open_file
@@ -111,7 +111,7 @@ async def _abort(desk: Desk) -> None:
     run, waiting = desk.state.run, _waiting(desk)
     if waiting is not None and waiting.kind is GateKind.MERGE:
         await decide(desk, waiting, Verdict.SKIP, "user")
-    elif run is not None and _merges(run):
+    elif run is not None and run.merging:
         desk.board.notify(f"{run.task} is being merged; that is brought to its end")
     elif run is None or run.phase is Phase.OVER:
         desk.board.notify("no task is being worked on")
@@ -121,11 +121,6 @@ async def _abort(desk: Desk) -> None:
         await decide(desk, waiting, Verdict.ABORT, "user", "aborted by the user")
     else:
         await desk.record(AbortAsked("aborted by the user"))
-
-
-def _merges(run: TaskRun) -> bool:
-    begun = run.stage in {ProposalStage.APPROVED, ProposalStage.RUNNING}
-    return begun and run.proposal is not None and run.proposal.kind is GateKind.MERGE
 
 
 async def _pause(desk: Desk, *, paused: bool) -> None:

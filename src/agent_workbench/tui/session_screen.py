@@ -189,6 +189,8 @@ class SessionScreen(WorkbenchScreen):
         update = self.bench.update_shown
         if update is not None and update.state.unfinished:
             dialogues.confirm_abort(self.bench)
+        elif update is not None and update.state.run is not None and update.state.run.merging:
+            self.bench.tell(f"{update.state.run.task} is being merged; that is brought to its end", "warning")
         else:
             self.bench.tell("no task is being worked on", "warning")
 
