@@ -12,6 +12,8 @@ from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.measuring import CHARS_PER_TOKEN
 
+MOST_CHARS_PER_TOKEN = 5
+"""A high estimate: what may have as many tokens as the threshold is shown whole."""
 WHAT_CHARS = 100
 REASON_CHARS = 200
 LEAST_SUMMARY_TOKENS, MOST_SUMMARY_TOKENS = 128, 2048
@@ -19,7 +21,7 @@ LEAST_SUMMARY_TOKENS, MOST_SUMMARY_TOKENS = 128, 2048
 
 def notes_changed(settings: Settings, task: TaskId, text: str, by: Author) -> ScratchpadChanged:
     """Return the event of a changed scratchpad; prompts show no more of it than it may have before it is summarised."""
-    limit = settings.memory.summarise_threshold * CHARS_PER_TOKEN
+    limit = settings.memory.summarise_threshold * MOST_CHARS_PER_TOKEN
     return ScratchpadChanged(task, text, by, limit if 0 < limit < len(text) else 0)
 
 
