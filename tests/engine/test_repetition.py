@@ -78,19 +78,22 @@ async def test_after_a_summary_the_change_stands_in_one_place(tmp_path: Path, *,
 
 
 async def test_a_summary_does_not_call_a_run_of_checks_the_last_one(tmp_path: Path) -> None:
-    sayings: list[Saying] = [change("wrong", "rigth"), SUMMARY, reflexion(), change("rigth", "right"), FINISH]
+    steps = [change("wrong", "rigth"), reflexion(), call("list_files"), call("list_files"), change("rigth", "bad")]
+    sayings: list[Saying] = [*steps, SUMMARY, change("rigth", "right"), FINISH]
     approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
     async with a_stage(tmp_path, sayings, approvals=approvals) as stage:
         async with in_front_of(stage) as front:
             await front.start()
+            await front.approve(GateKind.DIFF)
             await front.gate(GateKind.DIFF)
             await front.submit(CompactContext())
-            await front.approve(GateKind.DIFF)
+            await front.reject(GateKind.DIFF, "not bad")
             await front.approve(GateKind.DIFF)
             await front.gate(GateKind.MERGE)
-        first = text_of(stage, -1)
-        assert "How the checks ended last" not in first
-        assert first.index("Checks failed.") < first.index("All checks passed.")
+        told = text_of(stage, -1)
+        assert "How the checks ended last" not in told
+        assert told.index("How the checks had ended at this point") < told.index("Checks failed.")
+        assert told.index("Checks failed.") < told.index("All checks passed.")
 
 
 async def test_an_answer_that_was_cut_goes_back_as_its_first_lines_and_a_count(tmp_path: Path) -> None:
