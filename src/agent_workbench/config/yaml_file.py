@@ -1,5 +1,6 @@
 """Reading the bytes of a settings file and what the YAML parser sees in them, strictly and within bounds."""
 
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,12 +41,15 @@ def read_inside(root: Path, name: str) -> bytes | None:
         real = path.resolve(strict=True)
         if not real.is_relative_to(root.resolve()):
             raise ConfigError(f"{name} is a link to {real}, outside the repo", advice="put the file itself there")
-        if not stat.S_ISREG(real.stat().st_mode):
-            raise ConfigError(f"{name} is not a regular file")
-        with real.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
+        # A pipe would be waited for.
+        with os.fdopen(os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file.read(MAX_BYTES + 1)
+    except IsADirectoryError:
+        pass
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    raise ConfigError(f"{name} is not a regular file")
 
 
 def read_node(data: bytes) -> Node | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_workbench.core.errors import StorageError
+from agent_workbench.host.regular import read_regular
 
 _ADVICE = {
     errno.ENOSPC: "free some space on that disk, then try again",
@@ -22,6 +23,10 @@ _ADVICE = {
     errno.ELOOP: "a symbolic link stands where a file or folder belongs",
     errno.EIO: "the disk reports an error: look at the system's log before going on",
 }
+
+
+# What is compared before it is replaced are small documents.
+_MOST_COMPARED_BYTES = 200_000_000
 
 
 class Expectation(Enum):
@@ -113,7 +118,7 @@ def said_by_disk(error: Exception) -> str:
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_regular(path, _MOST_COMPARED_BYTES)
     except FileNotFoundError:
         return None
 

@@ -1,7 +1,6 @@
 """Small files inside the user's repo, read and changed without leaving it and without losing what others wrote."""
 
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from agent_workbench.core.errors import StorageError
 from agent_workbench.host.atomic import FileChanged, make_directories, storage_error, write_atomically
 from agent_workbench.host.locks import lock_descriptor
+from agent_workbench.host.regular import NotRegularError, open_regular
 
 LOCK_SECONDS = 10.0
 _TRIES = 10
@@ -32,15 +32,14 @@ def read_inside(root: Path, name: str, max_bytes: int) -> bytes | None:
     """
     path = resolve_inside(root, name)
     try:
-        facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):
-            raise StorageError(f"{name} is not a regular file")
-        if facts.st_size > max_bytes:
-            raise StorageError(f"{name} has {facts.st_size} bytes, {max_bytes} are read at most")
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
+            if (size := os.fstat(file.fileno()).st_size) > max_bytes:
+                raise StorageError(f"{name} has {size} bytes, {max_bytes} are read at most")
             return file.read(max_bytes)
     except FileNotFoundError:
         return None
+    except NotRegularError as error:
+        raise StorageError(f"{name} is not a regular file") from error
     except OSError as error:
         raise storage_error(f"{name} could not be read", error) from error
 

@@ -1,30 +1,20 @@
 """The files of a session, opened so that nothing a repository brings can stand in for them."""
 
-import errno
 import os
-import stat
 from pathlib import Path
 
 from agent_workbench.core.errors import JournalError
 from agent_workbench.host.atomic import storage_error, sync_directory, sync_file, write_all
+from agent_workbench.host.regular import open_regular
 
 JOURNAL = "journal.jsonl"
 LOCK = "lock"
 BLOBS = "blobs"
 
 
-def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Return a descriptor for a regular file; links, pipes and devices raise `OSError`, none is waited for."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file")
-    return descriptor
-
-
 def read_regular(path: Path) -> bytes:
     """Return the content of a regular file; raise `OSError`."""
-    with open(open_regular(path), "rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         return file.read()
 
 

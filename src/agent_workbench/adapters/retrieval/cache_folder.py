@@ -16,6 +16,7 @@ from agent_workbench.core.errors import StorageError
 from agent_workbench.host.atomic import storage_error
 from agent_workbench.host.locks import lock_holder
 from agent_workbench.host.paths import repo_key
+from agent_workbench.host.regular import read_regular
 
 SNAPSHOTS = "snapshots"
 HISTORY = "history"
@@ -164,17 +165,21 @@ def _common_git_dir(root: str) -> str:
     try:
         if entry.is_dir():
             return str(entry)
-        own = Path(root, entry.read_text().removeprefix("gitdir:").strip())
+        own = Path(root, _line(entry).removeprefix("gitdir:").strip())
         common = own / "commondir"
-        return str(own / common.read_text().strip()) if common.is_file() else str(own)
+        return str(own / _line(common)) if common.is_file() else str(own)
     except (OSError, ValueError):
         return root
+
+
+def _line(path: Path) -> str:
+    return os.fsdecode(read_regular(path, _MOST_NOTE_BYTES)).strip()
 
 
 def _root_of(snapshot: Path) -> str:
     note = snapshot.with_suffix(_ROOT)
     try:
-        root = json.loads(note.read_bytes()) if _size(note) < _MOST_NOTE_BYTES else ""
+        root = json.loads(read_regular(note, _MOST_NOTE_BYTES))
     except (OSError, ValueError, RecursionError):
         return ""
     return root if isinstance(root, str) and "\0" not in root else ""

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha1
-from pathlib import Path
 from types import MappingProxyType
 
 from agent_workbench.adapters.retrieval.files.languages import find_language, language_of
 from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.host.regular import open_regular, read_regular
 
 MAX_FILE_BYTES = 400_000
 # All files together: the index takes about as much memory, for a time twice.
@@ -125,8 +125,7 @@ def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES)
 def count_submodules(root: str) -> int:
     """Return how many repositories of their own `.gitmodules` names: git lists none of their files. Blocks."""
     try:
-        # Whatever stands there in place of a file is not waited for.
-        with os.fdopen(os.open(f"{root}/.gitmodules", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with os.fdopen(open_regular(f"{root}/.gitmodules", follow=True), "rb") as file:
             return len(_SUBMODULE.findall(file.read(MAX_FILE_BYTES)))
     except (OSError, ValueError):
         return 0
@@ -138,9 +137,7 @@ def secrets_among(root: str, paths: Iterable[str]) -> list[str]:
     for path in paths:
         if holds_secrets(path):
             with suppress(OSError, ValueError):
-                place = Path(root, path)
-                if stat.S_ISREG(place.lstat().st_mode) and place.lstat().st_size <= MAX_FILE_BYTES:
-                    found.append(blob_id(place.read_bytes()))
+                found.append(blob_id(read_regular(f"{root}/{path}", MAX_FILE_BYTES)))
     return found
 
 
