@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.git.plumbing import find_git, git_environment
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.core.errors import RepoError, WorkspaceError
+from agent_workbench.core.errors import RepoError, StorageError, WorkspaceError
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import SESSION, TASK, User, commit_task, merge_as_shown
@@ -142,6 +143,21 @@ async def test_a_git_file_that_leads_nowhere(tmp_path: Path, worktrees: Path) ->
     (tmp_path / "odd/.git").write_text("gitdir: /nowhere\n")
     with pytest.raises(RepoError, match="leads to no repository"):
         await Repository(tmp_path / "odd", worktrees).inspect()
+
+
+async def test_a_pipe_in_place_of_a_file_is_a_change(user: User, repository: Repository) -> None:
+    (user.root / "README.md").unlink()
+    os.mkfifo(user.root / "README.md")
+    with (user.root / "src/app.py").open("wb") as file:
+        file.truncate(2**41)
+    assert (await repository.inspect()).dirty_paths == ("README.md", "src/app.py")
+
+
+def test_git_does_not_run_for_ever(user: User) -> None:
+    os.mkfifo(user.root / "pipe")
+    with pytest.raises(StorageError, match=r"git hash-object did not end within 0\.1 s") as error:
+        find_git("/nowhere").run(["hash-object", str(user.root / "pipe")], environment=git_environment(), seconds=0.1)
+    assert "named pipe" in error.value.advice
 
 
 async def test_a_configuration_that_cannot_be_read(user: User, repository: Repository) -> None:

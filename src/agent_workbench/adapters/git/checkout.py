@@ -106,16 +106,17 @@ class Checkout:
         found, doubtful = set(), {}
         for each in parse_raw(self._files("diff-files", *_RAW, "--ignore-submodules=dirty", "--")):
             same_kind = each.before and each.after and each.before.mode == each.after.mode
-            if same_kind and each.before and each.before.is_regular and self._size(each.path) <= MAX_FILE_BYTES:
+            if same_kind and each.before and each.before.is_regular and self._is_readable(each.path):
                 doubtful[each.path] = each.before.oid
             else:
                 found.add(each.path)
         oids = self._hash(doubtful)
         return found | {path for path, oid in doubtful.items() if oids.get(path) != oid}
 
-    def _size(self, path: str) -> int:
+    def _is_readable(self, path: str) -> bool:
+        """Return True for a file that may be read whole; git would wait for the other end of a pipe."""
         status = look(self.place.root, path)
-        return status.st_size if status else 0
+        return status is None or (stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES)
 
     def _hash(self, paths: Iterable[str], *, store: bool = False) -> dict[str, str]:
         """Return how git names the files' content, with line endings as configured, no filter run. Empty on failure."""

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -55,6 +56,9 @@ _SETTINGS = (
 )
 # What makes a filter do nothing; `required` would turn its doing nothing into a failure.
 _BLANKS = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+# The largest repositories take some ten seconds for the slowest command; a pipe in place of a file takes for ever.
+DEADLINE_SECONDS = 120.0
+_GRACE_SECONDS = 2.0
 _STORAGE = re.compile(
     r"no space left|disk quota|read-only file system|file too large|permission denied|input/output error"
     r"|insufficient permission|unable to write|write error|too many open files",
@@ -79,8 +83,18 @@ class GitProgram:
     path: str
     version: tuple[int, ...]
 
-    def run(self, arguments: Collection[str], *, environment: Mapping[str, str], stdin: bytes | None = None) -> Outcome:
-        """Run git with these arguments in exactly `environment`, return what came; raise `RepoError` if it cannot."""
+    def run(
+        self,
+        arguments: Collection[str],
+        *,
+        environment: Mapping[str, str],
+        stdin: bytes | None = None,
+        seconds: float = DEADLINE_SECONDS,
+    ) -> Outcome:
+        """Run git with these arguments in exactly `environment`, return what came.
+
+        Raises `RepoError` if it cannot be started, `StorageError` when it does not end within `seconds`.
+        """
         try:
             # Not `subprocess.run`, which kills what it started when a Ctrl-C comes.
             with subprocess.Popen(
@@ -95,10 +109,34 @@ class GitProgram:
                 # Python has SIGXFSZ ignored: so git sees an error, and takes its lock files away.
                 restore_signals=False,
             ) as process:
-                out, err = process.communicate(stdin)
+                try:
+                    out, err = process.communicate(stdin, timeout=seconds)
+                except subprocess.TimeoutExpired:
+                    _end(process)
+                    raise _endless(arguments, seconds) from None
         except OSError as error:
             raise RepoError(f"git could not be started ({self.path}): {error}", advice=_INSTALL) from error
         return Outcome(process.returncode, out, os.fsdecode(err))
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End git and whatever it started; it has a moment to take its lock files away."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.communicate(timeout=_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def _endless(arguments: Collection[str], seconds: float) -> StorageError:
+    command = next((each for each in arguments if not each.startswith("-") and "/" not in each), "")
+    return StorageError(
+        f"git {shown(command)} did not end within {seconds:g} s",
+        advice="look for a named pipe in place of a file, or for a file system that does not answer; then try again",
+    )
 
 
 def find_git(untrusted: str) -> GitProgram:
