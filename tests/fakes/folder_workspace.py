@@ -9,7 +9,7 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.retrieval import PastCommit
-from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts
+from agent_workbench.core.workspace import Checkpoint, Reset, WorkspaceFacts
 
 _READS_ONLY = "a folder workspace lists and reads, and does nothing else"
 
@@ -50,6 +50,9 @@ class FolderWorkspace:
         raise WorkspaceError(_READS_ONLY)
 
     async def put_back(self, tree: str, paths: Collection[str]) -> None:
+        raise WorkspaceError(_READS_ONLY)
+
+    async def reset(self, tree: str) -> Reset:
         raise WorkspaceError(_READS_ONLY)
 
     async def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:

@@ -154,6 +154,24 @@ async def _read_only(folder: Path) -> None:
     await workspace.write(CHANGES, workspace.facts.tree)
 
 
+async def _locked_up(folder: Path) -> None:
+    workspace = await _opened(folder)
+    root, tree = Path(workspace.facts.path), workspace.facts.tree
+    before = {path: oct(path.lstat().st_mode) for path in sorted(root.rglob("*"))}
+    (root / "left/in").mkdir(parents=True)
+    (root / "left/in/x").touch()
+    (root / "left/in/locked").touch()
+    for name in ("left/in/locked", "left/in", "left", "src/app.py", "src", "README.md", ""):
+        (root / name).chmod(0)
+    point = await workspace.checkpoint(SESSION, 7, "x")
+    assert point.tree != tree, "what was left is kept"
+    for name in ("src/app.py", "src"):
+        (root / name).chmod(0)
+    assert (await workspace.reset(tree)).removed == ("left/",)
+    assert {path: oct(path.lstat().st_mode) for path in sorted(root.rglob("*"))} == before
+    await workspace.write(CHANGES, tree)
+
+
 def _limit_file_size() -> None:
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, hard))
@@ -171,6 +189,7 @@ SCENES = {
     "restore": _restore,
     "merge": _merge,
     "read_only": _read_only,
+    "locked_up": _locked_up,
     "task": whole_task,
 }
 

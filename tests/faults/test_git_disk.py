@@ -62,10 +62,11 @@ async def test_a_merge_that_does_not_fit(user: User, tmp_path: Path) -> None:
     os.geteuid() == 0 and shutil.which("setpriv") is None,
     reason="machine lacks: setpriv, to be root without its powers",
 )
-def test_a_folder_may_not_be_written(user: User, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scene", ["read_only", "locked_up"])
+def test_a_folder_may_not_be_written(scene: str, user: User, tmp_path: Path) -> None:
     powers = "-dac_override,-dac_read_search,-fowner"
     before = ("setpriv", f"--bounding-set={powers}", f"--inh-caps={powers}") if os.geteuid() == 0 else ()
-    play("read_only", tmp_path, *before)
+    play(scene, tmp_path, *before)
 
 
 @pytest.mark.parametrize("position", range(len(CHANGES) + 1))

@@ -67,6 +67,17 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """Paths that differed from a tree before a workspace was reset to it.
+
+    `restored` are paths of the tree, `removed` are files that it lacks and folders (with a slash at the end).
+    """
+
+    restored: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FileStat:
     """A file that differs between two trees: lines `added` and `removed`, None where it is no text."""
 

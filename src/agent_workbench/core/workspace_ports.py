@@ -14,6 +14,7 @@ from agent_workbench.core.workspace import (
     MergeOutcome,
     Orphan,
     RepoFacts,
+    Reset,
     SandboxFacts,
     WorkspaceFacts,
     WorkspaceRequest,
@@ -51,10 +52,13 @@ class Workspace(Sources, Protocol):
         """Make all the changes or none, return the tree of `parent_tree` with them. Raises when a preimage moved."""
 
     async def strays(self, tree: str) -> tuple[FileChange, ...]:
-        """Return how files differ from `tree` (untracked-not-ignored files that it lacks included)."""
+        """Return how files differ from `tree` (files that it lacks and its rules do not ignore included)."""
 
     async def put_back(self, tree: str, paths: Collection[str]) -> None:
         """Make these paths what they are in `tree` (absent there: removed)."""
+
+    async def reset(self, tree: str) -> Reset:
+        """Make the files exactly those of `tree` and what its own rules ignore, with no bytecode of Python's."""
 
     async def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:
         """Keep all content under `refs/agent/<session>/<seq>`."""

@@ -4,11 +4,13 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from agent_workbench.adapters.git.folders import link_target, look, reach
-from agent_workbench.adapters.git.trees import EXECUTABLE, GITLINK, LINK, REGULAR, Entry, Trees, paths_in
+from agent_workbench.adapters.git.folders import MAX_FILE_BYTES, link_target, look, open_at, reach
+from agent_workbench.adapters.git.ignore_rules import IgnoreRules
+from agent_workbench.adapters.git.survey import Rights, Survey, Surveyor
+from agent_workbench.adapters.git.trees import EXECUTABLE, GITLINK, LINK, REGULAR, Entry, Trees
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.host.atomic import storage_error
@@ -16,103 +18,110 @@ from agent_workbench.host.atomic import storage_error
 # A file that changed this recently may change again without its times telling (they are coarse on some disks).
 _SETTLED_NANOSECONDS = 2_000_000_000
 _CHUNK = 1 << 20
+_RULES = ".gitignore"
+_MOST_RULE_BYTES = 1_000_000
+# Past it the size is compared before the content.
+_LARGE_BYTES = 1_000_000
+# What is kept of files that nobody approved, all together: a command may leave any number of any size.
+_MOST_NEW_BYTES = 1_000_000_000
 
 _Stamp = tuple[int, int, int, int, int]
 
 
 class Content:
-    """The files in one folder: those that are tracked, and those that git neither tracks nor ignores.
+    """The files in one folder: those that are tracked, and those that the approved rules do not ignore.
 
-    `links` are names that are not looked at. What was read once is read again only when its status changed.
+    `tree` is the approved tree: its `.gitignore` files are the rules, whatever stands in the folder and whatever the
+    user's git ignores elsewhere. `links` are names that are not looked at. What was read once is read again only when
+    its status changed.
     """
 
-    def __init__(self, trees: Trees, root: str, links: Iterable[str] = ()) -> None:
+    def __init__(self, trees: Trees, root: str, tree: str, links: Iterable[str] = ()) -> None:
         self.root = root
         self.tracked: dict[str, Entry] = {}
         self._trees = trees
         self._links = frozenset(links)
         self._seen: dict[str, tuple[_Stamp, Entry]] = {}
+        self._approved = ""
+        self._rule_files: dict[str, Entry] = {}
+        self._rules = IgnoreRules({})
+        self.approve(tree)
 
     def track(self, entries: Mapping[str, Entry]) -> None:
-        """Count these paths as tracked from now on, whatever git would ignore."""
+        """Count these paths as tracked from now on, whatever the rules ignore."""
         self.tracked.update(entries)
+
+    def approve(self, tree: str) -> None:
+        """Take the ignore rules of this tree from now on."""
+        if tree == self._approved:
+            return
+        entries = self._trees.entries(tree).items()
+        files = {path: each for path, each in entries if path.endswith(_RULES) and _is_rule_file(path, each)}
+        if files != self._rule_files:
+            contents = self._trees.files(files.values(), _MOST_RULE_BYTES)
+            self._rules = IgnoreRules({path: contents[each].data for path, each in files.items() if each in contents})
+        self._approved, self._rule_files = tree, files
+
+    def survey(self, besides: Mapping[str, Entry] | None = None, rights: Rights = Rights.LOOK) -> Survey:
+        """Return what stands in the folder; `besides` are paths that count as tracked too. Raises `StorageError`."""
+        tracked = {**self.tracked, **(besides or {})}
+        modules = {path for path, entry in tracked.items() if entry.mode == GITLINK}
+        return Surveyor(self.root, self._rules, tracked, modules, self._links).look(rights)
 
     def entries(self, besides: Mapping[str, Entry] | None = None) -> dict[str, Entry]:
         """Return what stands at every path that is tracked (or in `besides`), or not ignored; raise `StorageError`.
 
-        A tracked submodule stays as it is, filled or not, unless something else stands in its place.
+        A tracked submodule stays as it is, filled or not, unless something else stands in its place. The content of a
+        file that is too large to be worked with, or cannot be read, is no object.
         """
+        return self.entries_of(self.survey(besides), besides)
+
+    def entries_of(
+        self, found: Survey, besides: Mapping[str, Entry] | None = None, *, untracked: bool = True
+    ) -> dict[str, Entry]:
+        """Return `entries` of what was found; without `untracked` what is not tracked is no object and not read."""
         tracked = {**self.tracked, **(besides or {})}
-        modules = {path: entry for path, entry in tracked.items() if entry.mode == GITLINK}
-        found = {path: entry for path, entry in modules.items() if self._is_folder_or_nothing(path)}
-        for path in self._names(tracked, found, self._untracked("")):
-            entry = self._entry(path)
-            if entry is not None:
-                found[path] = entry
-        return found
+        entries = {
+            path: entry
+            for path, entry in tracked.items()
+            if entry.mode == GITLINK and path not in found.files and self._is_folder_or_nothing(path)
+        }
+        sizes = self._sizes(found, tracked)
+        left = _MOST_NEW_BYTES
+        for path in sorted(found.files):
+            status = found.files[path]
+            if path not in tracked:
+                left -= status.st_size
+            known = path in tracked and sizes.get(path, status.st_size) == status.st_size
+            new = untracked and left >= 0 and status.st_size <= MAX_FILE_BYTES
+            entries[path] = self._entry(path, status) if known or new else Entry(REGULAR, self._trees.no_object)
+        return entries
+
+    def _sizes(self, found: Survey, tracked: Mapping[str, Entry]) -> dict[str, int]:
+        """Return what large files had when they were tracked: one that grew to terabytes need not be read."""
+        large = {
+            path: tracked[path].oid
+            for path, status in found.files.items()
+            if status.st_size > _LARGE_BYTES and path in tracked and not self._is_seen(path, status)
+        }
+        sizes = self._trees.sizes(set(large.values()))
+        return {path: sizes[oid] for path, oid in large.items()}
 
     def names(self) -> list[str]:
         """Return the paths of `entries` but for submodules, sorted, without reading a file."""
-        modules = {path: entry for path, entry in self.tracked.items() if entry.mode == GITLINK}
-        filled = {path: entry for path, entry in modules.items() if self._is_folder_or_nothing(path)}
-        listed = set(self._untracked(""))
-        return [path for path in self._names(self.tracked, filled, listed) if path in listed or self._is_file(path)]
-
-    def _names(self, tracked: Mapping[str, Entry], modules: Mapping[str, Entry], listed: Collection[str]) -> list[str]:
-        names = set(listed)
-        folders: dict[str, bool] = {"": True}
-        for path in tracked.keys() - names:
-            if self._leads_through_folders(path.rpartition("/")[0], folders):
-                names.add(path)
-        inside = tuple(f"{path}/" for path in modules)
-        return sorted(
-            path
-            for path in names
-            if path not in self._links and path not in modules and not (inside and path.startswith(inside))
-        )
-
-    def _untracked(self, below: str) -> list[str]:
-        """Return what git would list if it tracked nothing: all but what is ignored, repositories inside included."""
-        folder = f"{self.root}/{below}" if below else self.root
-        # An index that is not there: nothing is tracked, so git compares nothing.
-        nowhere = f"{self._trees.plumbing.git_dir}/agent-no-index"
-        out = self._trees.plumbing.run(
-            *("ls-files", "-z", "--others", "--exclude-standard"), work_tree=folder, index=nowhere
-        )
-        found = []
-        for path in paths_in(out):
-            if path.endswith("/"):
-                found += self._untracked(below + path)
-            else:
-                found.append(below + path)
-        return found
-
-    def _leads_through_folders(self, folder: str, known: dict[str, bool]) -> bool:
-        if folder not in known:
-            above = self._leads_through_folders(folder.rpartition("/")[0], known)
-            known[folder] = above and self._is_folder(folder)
-        return known[folder]
-
-    def _is_folder(self, path: str) -> bool:
-        status = look(self.root, path)
-        return status is not None and stat.S_ISDIR(status.st_mode)
-
-    def _is_file(self, path: str) -> bool:
-        status = look(self.root, path)
-        return status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
+        return sorted(self.survey(rights=Rights.AS_FOUND).files)
 
     def _is_folder_or_nothing(self, path: str) -> bool:
         status = look(self.root, path)
         return status is None or stat.S_ISDIR(status.st_mode)
 
-    def _entry(self, path: str) -> Entry | None:
-        status = look(self.root, path)
-        if status is None:
-            return None
+    def _is_seen(self, path: str, status: os.stat_result) -> bool:
+        before = self._seen.get(path)
+        return before is not None and before[0] == _stamp(status)
+
+    def _entry(self, path: str, status: os.stat_result) -> Entry:
         if stat.S_ISLNK(status.st_mode):
             return Entry(LINK, self._trees.hash(link_target(self.root, path)))
-        if not stat.S_ISREG(status.st_mode):
-            return None
         stamp = _stamp(status)
         before = self._seen.get(path)
         if before is not None and before[0] == stamp:
@@ -124,15 +133,14 @@ class Content:
 
     def _hashed(self, path: str) -> Entry:
         try:
-            with reach(self.root, path) as at:
-                file = os.open(at.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at.folder)
-            with os.fdopen(file, "rb") as stream:
-                status = os.fstat(file)
+            with reach(self.root, path) as at, os.fdopen(open_at(at), "rb") as stream:
+                status = os.fstat(stream.fileno())
                 digest = hashlib.new(self._trees.algorithm, b"blob %d\0" % status.st_size, usedforsecurity=False)
                 left = status.st_size
-                while chunk := stream.read(_CHUNK):
+                while left > 0 and (chunk := stream.read(min(_CHUNK, left))):
                     digest.update(chunk)
                     left -= len(chunk)
+                left -= len(stream.read(1))
         except PermissionError:
             # A command took the right to read it away: not what it was, whatever it is.
             return Entry(REGULAR, self._trees.no_object)
@@ -148,10 +156,10 @@ class Content:
         """Return whether `path` is one of the links, or behind one."""
         return any(path == link or path.startswith(f"{link}/") for link in self._links)
 
-    def size(self, path: str) -> int:
-        """Return how many bytes a file has, 0 where there is none."""
+    def is_file_up_to(self, path: str, max_bytes: int) -> bool:
+        """Return True for a regular file of at most so many bytes."""
         status = look(self.root, path)
-        return status.st_size if status else 0
+        return status is not None and stat.S_ISREG(status.st_mode) and status.st_size <= max_bytes
 
     def copy(self, path: str, entry: Entry, target: Path) -> None:
         """Write what git would store for `path` to `target`: a file's bytes, or where a link leads."""
@@ -159,15 +167,20 @@ class Content:
             if entry.mode == LINK:
                 target.write_bytes(link_target(self.root, path))
                 return
-            with reach(self.root, path) as at:
-                file = os.open(at.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at.folder)
-            with os.fdopen(file, "rb") as source, target.open("wb") as copy:
-                while chunk := source.read(_CHUNK):
+            with reach(self.root, path) as at, os.fdopen(open_at(at), "rb") as source, target.open("wb") as copy:
+                left = os.fstat(source.fileno()).st_size
+                while left > 0 and (chunk := source.read(min(_CHUNK, left))):
                     copy.write(chunk)
+                    left -= len(chunk)
         except PermissionError as error:
             raise WorkspaceError(f"{shown(path)} cannot be read", advice="give yourself the right to") from error
         except OSError as error:
             raise storage_error(f"{shown(path)} cannot be copied to {target}", error) from error
+
+
+def _is_rule_file(path: str, entry: Entry) -> bool:
+    # Git reads none through a link.
+    return entry.is_regular and path.rpartition("/")[2] == _RULES
 
 
 def _stamp(status: os.stat_result) -> _Stamp:

@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
@@ -12,12 +13,15 @@ from agent_workbench.adapters.git.folders import (
     parents_of,
     prune_folders,
     reach,
+    remove_empty,
     remove_tree,
     status_of,
 )
+from agent_workbench.adapters.git.survey import Survey
 from agent_workbench.adapters.git.trees import EXECUTABLE, GITLINK, LINK, Entry, Trees
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.workspace import Reset
 from agent_workbench.host.atomic import storage_error
 
 
@@ -29,17 +33,43 @@ class Deposit:
         self._root = root
         self._scratch = scratch
 
+    def replace(self, found: Survey, there: Mapping[str, Entry], target: Mapping[str, Entry]) -> Reset:
+        """Make what a survey found exactly `target` and what is ignored; `there` are the entries of what was found.
+
+        Raises `StorageError`; it can be called again then, with another survey.
+        """
+        wrong = {path: entry for path, entry in target.items() if there.get(path) != entry}
+        surplus = sorted(found.files.keys() - target.keys())
+        for path in (*found.debris, *found.bytecode):
+            remove_tree(f"{self._root}/{path}")
+        self.remove(surplus)
+        remove_empty(self._root, found.folders)
+        self.put(wrong, by_force=True)
+        removed = (*surplus, *found.debris, *(f"{folder}/" for folder in found.folders))
+        gone = [path for path in removed if look(self._root, path) is None]
+        return Reset(tuple(sorted(wrong)), self._outermost(gone))
+
+    def _outermost(self, removed: Sequence[str]) -> tuple[str, ...]:
+        """Return the folders that are gone whole, each with a slash, and of the rest each path."""
+        named: dict[str, str] = {}
+        for folder in {path.rpartition("/")[0] for path in removed}:
+            way = (*parents_of(folder), folder) if folder else ()
+            named[folder] = next((f"{each}/" for each in way if look(self._root, each) is None), "")
+        return tuple(sorted({named[path.rpartition("/")[0]] or path for path in removed}))
+
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files and links, and the folders that are empty then. What is not there is no error."""
-        gone = list(paths)
-        for path in gone:
+        gone = sorted(paths)
+        for folder, names in groupby(gone, key=lambda path: path.rpartition("/")[0]):
             try:
-                with reach(self._root, path) as at:
-                    os.unlink(at.name, dir_fd=at.folder)
+                with reach(self._root, f"{folder}/x" if folder else "x") as at:
+                    for name in names:
+                        with suppress(FileNotFoundError):
+                            os.unlink(name.rpartition("/")[2], dir_fd=at.folder)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise storage_error(f"{shown(path)} cannot be removed", error) from error
+                raise storage_error(f"{shown(folder) or 'a file'} cannot be cleared", error) from error
         prune_folders(self._root, gone)
 
     def put(self, entries: Mapping[str, Entry], *, by_force: bool = False) -> None:

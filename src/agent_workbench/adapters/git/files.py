@@ -7,11 +7,13 @@ from agent_workbench.adapters.git.content import Content
 from agent_workbench.adapters.git.deposit import Deposit
 from agent_workbench.adapters.git.folders import MAX_FILE_BYTES, check_inside, parents_of, read_file
 from agent_workbench.adapters.git.sites import Site
+from agent_workbench.adapters.git.survey import Rights
 from agent_workbench.adapters.git.trees import EXECUTABLE, GITLINK, REGULAR, Difference, Entry, Trees
 from agent_workbench.adapters.git.writing import WriteSet
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileChange, FileContent
+from agent_workbench.core.workspace import Reset
 
 
 class WorktreeFiles:
@@ -51,6 +53,7 @@ class WorktreeFiles:
         writing.apply()
         writing.finish()
         self._content.track({path: entry for path, entry in updates.items() if entry is not None})
+        self._content.approve(tree)
         return tree
 
     def _check_no_submodule(self, path: str) -> None:
@@ -61,8 +64,9 @@ class WorktreeFiles:
 
     def strays(self, tree: str) -> tuple[FileChange, ...]:
         """Return how the files differ from `tree`. A link, submodule or file too large shows as nothing."""
+        self._content.approve(tree)
         approved = self._trees.entries(tree)
-        there = self._content.entries(approved)
+        there = self._content.entries_of(self._content.survey(approved), approved, untracked=False)
         found = [
             Difference(path, approved.get(path), there.get(path))
             for path in sorted(approved.keys() | there.keys())
@@ -75,7 +79,7 @@ class WorktreeFiles:
     def _read_all(self, differences: Iterable[Difference]) -> dict[str, FileContent]:
         found, left = {}, MAX_FILE_BYTES
         for each in differences:
-            if each.after is None or not each.after.is_regular or self._content.size(each.path) > left:
+            if each.after is None or not self._content.is_file_up_to(each.path, left):
                 continue
             # What cannot be read cannot be approved either.
             with suppress(WorkspaceError):
@@ -85,12 +89,22 @@ class WorktreeFiles:
                     left -= len(content.data)
         return found
 
+    def reset(self, tree: str) -> Reset:
+        """Make the files exactly those of `tree` and what its rules ignore, without bytecode."""
+        self._content.approve(tree)
+        approved = self._trees.entries(tree)
+        found = self._content.survey(approved, Rights.CHANGE)
+        there = self._content.entries_of(found, approved, untracked=False)
+        target = {path: entry for path, entry in approved.items() if not self._content.is_linked(path)}
+        return self._deposit.replace(found, there, target)
+
     def changes(self, base: str, tree: str) -> tuple[FileChange, ...]:
         """Return how `tree` differs from the tree `base`."""
         return changes_between(self._trees, base, tree)
 
     def put_back(self, tree: str, paths: Collection[str]) -> None:
         """Make these paths what they are in `tree`."""
+        self._content.approve(tree)
         for path in paths:
             check_inside(path)
             if self._content.is_linked(path):

@@ -2,22 +2,24 @@
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from agent_workbench.core.errors import StorageError, WorkspaceError
 from agent_workbench.core.patch.paths import is_git_folder, shown
 from agent_workbench.core.patch.values import FileContent
+from agent_workbench.host import removal
 from agent_workbench.host.atomic import storage_error
+from agent_workbench.host.regular import open_regular
 
 # A file past this is no source; reading it whole would cost more memory than a session may have.
 MAX_FILE_BYTES = 200_000_000
 _INTO = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}
+# Links, sockets and devices without a driver; pipes and folders are refused with the last one.
+_NO_REGULAR = {errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP, errno.EINVAL}
 # The fault of the path or of what a command left there, not of the disk.
 _NOT_OURS = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
@@ -136,25 +138,26 @@ def read_files(root: str, paths: Iterable[str]) -> dict[str, bytes]:
 def read_at(at: Reach, path: str) -> FileContent | None:
     """Return the regular file at an open place, None where there is nothing or a folder; `path` is for messages."""
     try:
-        file = os.open(at.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at.folder)
+        file = open_at(at)
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno in {errno.ELOOP, errno.ENXIO}:
-            raise WorkspaceError(f"{shown(path)} is no regular file") from None
-        raise
-    try:
-        status = os.fstat(file)
-        if stat.S_ISDIR(status.st_mode):
+        if error.errno not in _NO_REGULAR:
+            raise
+        status = status_of(at)
+        if status is not None and stat.S_ISDIR(status.st_mode):
             return None
-        if not stat.S_ISREG(status.st_mode):
-            raise WorkspaceError(f"{shown(path)} is no regular file")
+        raise WorkspaceError(f"{shown(path)} is no regular file") from None
+    with os.fdopen(file, "rb") as stream:
+        status = os.fstat(file)
         if status.st_size > MAX_FILE_BYTES:
             raise too_large(path, status.st_size)
-        with open(file, "rb", closefd=False) as stream:
-            return FileContent(stream.read(), bool(status.st_mode & stat.S_IXUSR))
-    finally:
-        os.close(file)
+        return FileContent(stream.read(status.st_size), bool(status.st_mode & stat.S_IXUSR))
+
+
+def open_at(at: Reach) -> int:
+    """Return a descriptor for reading the regular file at an open place; raise `OSError` for anything else."""
+    return open_regular(at.name, folder=at.folder)
 
 
 def too_large(path: str, size: int) -> WorkspaceError:
@@ -185,15 +188,8 @@ def parents_of(path: str) -> list[str]:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder and all in it, read-only folders too; links are removed, not followed. Raises `StorageError`."""
-    if not os.path.lexists(path):
-        return
+    """Remove a folder and all in it, as `host.removal` does; raise `StorageError`."""
     try:
-        try:
-            shutil.rmtree(path)
-        except PermissionError:
-            for folder, _, _ in os.walk(path):
-                Path(folder).chmod(0o700)
-            shutil.rmtree(path)
+        removal.remove_tree(path)
     except OSError as error:
-        raise storage_error(f"{path} cannot be removed", error) from error
+        raise storage_error(f"{shown(path, 500)} cannot be removed", error) from error

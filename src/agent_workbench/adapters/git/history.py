@@ -10,6 +10,7 @@ from agent_workbench.adapters.git.identity import WORKBENCH, user_identity
 from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.adapters.git.refs import standing_ref
 from agent_workbench.adapters.git.sites import Site
+from agent_workbench.adapters.git.survey import Rights
 from agent_workbench.adapters.git.trees import GITLINK, Entry
 from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.errors import WorkspaceError
@@ -49,7 +50,7 @@ class History:
 
     def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:
         """Keep all content; what did not change since the last checkpoint is not stored again."""
-        now = self._content.entries(self._last_entries)
+        now = self._readable(self._content.entries(self._last_entries))
         updates: dict[str, Entry | None] = dict.fromkeys(self._last_entries.keys() - now.keys())
         changed = {path: entry for path, entry in now.items() if self._last_entries.get(path) != entry}
         stored = self._store(changed)
@@ -59,6 +60,11 @@ class History:
         self._last, self._last_tree, self._last_entries = commit, tree, now | stored
         self._content.track(self._last_entries)
         return Checkpoint(ref, commit, tree)
+
+    def _readable(self, now: dict[str, Entry]) -> dict[str, Entry]:
+        """Return what can be kept: what cannot be read, or is too large, stays as it was kept last."""
+        kept = {path: self._last_entries.get(path) if _is_unread(entry) else entry for path, entry in now.items()}
+        return {path: entry for path, entry in kept.items() if entry is not None}
 
     def _keep(self, ref: str, tree: str, message: str) -> CommitId:
         """Make `ref` a checkpoint of `tree`, or return the one it is already; raise if it is one of something else."""
@@ -95,9 +101,8 @@ class History:
         target = {
             path: entry for path, entry in self._trees.entries(commit).items() if not self._content.is_linked(path)
         }
-        now = self._content.entries(target)
-        self._deposit.remove(now.keys() - target.keys())
-        self._deposit.put({path: entry for path, entry in target.items() if now.get(path) != entry}, by_force=True)
+        found = self._content.survey(target, Rights.CHANGE)
+        self._deposit.replace(found, self._content.entries_of(found, target, untracked=False), target)
         self._content.tracked.clear()
         self._stand_at(self._refs.known_commit(commit))
         self._refs.set(self._standing, self._last)
@@ -132,3 +137,7 @@ class History:
         self._worktrees.detach(self._site, branch, base)
         self._refs.delete_branch(branch, tip)
         self._worktrees.align_index(self._site, base)
+
+
+def _is_unread(entry: Entry) -> bool:
+    return not entry.oid.strip("0")

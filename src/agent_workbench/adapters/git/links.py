@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection, Sequence
 
-from agent_workbench.adapters.git.folders import check_inside, is_link, look, reach, status_of
+from agent_workbench.adapters.git.folders import check_inside, is_link, look, reach, remove_tree, status_of
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.host.atomic import storage_error
@@ -26,14 +26,21 @@ def wanted_links(names: Sequence[str], checkout: str, tracked: Collection[str]) 
     return tuple(found)
 
 
-def make_links(names: Sequence[str], checkout: str, root: str) -> None:
-    """Make each name in `root` a link to the same in the checkout; raise `WorkspaceError` when something is there."""
+def make_links(names: Sequence[str], checkout: str, root: str, *, by_force: bool = False) -> None:
+    """Make each name in `root` a link to the same in the checkout; raise `WorkspaceError` when something is there.
+
+    `by_force` removes what is there: a command put it in the link's place.
+    """
     for name in names:
         target = f"{checkout}/{name}"
         try:
             with reach(root, name, made=[]) as at:
                 if is_link(at.folder, at.name):
+                    if os.readlink(at.name, dir_fd=at.folder) == target:
+                        continue
                     os.unlink(at.name, dir_fd=at.folder)
+                elif by_force:
+                    remove_tree(f"{root}/{name}")
                 elif status_of(at) is not None:
                     raise WorkspaceError(
                         f"{shown(name)} cannot be linked: the workspace has something of its own there",

@@ -7,8 +7,10 @@ from pathlib import Path
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.host.atomic import make_directories, storage_error, write_atomically
+from agent_workbench.host.regular import read_regular
 
 BRANCH_PREFIX = "agent/"
+_MOST_NOTE_BYTES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Site:
     def note(self) -> Note | None:
         """Return what the note says; None when there is none that can be read."""
         try:
-            read = json.loads((self.private / "note.json").read_bytes())
+            read = json.loads(read_regular(self.private / "note.json", _MOST_NOTE_BYTES))
             return Note(**{**read, "commits": tuple(read["commits"])})
         except FileNotFoundError:
             return None

@@ -134,18 +134,18 @@ class Trees:
             at += 1
         return found
 
-    def files(self, entries: Iterable[Entry | None]) -> dict[Entry, FileContent]:
-        """Return the content of those entries that are regular files and not too large to be worked with."""
+    def files(self, entries: Iterable[Entry | None], max_bytes: int = MAX_FILE_BYTES) -> dict[Entry, FileContent]:
+        """Return the content of those entries that are regular files and have at most `max_bytes`."""
         regular = {entry for entry in entries if entry is not None and entry.is_regular}
-        sizes = self._sizes({entry.oid for entry in regular})
-        fitting = [entry for entry in regular if sizes[entry.oid] <= MAX_FILE_BYTES]
+        sizes = self.sizes({entry.oid for entry in regular})
+        fitting = [entry for entry in regular if sizes[entry.oid] <= max_bytes]
         contents = self.contents(entry.oid for entry in fitting)
         return {entry: FileContent(contents[entry.oid], entry.mode == EXECUTABLE) for entry in fitting}
 
     def batches(self, entries: Mapping[str, Entry]) -> Iterator[list[tuple[str, Entry, bytes]]]:
         """Yield paths, entries and contents (no submodules) in portions that fit the memory."""
         blobs = {path: entry for path, entry in entries.items() if entry.mode != GITLINK}
-        sizes = self._sizes({entry.oid for entry in blobs.values()})
+        sizes = self.sizes({entry.oid for entry in blobs.values()})
         batch: list[tuple[str, Entry]] = []
         size = 0
         for path, entry in blobs.items():
@@ -161,7 +161,8 @@ class Trees:
         contents = self.contents(entry.oid for _, entry in batch)
         return [(path, entry, contents[entry.oid]) for path, entry in batch]
 
-    def _sizes(self, oids: Iterable[str]) -> dict[str, int]:
+    def sizes(self, oids: Iterable[str]) -> dict[str, int]:
+        """Return how many bytes blobs have, by name."""
         wanted = list(oids)
         if not wanted:
             return {}

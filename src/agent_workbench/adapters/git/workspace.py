@@ -18,7 +18,7 @@ from agent_workbench.adapters.git.worktrees import Worktrees
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.retrieval import PastCommit
-from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
+from agent_workbench.core.workspace import Checkpoint, Reset, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.host.locks import FileLock
 
 P = ParamSpec("P")
@@ -29,7 +29,7 @@ class GitWorkspace:
     """A worktree that is held by one session until `release`.
 
     Symbolic links, submodules and files over 200 MB cannot be approved: where they differ, `strays` and `changes` show
-    nothing on that side.
+    nothing on that side. Which files are ignored is told by the tree that was named last, at first that of `facts`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GitWorkspace:
         """Take over a prepared worktree, the commit that the work in it stands at, and its lock. Blocks."""
         self._worktrees, self._site, self._facts, self._lock = worktrees, site, facts, lock
         self._plumbing = plumbing
-        content = Content(worktrees.trees, facts.path, facts.linked)
+        content = Content(worktrees.trees, facts.path, facts.tree, facts.linked)
         deposit = Deposit(worktrees.trees, facts.path, site.scratch)
         self._files = WorktreeFiles(worktrees.trees, content, deposit, site)
         self._history = History(worktrees, plumbing, site, facts, content, deposit, request, stands_at)
@@ -87,6 +87,16 @@ class GitWorkspace:
 
     async def put_back(self, tree: str, paths: Collection[str]) -> None:
         await self._do(self._files.put_back, tree, paths)
+
+    async def reset(self, tree: str) -> Reset:
+        return await self._do(self._reset, tree)
+
+    def _reset(self, tree: str) -> Reset:
+        self._worktrees.mend(self._site)
+        found = self._files.reset(tree)
+        # Last: what stands on the way to a link is removed before.
+        self._worktrees.link_again(self._site, self._facts.linked)
+        return found
 
     async def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:
         return await self._do(self._history.checkpoint, session, seq, message)

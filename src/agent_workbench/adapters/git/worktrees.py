@@ -1,6 +1,9 @@
 """Makes the worktree of a task, finds it again, rebuilds it when its folder is gone, and takes it away."""
 
 import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.workspace import WorkspaceFacts, WorkspaceRequest
 from agent_workbench.host.atomic import storage_error
+from agent_workbench.host.regular import read_regular
 
 
 class Worktrees:
@@ -136,15 +140,32 @@ class Worktrees:
             raise storage_error(f"the worktrees of {self._place.common_dir} cannot be read", error) from error
         return None
 
+    def mend(self, site: Site) -> None:
+        """Make the folder of a worktree and its `.git` what they were: a command may have replaced them."""
+        root = site.tree
+        try:
+            if root.is_symlink() or not root.is_dir():
+                remove_tree(str(root))
+                root.mkdir()
+            elif root.stat().st_mode & stat.S_IRWXU != stat.S_IRWXU:
+                root.chmod(0o755)
+        except OSError as error:
+            raise storage_error(f"{root} cannot be put right", error) from error
+        if admin := self.find_admin(site):
+            self._write_pointer(site, b"gitdir: %s\n" % os.fsencode(admin))
+
+    def link_again(self, site: Site, links: Sequence[str]) -> None:
+        """Make links that a command removed or replaced what they were."""
+        make_links(links, self._place.root, str(site.tree), by_force=True)
+
     def _write_pointer(self, site: Site, right: bytes) -> None:
         """Make the worktree's `.git` what git made it: a command in the workspace may have put another there."""
         pointer = site.tree / ".git"
         try:
-            if pointer.is_file() and not pointer.is_symlink() and pointer.read_bytes() == right:
-                return
-            if pointer.is_dir() and not pointer.is_symlink():
-                remove_tree(str(pointer))
-            pointer.unlink(missing_ok=True)
+            with suppress(OSError):
+                if read_regular(pointer, len(right)) == right:
+                    return
+            remove_tree(str(pointer))
             pointer.write_bytes(right)
         except OSError as error:
             raise storage_error(f"{pointer} cannot be put right", error) from error

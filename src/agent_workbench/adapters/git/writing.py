@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_workbench.adapters.git.folders import (
+    MAX_FILE_BYTES,
     Reach,
     check_inside,
     look,
@@ -22,6 +23,7 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.host.atomic import storage_error, sync_file, write_all, write_atomically
+from agent_workbench.host.regular import read_regular
 
 _PLAN = "plan.json"
 
@@ -173,7 +175,7 @@ class WriteSet:
 
     def _planned(self) -> tuple[list[_Move], list[str]]:
         try:
-            plan = json.loads((self._folder / _PLAN).read_bytes())
+            plan = json.loads(read_regular(self._folder / _PLAN, MAX_FILE_BYTES))
         except FileNotFoundError:
             return [], []
         return [_Move(*each) for each in plan["moves"]], list(plan["missing"])
