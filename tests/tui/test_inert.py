@@ -87,7 +87,7 @@ def foreign() -> tuple[Event, ...]:
         UserSaid(BAD),
         ContextCompacted(2, BAD, Author.MODEL, 3, (chunk,), BAD, BAD),
         ReflexionNoted(2, BAD),
-        TestsFinished(CheckPurpose.ASKED, (failed,), (BAD,)),
+        TestsFinished(CheckPurpose.ASKED, (failed,), (BAD,), (BAD,)),
         ActionFinished(proposal.id, ActionResult.FAILED, BAD),
         TaskRolledBack(runs.T1, runs.BASE, BAD),
         ActionProposed(proposal),

@@ -137,7 +137,8 @@ def _said_of_work(event: Event) -> str:
         case TestsFinished():
             failed = [result.command for result in event.results if not result.passed]
             verdict = "passed" if all_passed(event.results) else f"FAILED: {', '.join(failed)}"
-            return f"{PURPOSES[event.purpose]} {verdict}"
+            left = f"; removed {', '.join(event.removed_paths)}" if event.removed_paths else ""
+            return f"{PURPOSES[event.purpose]} {verdict}{left}"
         case TaskCommitted():
             return f"committed {event.commit[:10]} on {event.branch}"
         case TaskMerged():

@@ -1,6 +1,7 @@
 """Carrying out what was approved: the start on disk before the effect, the outcome after it."""
 
 from asyncio import to_thread
+from collections.abc import Iterable, Sequence
 
 from agent_workbench.core.errors import TargetMoved, WorkbenchError
 from agent_workbench.core.events import (
@@ -17,6 +18,7 @@ from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES
 from agent_workbench.core.settings import GateKind
 from agent_workbench.engine.arguments import Arguments
 from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.checking import named_paths
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.gating import propose_draft, propose_merge, replace_proposal, spoken
 from agent_workbench.engine.repeats import without_repeat
@@ -30,6 +32,9 @@ MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
 PUTS_BACK = frozenset({GateKind.CHECK, GateKind.COMMAND})
 """What makes all files again what was approved before; a diff does so with its own, and shows what stood in them."""
+
+
+_RULES = ".gitignore"
 
 
 async def carry(desk: Desk, proposal: Proposal) -> None:
@@ -125,10 +130,14 @@ async def _ask_again(desk: Desk, proposal: Proposal, moved: str) -> None:
 async def _take_changes(desk: Desk, bench: Bench) -> tuple[Draft | None, str]:
     """Put back what a command changed; return it as a draft if it may be kept, and what to tell of the rest."""
     strays = await bench.workspace.strays(bench.run.tree)
-    await bench.workspace.put_back(bench.run.tree, [change.path for change in strays])
-    keepable = tuple(change for change in strays if _is_text(change))
-    binary = ", ".join(change.path for change in strays if change not in keepable)
+    reset = await bench.workspace.reset(bench.run.tree)
+    caches = _caches(strays)
+    files = [each for each in strays if each.before or (each.after and not each.path.startswith(caches))]
+    keepable = tuple(change for change in files if _is_text(change))
+    binary = ", ".join(named_paths(change.path for change in files if change not in keepable))
     told = f"\nThese files are not text and were put back: {binary}" if binary else ""
+    others = ", ".join(named_paths(path for path in reset.removed if not _holds(path, files)))
+    told += f"\nThese cannot be kept and were removed: {others}" if others else ""
     if not keepable:
         return None, told
     try:
@@ -136,6 +145,17 @@ async def _take_changes(desk: Desk, bench: Bench) -> tuple[Draft | None, str]:
         return await all_tools()[KEEP_CHANGES].draft(bench, Arguments({}), diff), told
     except REFUSALS as refusal:
         return None, f"{told}\nWhat it changed was put back: {spoken(refusal)}"
+
+
+def _caches(strays: Sequence[FileChange]) -> tuple[str, ...]:
+    """Return the new folders, each with a slash, in which a `.gitignore` ignores everything: nobody wants them kept."""
+    rules = (each for each in strays if each.path.endswith(f"/{_RULES}") and each.before is None)
+    return tuple(each.path.removesuffix(_RULES) for each in rules if each.after and b"*" in each.after.data.split())
+
+
+def _holds(path: str, files: Iterable[FileChange]) -> bool:
+    """Return True if one of the files is `path`, or is in it where that is a folder."""
+    return any(each.path == path or (path.endswith("/") and each.path.startswith(path)) for each in files)
 
 
 def _is_text(change: FileChange) -> bool:

@@ -1,7 +1,7 @@
 """Running tests and lint in the workspace, and leaving it as it was."""
 
 from asyncio import to_thread
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
@@ -10,6 +10,7 @@ from agent_workbench.core.errors import ShellError
 from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.failure_report import report_failure
 from agent_workbench.core.failures import failed_tests
+from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.plan import Task
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import CommandOutcome
@@ -19,6 +20,7 @@ from agent_workbench.engine.repetition import without_repeated
 
 OUTPUT_CHARS = 6_000
 NAMED_TESTS = 10
+NAMED_PATHS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +63,26 @@ async def run_command(bench: Bench, line: str) -> CommandOutcome:
 
 
 async def run_checks(bench: Bench, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:
-    """Run the commands one after the other; files that they changed are put back and named.
+    """Run the commands one after the other, each on the approved files; what was changed is put back and named.
 
     Raises `ShellError` before any is run where one of them is denied.
     """
     refuse_denied(bench.task, commands)
-    results = tuple([await _check(bench, line) for line in commands])
-    strays = await bench.workspace.strays(bench.run.tree)
-    await bench.workspace.put_back(bench.run.tree, [change.path for change in strays])
-    restored = tuple(change.path for change in strays if change.before is not None)
-    return TestsFinished(purpose, results, restored)
+    results, resets = [], [await bench.workspace.reset(bench.run.tree)]
+    for line in commands:
+        results.append(await _check(bench, line))
+        resets.append(await bench.workspace.reset(bench.run.tree))
+    restored = named_paths(path for each in resets for path in each.restored)
+    return TestsFinished(
+        purpose, tuple(results), restored, named_paths(path for each in resets for path in each.removed)
+    )
+
+
+def named_paths(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return paths fit to be shown, each once; of very many the first, and how many more there are."""
+    names = tuple(dict.fromkeys(map(shown, paths)))
+    more = len(names) - NAMED_PATHS
+    return (*names[:NAMED_PATHS], f"and {more} more") if more > 0 else names
 
 
 async def _check(bench: Bench, line: str) -> CheckResult:

@@ -31,10 +31,12 @@ async def settle(desk: Desk, proposal: Proposal) -> None:
     """Finish a proposal that was left running: by the effects on record, else as unknown; the files are as approved."""
     workspace = await desk.workspace()
     tree = desk.run.tree
-    if strays := await workspace.strays(tree):
+    strays = await workspace.strays(tree)
+    if strays:
         # Some of it may be the user's, and nowhere else would it be found again.
         await take_checkpoint(desk)
-        await workspace.put_back(tree, [change.path for change in strays])
+    await workspace.reset(tree)
+    if strays:
         # A worktree that is lost is made again as it was kept last.
         await take_checkpoint(desk)
     if proposal.tool == COMPACT:

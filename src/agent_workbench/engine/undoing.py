@@ -63,7 +63,7 @@ async def take_back(desk: Desk, proposal: ProposalId) -> None:
     # What somebody changed by hand is in no diff: nowhere else would it be found again.
     if kept is None or kept.tree != desk.run.tree or await workspace.strays(desk.run.tree):
         await take_checkpoint(desk)
-    await workspace.put_back(last.before, [change.path for change in await workspace.strays(last.before)])
+    await workspace.reset(last.before)
     # A worktree that is lost is made again as it was kept last.
     await take_checkpoint(desk)
     shown = await to_thread(lines_before, last.proposal.diff)

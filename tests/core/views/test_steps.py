@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
     Author,
     ContextCompacted,
@@ -17,6 +18,7 @@ from agent_workbench.core.events import (
     Recorded,
     SessionLeft,
     TaskFinished,
+    TestsFinished,
     UserSaid,
 )
 from agent_workbench.core.fold import fold, fold_all
@@ -24,6 +26,7 @@ from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state import SessionState
+from agent_workbench.core.views.check_blocks import check_entries
 from agent_workbench.core.views.steps import Transcript, extend, thought_end, transcript_of, transcripts, view_steps
 from tests.fakes import runs
 
@@ -165,3 +168,12 @@ def test_the_end_of_a_thought_begins_with_a_line_or_seldom_moves() -> None:
     starts = {end - len(thought_end(one[:end])) for end in range(len(one))}
     assert len(starts) <= 10
     assert max(len(thought_end(one[:end])) for end in range(0, len(one), 100)) <= 4_000
+
+
+def test_what_checks_changed_and_left_is_named() -> None:
+    ran = TestsFinished(CheckPurpose.ASKED, (CheckResult("test", 0, "", 1.0),), ("a.py",), (".cache/", "x\ty"))
+    (entry,) = check_entries(3, ran)
+    assert [block.text for block in entry.blocks][-2:] == [
+        "put back what they changed: a.py",
+        "removed, as no approved .gitignore covers it: .cache/, x y",
+    ]

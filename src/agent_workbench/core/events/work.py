@@ -81,13 +81,17 @@ class CheckpointTaken:
 
 @dataclass(frozen=True, slots=True)
 class TestsFinished:
-    """Acceptance commands and lint ran (all, in order)."""
+    """Acceptance commands and lint ran (all, in order).
+
+    `restored_paths` are approved files that were put back, `removed_paths` others that were removed before or after.
+    """
 
     __test__: ClassVar[bool] = False  # the name would make pytest collect it
 
     purpose: CheckPurpose
     results: tuple[CheckResult, ...]
     restored_paths: tuple[str, ...] = ()
+    removed_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,9 @@ def check_entries(
         blocks = [Block(f"… and {command.more} more", Tone.DIM)] if command.more else []
     if event.restored_paths:
         blocks.append(Block(f"put back what they changed: {inert_line(', '.join(event.restored_paths))}", Tone.WARN))
+    if event.removed_paths:
+        left = inert_line(", ".join(event.removed_paths))
+        blocks.append(Block(f"removed, as no approved .gitignore covers it: {left}", Tone.DIM))
     if blocks:
         entries += _numbered(seq, len(entries), Entry("", tuple(blocks)))
     return tuple(entries)
