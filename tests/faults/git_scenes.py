@@ -165,8 +165,10 @@ async def _locked_up(folder: Path) -> None:
         (root / name).chmod(0)
     point = await workspace.checkpoint(SESSION, 7, "x")
     assert point.tree != tree, "what was left is kept"
-    for name in ("src/app.py", "src"):
+    for name in ("src/app.py", "src", ""):
         (root / name).chmod(0)
+    await workspace.release(keep=True)
+    workspace = await _opened(folder)
     assert (await workspace.reset(tree)).removed == ("left/",)
     assert {path: oct(path.lstat().st_mode) for path in sorted(root.rglob("*"))} == before
     await workspace.write(CHANGES, tree)

@@ -1,5 +1,6 @@
 """Whatever a check leaves behind, the next one finds the approved files and what their own rules ignore."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.workspace import GitWorkspace
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import StorageError, WorkspaceError
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.user import SESSION, User
 
@@ -174,3 +175,22 @@ async def test_files_that_may_not_be_read_are_refused_by_name(workspace: GitWork
     with pytest.raises(WorkspaceError, match="2199023255552 bytes"):
         await workspace.read("huge")
     assert await workspace.read_files(["pipe", "huge", "top.py"]) == {"top.py": FILES["top.py"].encode()}
+
+
+async def test_a_lock_on_the_index_of_the_worktree_does_not_stop_a_commit(user: User, workspace: GitWorkspace) -> None:
+    (user.root / ".git/worktrees/agent-T-1/index.lock").touch()
+    change = FileChange("top.py", FileContent(FILES["top.py"].encode()), FileContent(b"x\n"))
+    commit = await workspace.commit(await workspace.write([change], workspace.facts.tree), "Done")
+    assert user.git("rev-parse", "agent/T-1") == commit
+    assert (user.root / ".git/worktrees/agent-T-1/index.lock").exists()
+
+
+async def test_what_cannot_be_removed_is_named(workspace: GitWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(workspace, "touch pkg/fixed")
+
+    def refuse(path: str, *, dir_fd: int | None = None) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", path)
+
+    monkeypatch.setattr(os, "unlink", refuse)  # an immutable file takes a capability and a disk that knows of it
+    with pytest.raises(StorageError, match="pkg/fixed cannot be removed: Operation not permitted"):
+        await workspace.reset(workspace.facts.tree)

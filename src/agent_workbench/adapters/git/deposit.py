@@ -60,16 +60,17 @@ class Deposit:
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files and links, and the folders that are empty then. What is not there is no error."""
         gone = sorted(paths)
-        for folder, names in groupby(gone, key=lambda path: path.rpartition("/")[0]):
+        for folder, inside in groupby(gone, key=lambda path: path.rpartition("/")[0]):
+            path = folder
             try:
                 with reach(self._root, f"{folder}/x" if folder else "x") as at:
-                    for name in names:
+                    for path in inside:
                         with suppress(FileNotFoundError):
-                            os.unlink(name.rpartition("/")[2], dir_fd=at.folder)
+                            os.unlink(path.rpartition("/")[2], dir_fd=at.folder)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise storage_error(f"{shown(folder) or 'a file'} cannot be cleared", error) from error
+                raise storage_error(f"{shown(path)} cannot be removed", error) from error
         prune_folders(self._root, gone)
 
     def put(self, entries: Mapping[str, Entry], *, by_force: bool = False) -> None:

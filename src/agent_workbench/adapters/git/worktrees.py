@@ -11,7 +11,7 @@ from agent_workbench.adapters.git.deposit import Deposit
 from agent_workbench.adapters.git.discovery import Place
 from agent_workbench.adapters.git.folders import remove_tree
 from agent_workbench.adapters.git.links import make_links, wanted_links
-from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.plumbing import Plumbing, failure
 from agent_workbench.adapters.git.refs import Refs
 from agent_workbench.adapters.git.sites import Note, Site
 from agent_workbench.adapters.git.trees import Trees
@@ -76,6 +76,7 @@ class Worktrees:
 
     def _take_up(self, request: WorkspaceRequest, site: Site, tip: CommitId | None) -> None:
         """Go on in a worktree as it was left, whatever became of git's own notes about it."""
+        self._mend_folder(site.tree)
         WriteSet(str(site.tree), site.pending).roll_back()
         if tip is None:
             self.refs.move(f"refs/heads/{request.branch}", request.base, "", "branch made anew")
@@ -114,8 +115,12 @@ class Worktrees:
     def align_index(self, site: Site, commit: str) -> None:
         """Make the worktree's own index that of a commit, so that `git status` there tells the truth."""
         admin = self.find_admin(site)
-        if admin is not None:
-            self._plumbing.run("read-tree", commit, git_dir=str(admin), work_tree=str(site.tree))
+        if admin is None:
+            return
+        outcome = self._plumbing.attempt("read-tree", commit, git_dir=str(admin), work_tree=str(site.tree))
+        # Nothing of ours reads that index, so a lock of somebody else's need not stop the work.
+        if outcome.status and "index.lock" not in outcome.err:
+            raise failure("read-tree", outcome)
 
     def detach(self, site: Site, branch: str, commit: str) -> None:
         """Make the worktree's HEAD `commit` instead of `branch`, so that the branch can be deleted."""
@@ -142,7 +147,11 @@ class Worktrees:
 
     def mend(self, site: Site) -> None:
         """Make the folder of a worktree and its `.git` what they were: a command may have replaced them."""
-        root = site.tree
+        self._mend_folder(site.tree)
+        if admin := self.find_admin(site):
+            self._write_pointer(site, b"gitdir: %s\n" % os.fsencode(admin))
+
+    def _mend_folder(self, root: Path) -> None:
         try:
             if root.is_symlink() or not root.is_dir():
                 remove_tree(str(root))
@@ -151,8 +160,6 @@ class Worktrees:
                 root.chmod(0o755)
         except OSError as error:
             raise storage_error(f"{root} cannot be put right", error) from error
-        if admin := self.find_admin(site):
-            self._write_pointer(site, b"gitdir: %s\n" % os.fsencode(admin))
 
     def link_again(self, site: Site, links: Sequence[str]) -> None:
         """Make links that a command removed or replaced what they were."""
