@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_workbench.adapters.journal.files import JOURNAL, LOCK, open_regular
+from agent_workbench.adapters.journal.files import JOURNAL, LOCK
 from agent_workbench.adapters.journal.line import Line, glance, parse
 from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_lines
 from agent_workbench.core.codec import JsonValue
@@ -15,6 +15,7 @@ from agent_workbench.core.ids import SESSION_ID, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.sessions import SessionSummary
 from agent_workbench.host.locks import lock_holder
+from agent_workbench.host.regular import open_regular
 
 MOST_HEADER_BYTES = 100_000
 # Figures are read without parsing their line: a list is a glance, no proof.
