@@ -64,6 +64,7 @@ RISKY = {
     "approvals.commit": ("approvals: {commit: auto}", "approvals: {commit: ask}"),
     "approvals.merge": ("approvals: {merge: auto}", "approvals: {merge: ask}"),
     "approvals.summary": ("approvals: {summary: auto}", "approvals: {summary: ask}"),
+    "approvals.finish": ("approvals: {finish: auto}", "approvals: {finish: ask}"),
     "approvals.rules": (
         "approvals: {rules: [{kind: command, commands: ['a; b']}]}",
         "approvals: {rules: [{kind: command, commands: [a, b]}]}",
