@@ -108,7 +108,7 @@ def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
     ],
 )
 def test_each_kind_has_its_acts(kind: GateKind, acts: str) -> None:
-    proposal = runs.proposed(kind, "x", "P-1", "x", commands=("x",), paths=("x",))
+    proposal = runs.proposed(kind, "grep", "P-1", "x", commands=("x",), paths=("x",))
     assert " ".join(acts_for(proposal)) == acts
 
 
