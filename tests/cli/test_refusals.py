@@ -34,7 +34,14 @@ def task(line: str) -> Mapping[str, str]:
 CASES = (
     Case("no verb", "", 2, ("usage: agent",)),
     Case("unknown verb", "fly", 2, ("'fly'", "choose from")),
-    Case("neither task nor all", "run", 2, ("--task --all",)),
+    Case(
+        "an unknown skill",
+        "plan check",
+        2,
+        ("PLAN.yaml:5:25: there is no skill 'pyton-style'; did you mean 'python-style'?", "there are: "),
+        task("applicable_skills: [pyton-style]"),
+    ),
+    Case("neither task nor all", "run", 2, ("-t/--task -a/--all",)),
     Case("both task and all", "run --all --task T-1", 2, ("not allowed with",)),
     Case("no task id", "run --task 1!", 2, ("'1!' is not a task id", "such as T-1")),
     Case("unknown task", "run --task T-9 --yes", 2, ("the plan has no task 'T-9'", "tasks of the plan: T-1")),

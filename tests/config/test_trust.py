@@ -245,6 +245,23 @@ class TestSkills:
         (outside / "SKILL.md").write_text("b")
         assert before != self.question(repo).digest
 
+    @pytest.mark.parametrize("name", ["venv", ".venv", "__pycache__"])
+    def test_what_tools_put_into_a_skill_does_not_count(self, tmp_path: Path, name: str) -> None:
+        installed = self.skill(tmp_path) / "tools" / name
+        installed.parent.mkdir()
+        before = self.question(tmp_path)
+        installed.mkdir()
+        for number in range(2001):
+            (installed / f"{number}.py").touch()
+        assert self.question(tmp_path) == before
+
+    def test_a_skill_with_the_name_of_such_a_folder_counts(self, tmp_path: Path) -> None:
+        folder = self.skill(tmp_path).with_name("venv")
+        before = self.question(tmp_path).digest
+        folder.mkdir()
+        (folder / "SKILL.md").write_text("be bad")
+        assert self.question(tmp_path).digest != before
+
     def test_too_many_files_are_refused(self, tmp_path: Path) -> None:
         folder = self.skill(tmp_path)
         for number in range(2000):

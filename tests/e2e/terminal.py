@@ -18,7 +18,8 @@ from tests.e2e.machine import WAIT_SECONDS, Machine
 CTRL_C = "\x03"
 # The terminal becomes the one that rules the command, so that its keys send signals.
 RULED = """\
-import fcntl, os, sys, termios
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])

@@ -28,8 +28,8 @@ def test_one_parked_task_does_not_stop_the_others(served: Machine) -> None:
     (ended,) = done.of_kind("run_ended")
     assert [(each["task"], each["outcome"]) for each in ended["outcomes"]] == OUTCOMES
     assert ended["exit_code"] == 3
-    assert "parked: T-1 (waits for a person: check" in done.err
-    assert "not started: T-3 (waits for T-1)" in done.err
+    assert "T-1 waits for a person: check" in done.err
+    assert "T-3 waits for T-1" in done.err
     assert "done: T-2, T-4" in done.err
     assert len(sessions(repo)) == 2, "one stays with the parked task"
     again = served.scripted(SCRIPTS, "run", "--all", cwd=repo)
@@ -46,8 +46,8 @@ def test_every_parked_task_is_taken_up_in_its_own_session(served: Machine) -> No
     repo = many_repo(served, plan)
     done = served.scripted(SCRIPTS, "run", "--all", cwd=repo)
     assert done.code == 3, done.said
-    assert "parked: T-1 (waits for a person: check" in done.out
-    assert ", T-2 (waits for a person: check" in done.out
+    assert "T-1 waits for a person: check" in done.out
+    assert "; T-2 waits for a person: check" in done.out
     assert len(sessions(repo)) == 2
     done = served.scripted(SCRIPTS, "run", "--all", "--yes", cwd=repo)
     assert done.code == 0, done.said
@@ -64,11 +64,11 @@ def test_tasks_that_another_process_holds_are_skipped(served: Machine) -> None:
     assert done.code == 0, done.said
     (ended,) = done.of_kind("run_ended")
     assert [each["outcome"] for each in ended["outcomes"]] == ["held", "done", "done", "waiting"]
-    assert "held elsewhere: T-1 (" in done.err
+    assert "T-1 is held by session " in done.err
     number = len(sessions(repo))
     nothing = served.agent("run", "--all", cwd=repo)
     assert nothing.code == 0, nothing.said
-    assert "no task is ready; held elsewhere: T-1 (" in nothing.out
+    assert "no task is ready; T-1 is held by session " in nothing.out
     assert len(sessions(repo)) == number
     locked = served.agent("run", "--task", "T-1", cwd=repo)
     assert locked.code == 7, locked.said
@@ -81,7 +81,7 @@ def test_a_failed_task_counts_before_a_parked_one(served: Machine) -> None:
     repo = many_repo(served, PLAN + "  - {id: T-5, description: Fail, budget: {tokens: 1}}\n")
     done = served.scripted({**SCRIPTS, "T-5": ("Thought: x",) * 9}, "run", "--all", cwd=repo)
     assert done.code == 1, done.said
-    assert "failed: T-5; parked: T-1 (" in done.out
+    assert "failed: T-5; T-1 waits for a person: check" in done.out
 
 
 def sessions(repo: Path) -> list[Path]:

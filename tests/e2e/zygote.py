@@ -164,6 +164,7 @@ def _tell_end(child: int, link: socket.socket) -> None:
 
 def _prepare(request: Mapping[str, object], descriptors: Sequence[int]) -> Callable[[], object]:
     """Make this fork what a new process would be, and return what it is to run."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     for target, descriptor in enumerate(descriptors):
         os.dup2(descriptor, target)
         os.close(descriptor)

@@ -576,3 +576,30 @@ async def test_a_commit_whose_outcome_is_unknown_is_asked_for_again(
             results = [event.result for event in again.events if isinstance(event, ActionFinished)]
             assert ActionResult.UNKNOWN in results
             assert stage.git("rev-list", "--count", "main..agent/T-1") == "1"
+
+
+LONG = "Make the answer right in every file that has one, and say in the notes which of them had another answer before"
+
+
+@pytest.mark.parametrize(
+    ("description", "subject", "whole"),
+    [
+        (LONG, "[Agent] Complete T-1: Make the answer right in every file that has one…", True),
+        ("x" * 100, f"[Agent] Complete T-1: {'x' * 49}…", True),
+        ("Make it right\nand check it", "[Agent] Complete T-1: Make it right", True),
+        ("Make it right", "[Agent] Complete T-1: Make it right", False),
+    ],
+)
+async def test_a_description_that_is_no_subject_stands_whole_in_the_commit(
+    tmp_path: Path, description: str, subject: str, whole: bool
+) -> None:
+    tasks = (replace(task(), description=description),)
+    async with a_stage(
+        tmp_path, [change("wrong", "right"), FINISH], tasks=tasks, approvals=OPEN, headless=True
+    ) as stage:
+        assert (await run(stage)).exit_code is ExitCode.DONE
+        told = stage.git("log", "-1", "--format=%B", "agent/T-1").split("\n\n")
+    assert told[0] == subject
+    assert len(subject) <= 72
+    assert (told[1] == description) is whole
+    assert told[-2] == "the answer is right"

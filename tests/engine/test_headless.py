@@ -148,7 +148,7 @@ async def test_a_task_whose_lock_another_process_has_is_skipped(
 
         monkeypatch.setattr(stage.ports.workspaces, "open", locked)
         ending = await run_headless(stage.desk, stage.recorder, None)
-        assert ending.reason == "held elsewhere: T-1 (pid 7 works on it); done: T-2"
+        assert ending.reason == "T-1 is held by pid 7; done: T-2"
         assert ending.exit_code is ExitCode.DONE
 
 

@@ -178,3 +178,14 @@ def test_output_that_nobody_reads_does_not_stop_the_work(served: Machine) -> Non
     assert done.code in {1, 5}, "the random model fails or fills the context; that nobody reads is no reason to end"
     assert bodies(journal_lines(repo), "session_left")[-1]["reason"] == "ended"
     assert len(bodies(journal_lines(repo), "model_answered")) >= 2
+
+
+def test_it_goes_on_after_a_hang_up_under_nohup(served: Machine) -> None:
+    repo = calc_repo(served)
+    running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="ActionStarted#2", prefix=("nohup",))
+    running.until_halted()
+    running.process.send_signal(HUP)
+    running.release()
+    done = running.wait()
+    assert done.code == 0, done.said
+    assert journal_lines(repo)[-1]["body"] == {"reason": "ended"}

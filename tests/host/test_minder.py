@@ -152,8 +152,10 @@ async def test_signals_at_the_minder_end_the_command(run: Run) -> None:
 
 
 PARENT = """
-import asyncio, os, sys
+import asyncio, os, signal, sys
 from agent_workbench.host.processes import spawn
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 
 async def main():
     line = sys.argv[1]

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.house import House
 from agent_workbench.bootstrap.rules import repo_rules
+from agent_workbench.bootstrap.skills import skill_folders
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.journal.opening import Opening, Sessions, Wanted
     from agent_workbench.adapters.llama_cpp.roles import Switchboard
+    from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.plans.setup import RepoSetup
     from agent_workbench.config.load import LoadedSettings
     from agent_workbench.config.repo_trust import RepoTrust
-    from agent_workbench.core.ports import Model, Plans
+    from agent_workbench.core.ports import Model
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.bench import Ports
 
@@ -62,8 +64,7 @@ class Site:
         """Return the settings that count; blocks."""
         from agent_workbench.config.trust import untrusted_settings
 
-        loaded = self.load()
-        return loaded.settings if trusted else untrusted_settings(loaded)
+        return self.load().settings if trusted else untrusted_settings(self.load())
 
     @property
     def model_log(self) -> Path:
@@ -72,7 +73,7 @@ class Site:
 
         return state_dir() / "logs" / f"model-{repo_key(str(self.root))}.log"
 
-    def plans(self, settings: "Settings") -> "Plans":
+    def plans(self, settings: "Settings") -> "PlanFile":
         """Return the plan's file."""
         from agent_workbench.adapters.plans.plan_file import PlanFile
         from agent_workbench.config.yaml_file import compose_text
@@ -125,27 +126,25 @@ class Site:
         return ScriptedModel(model, SCRIPTS, tokens_per_second=self.place.demo_tokens_per_second)
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
-        """Choose an adapter for every port; blocks while they are loaded."""
+        """Choose an adapter for every port, last those that have to be given back; blocks while they are loaded."""
         from agent_workbench.adapters.journal.ids import SystemClock
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
         from agent_workbench.adapters.shell.shell import SandboxedShell
-        from agent_workbench.adapters.skills.folders import SkillFolders
         from agent_workbench.engine.bench import Ports
-        from agent_workbench.host.paths import config_dir, state_dir
+        from agent_workbench.host.paths import state_dir
 
         return Ports(
             workspaces=self.repository.knowing(self.sessions(settings).has_begun),
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
-            skills=SkillFolders(self.root, settings.skills, config_dir() / "skills"),
+            skills=skill_folders(self.root, settings.skills),
             rules=repo_rules(self.root, self.place, self.sessions_dir(settings)),
             clock=SystemClock(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.place.environ, settings.key_variables).redact,
-            # Last, for these two have to be given back: whatever else fails, fails before.
             model=self.model(settings, say),
             retriever=self.house.retriever(settings.searched, self.place.environ),
         )

@@ -13,11 +13,13 @@ from agent_workbench.calls.models import model_named
 from agent_workbench.calls.sites import redactor_of, trusted_site
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.place import Place
+from agent_workbench.core.plan import TaskStatus
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap import Site
     from agent_workbench.core.again import PromptAgain
     from agent_workbench.core.events import Recorded
+    from agent_workbench.core.ids import SessionId, TaskId
     from agent_workbench.core.model import Message
     from agent_workbench.core.sessions import SessionSummary
     from agent_workbench.core.views.receipt import ReceiptView
@@ -31,6 +33,24 @@ async def session_folder(place: Place) -> Path:
 
     site, settings = await trusted_site(place)
     return await asyncio.to_thread(lambda: find_session(site.sessions_dir(settings), place.session))
+
+
+async def stopped_session(place: Place) -> "tuple[SessionId, TaskId]":
+    """Return the session to be taken up and its task: the one that is named, else the newest that stopped in a task.
+
+    Raises `UsageError` where there is none, or where its task is over; `TrustError` for one that was not begun here.
+    """
+    site, settings = await trusted_site(place)
+    sessions = await asyncio.to_thread(site.sessions, settings)
+    directory = await asyncio.to_thread(sessions.find_ours, place.session) if place.session else None
+    for each in await asyncio.to_thread(sessions.summaries):
+        wanted = each.directory == directory if directory is not None else each.ours and not each.holder
+        if wanted and each.status is TaskStatus.IN_PROGRESS and not each.problem:
+            return each.id, each.tasks[-1]
+    if directory is None:
+        raise UsageError("no session stopped in a task", advice="`agent sessions list` shows what there is")
+    advice = f"`agent replay {directory.name}` shows it, `agent sessions verify {directory.name}` tells if it is whole"
+    raise UsageError(f"session {directory.name} has no task to go on with", advice=advice)
 
 
 async def recorded_events(place: Place, *, whole: bool = False) -> "tuple[Recorded, ...]":

@@ -15,6 +15,7 @@ from agent_workbench.cli import (
     init,
     merge,
     model,
+    new,
     plan,
     replay,
     rules,
@@ -28,7 +29,7 @@ from agent_workbench.cli import (
 from agent_workbench.cli.saying import drop_output, say_last
 from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
 
-VERBS = (tui, run, replay, init, plan, sessions, verify, merge, search, index, model, rules, trust, doctor, demo)
+VERBS = (tui, run, replay, init, new, plan, sessions, verify, merge, search, index, model, rules, trust, doctor, demo)
 EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in docs/exit-codes.md."
 
 

@@ -30,7 +30,13 @@ def add(verbs: "Verbs") -> None:
     adding.add_argument("--goal", default="", help="how one sees that it is done")
     adding.add_argument("--accept", action="append", default=[], metavar="COMMAND", help="a command that must pass")
     adding.add_argument("--after", action="append", default=[], metavar="ID", help="a task it depends on")
-    new = add_verb(below, "new", "ask the model for tasks that reach a goal", new_tasks)
+    add_verb(below, "edit", "open the plan in your editor and check it afterwards", edit)
+    add_new(below)
+
+
+def add_new(verbs: "Verbs") -> None:
+    """Add the verb that asks the model for tasks."""
+    new = add_verb(verbs, "new", "ask the model for tasks that reach a goal", new_tasks)
     new.add_argument("goal")
     new.add_argument("--yes", action="store_true", help="write them without asking")
     new.add_argument("--replace", action="store_true", help="begin a new plan though tasks are open; archive this one")
@@ -51,11 +57,26 @@ def show(_: argparse.Namespace) -> int:
 
 def check(_: argparse.Namespace) -> int:
     """Read the plan strictly and say that it holds; a fault is an error with file and line."""
-    plan = _read()
-    if problems := check_plan(plan):
-        raise PlanError("; ".join(problems))
+    from agent_workbench.calls.planning import checked_plan
+
+    plan = asyncio.run(checked_plan(Place(Path.cwd(), os.environ, {})))
     say(f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
     return ExitCode.DONE
+
+
+def edit(_: argparse.Namespace) -> int:
+    """Open the plan in the user's editor, again and again while it does not hold and they want to go on."""
+    from agent_workbench.calls.planning import edited_plan
+
+    place = Place(Path.cwd(), os.environ, {})
+    plan = asyncio.run(edited_plan(place, lambda fault: _mended(str(fault))))
+    say("nothing was changed" if plan is None else f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
+    return ExitCode.DONE
+
+
+def _mended(fault: str) -> bool:
+    say_aside(fault)
+    return _agreed("edit it again? [y/N] ")
 
 
 def add_task(options: argparse.Namespace) -> int:

@@ -9,12 +9,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.saying import drop_output, say_aside, say_last
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.ids import task_id
+from agent_workbench.core.ids import TaskId, task_id
+from agent_workbench.core.inert import inert
 from agent_workbench.core.place import Place
 
 if TYPE_CHECKING:
@@ -30,43 +32,66 @@ def add(verbs: "Verbs") -> None:
     """Add the verb."""
     verb = add_verb(verbs, "run", "do tasks without a person; what needs one is parked", execute)
     which = verb.add_mutually_exclusive_group(required=True)
-    which.add_argument("--task", metavar="ID", action="append", help="this task (may be given more than once)")
-    which.add_argument("--all", action="store_true", help="every task that is ready, in order")
+    which.add_argument("-t", "--task", metavar="ID", action="append", help="this task (may be given more than once)")
+    which.add_argument("-a", "--all", action="store_true", help="every task that is ready, in order")
+    verb.add_argument("--session", metavar="ID", help="take up this session")
+    verb.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")
+    add_policy_flags(verb)
+    add_print_flags(verb)
+    add_model_flags(verb)
+
+
+def add_policy_flags(verb: argparse.ArgumentParser) -> None:
+    """Add the flags that say what goes on without a person."""
     rule = verb.add_mutually_exclusive_group()
     rule.add_argument("--yes", action="store_true", help="approve diffs, checks and commits (never merges)")
     verb.add_argument("--commands", action="store_true", help="with --yes: approve commands too, where a sandbox holds")
     rule.add_argument("--policy", metavar="FILE", type=Path, help="approvals and limits from this YAML file")
-    verb.add_argument("--session", metavar="ID", help="take up this session")
-    verb.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")
     verb.add_argument("--unconfined", action="store_true", help="go on where no sandbox confines tests and commands")
-    verb.add_argument("--json", action="store_true", help="print every event as a line of JSON")
-    add_model_flags(verb)
+
+
+def add_print_flags(verb: argparse.ArgumentParser) -> None:
+    """Add the flags that say how the events are printed."""
+    how = verb.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print every event as a line of JSON")
+    how.add_argument("-v", "--verbose", action="store_true", help="print answers, diffs and outputs in full")
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the tasks; the exit code tells done, failed, parked and broken apart."""
+    tasks = None if options.all else tuple(task_id(each) for each in options.task)
+    place = unattended_place(options, tasks, options.session or "", fresh=options.new)
+    return asyncio.run(run_tasks(place, as_json=options.json, verbose=options.verbose))
+
+
+def unattended_place(
+    options: argparse.Namespace, tasks: tuple[TaskId, ...] | None, session: str, *, fresh: bool = False
+) -> Place:
+    """Return the place of an unattended run with the policy and the model that the options say.
+
+    Raises `UsageError` for `--commands` without `--yes`.
+    """
     if options.commands and not options.yes:
         raise UsageError("--commands goes with --yes", advice="say --yes --commands, or approvals in a --policy FILE")
     opened = {**(YES if options.yes else {}), **(COMMANDS if options.commands else {})}
-    flags = {**overrides(options), **opened}
-    place = Place(
+    return Place(
         Path.cwd(),
         os.environ,
-        flags,
-        options.session or "",
-        fresh=options.new,
-        tasks=None if options.all else tuple(task_id(each) for each in options.task),
+        {**overrides(options), **opened},
+        session,
+        fresh=fresh,
+        tasks=tasks,
         policy=options.policy,
         unconfined=options.unconfined,
     )
-    return asyncio.run(run_tasks(place, as_json=options.json))
 
 
-async def run_tasks(place: Place, *, as_json: bool) -> int:
+async def run_tasks(place: Place, *, as_json: bool, verbose: bool = False) -> int:
     """Run the tasks of a place headless, printing what happens; return the exit code. A signal ends it cleanly."""
     from agent_workbench.calls.working import run_unattended
 
-    work = asyncio.ensure_future(run_unattended(place, print_json if as_json else print_event, say_aside))
+    told = print_json if as_json else print_details if verbose else print_event
+    work = asyncio.ensure_future(run_unattended(place, told, say_aside))
     received = _stop_at_signals(work.cancel)
     try:
         ending = await work
@@ -116,6 +141,15 @@ def print_event(recorded: "Recorded", state: "SessionState") -> None:
 
     if line := narrate(recorded.event):
         _print(line)
+
+
+def print_details(recorded: "Recorded", state: "SessionState") -> None:
+    """Print an event as `print_event` does, and below it the whole text that it brings."""
+    from agent_workbench.core.narration import detail
+
+    print_event(recorded, state)
+    if text := detail(recorded.event).strip("\n"):
+        _print(indent(inert(text), "    "))
 
 
 def _print(line: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli import sessions_export, sessions_made, sessions_search
+from agent_workbench.cli import sessions_export, sessions_made, sessions_resume, sessions_search
 from agent_workbench.cli.options import MOST_DIGITS, add_verb
 from agent_workbench.cli.saying import say, say_json
 from agent_workbench.cli.verify import exit_code, say_proof
@@ -23,7 +23,7 @@ def add(verbs: "Verbs") -> None:
     verb = add_verb(
         verbs,
         "sessions",
-        "list, search, show, verify, fork, compare or export the sessions of this repository",
+        "list, search, show, verify, resume, fork, compare or export the sessions of this repository",
         list_all,
     )
     below = verb.add_subparsers(title="verbs", metavar="VERB")
@@ -43,6 +43,7 @@ def add(verbs: "Verbs") -> None:
         else:
             each.add_argument("--json", action="store_true", help="print the proof as JSON")
 
+    sessions_resume.add(below)
     sessions_made.add(below)
     sessions_export.add(below)
     sessions_search.add(below)

@@ -10,18 +10,22 @@ from agent_workbench.core.errors import TrustError
 
 MAX_FILES = 2000
 MAX_TOTAL_BYTES = 50_000_000
+INSTALLED = frozenset({"venv", ".venv", "__pycache__"})
+"""Folders of a skill that tools fill, with thousands of files: the workbench neither reads nor runs what is there."""
 
 
 def digest_folder(root: Path, folder: str) -> str:
     """Return how many files there are under `root/folder` and the digest of them all, empty where there are none.
 
     Links are followed, as whoever reads a skill follows them: what counts is what would be read. Names, contents and
-    the right to execute are in the digest. Raises `TrustError` for more than `MAX_FILES` or `MAX_TOTAL_BYTES`.
+    the right to execute are in the digest; what is `INSTALLED` in a skill is not. Raises `TrustError` for more than
+    `MAX_FILES` or `MAX_TOTAL_BYTES`.
     """
     digest = hashlib.sha256()
     count = total = 0
     try:
-        for path in _walk(root / folder, frozenset()):
+        # A folder of one of these names beside the skills may be a skill itself.
+        for path in _walk(root / folder, frozenset(), left_out=frozenset()):
             count += 1
             content, size = _content(path, MAX_TOTAL_BYTES - total)
             total += size
@@ -36,7 +40,7 @@ def digest_folder(root: Path, folder: str) -> str:
     return f"{count} files, sha256 {digest.hexdigest()}" if count else ""
 
 
-def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+def _walk(folder: Path, above: frozenset[tuple[int, int]], left_out: frozenset[str] = INSTALLED) -> Iterator[Path]:
     if not folder.is_dir():
         return
     facts = folder.stat()
@@ -44,6 +48,8 @@ def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
     if here in above:
         return
     for path in sorted(folder.iterdir()):
+        if path.name in left_out and path.is_dir():
+            continue
         if path.is_dir():
             yield from _walk(path, above | {here})
         else:

@@ -151,6 +151,25 @@ def _said_of_work(event: Event) -> str:
             return ""
 
 
+def detail(event: Event) -> str:
+    """Return the whole text that an event brings, empty where its line says all; nothing in it is made inert."""
+    match event:
+        case ModelAnswered():
+            return event.text
+        case ModelInterrupted():
+            return event.partial
+        case ActionProposed() | ProposalReplaced():
+            return event.proposal.diff or (event.proposal.text if event.proposal.kind is not GateKind.READ else "")
+        case ActionFinished():
+            return event.observation
+        case TestsFinished():
+            return "\n".join(f"$ {each.command}\n{each.output}" for each in event.results)
+        case TaskCommitted():
+            return event.message
+        case _:
+            return ""
+
+
 def describe(proposal: Proposal) -> str:
     """Return what a proposal is about in a few words."""
     match proposal.kind:

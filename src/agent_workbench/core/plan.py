@@ -25,6 +25,10 @@ class Owner(StrEnum):
     HUMAN = "human"
 
 
+OR_NUMBER = {"or_number": True}
+"""Mark of a text that a document may also spell as a whole number: it is kept as it is spelled."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What a task may cost at most; None is no limit of its own. Waiting at a gate costs no minutes."""
@@ -69,7 +73,7 @@ class Task:
     scope: Scope = field(default_factory=Scope)
     constraints: Constraints = field(default_factory=Constraints)
     source: str = ""
-    parent_issue: str = ""
+    parent_issue: str = field(default="", metadata=OR_NUMBER)
     subtask: str = ""
     blocked_because: str = ""
 

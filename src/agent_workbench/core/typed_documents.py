@@ -72,16 +72,20 @@ def read_table(node: Node, wanted: type[Value], path: str) -> Value:
     if not isinstance(node, Table):
         raise expected(node, "a mapping", path)
     hints = typing.get_type_hints(wanted)
+    fields = dataclasses.fields(wanted)  # type: ignore[arg-type]
     needed = {
         each.name
-        for each in dataclasses.fields(wanted)  # type: ignore[arg-type]
+        for each in fields
         if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
     }
-    values = {}
+    numbers = {each.name for each in fields if each.metadata.get("or_number")}
+    values: dict[str, object] = {}
     for key, value in node.entries:
         if key.text not in hints:
             raise unknown_key(key, hints, path)
-        if not is_nothing(value) or key.text in needed:
+        if key.text in numbers and isinstance(value, Scalar) and value.plain and WHOLE.fullmatch(value.text):
+            values[key.text] = value.text
+        elif not is_nothing(value) or key.text in needed:
             values[key.text] = read_value(value, hints[key.text], join(path, key.text))
     if missing := sorted(needed - set(values)):
         raise DocumentFault(node.start, f"{prefix(path)}expected the key {missing[0]!r}, found none")

@@ -1,6 +1,6 @@
 """Outcomes of a headless run: one for each task, and the exit code and sentence they add up to."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,7 +41,6 @@ class Ending:
     outcomes: tuple[TaskOutcome, ...] = ()
 
 
-_TITLES = {Outcome.HELD: "held elsewhere", Outcome.WAITING: "not started"}
 # What these came to was said when it happened.
 _NAMES_ALONE = {Outcome.FAILED, Outcome.DONE}
 # The exit codes that speak of one task only. Any other stops the whole run.
@@ -62,7 +61,7 @@ def outcome_of(task: TaskId, ending: Ending) -> TaskOutcome | None:
 
 def held_elsewhere(task: TaskId, holder: str = "") -> TaskOutcome:
     """Return the outcome of a task that another process holds."""
-    return TaskOutcome(task, Outcome.HELD, f"{holder or 'another session'} works on it")
+    return TaskOutcome(task, Outcome.HELD, f"is held by {holder or 'another session'}")
 
 
 def settled(outcomes: Iterable[TaskOutcome]) -> tuple[TaskOutcome, ...]:
@@ -89,12 +88,16 @@ def sum_up(outcomes: Iterable[TaskOutcome], plan: Plan) -> Ending:
 def _told(outcomes: tuple[TaskOutcome, ...]) -> str:
     if len(outcomes) == 1 and outcomes[0].outcome in _NAMES_ALONE:
         return f"{outcomes[0].task} {outcomes[0].outcome}: {outcomes[0].reason}"
-    groups = ((kind, [one for one in outcomes if one.outcome is kind]) for kind in Outcome)
-    return "; ".join(f"{_TITLES.get(kind, kind)}: {', '.join(map(_named, group))}" for kind, group in groups if group)
+    named = {kind: [one.task for one in outcomes if one.outcome is kind] for kind in _NAMES_ALONE}
+    sentences = (_sentence(one, named) for kind in Outcome for one in outcomes if one.outcome is kind)
+    return "; ".join(dict.fromkeys(sentences))
 
 
-def _named(outcome: TaskOutcome) -> str:
-    return outcome.task if outcome.outcome in _NAMES_ALONE else f"{outcome.task} ({outcome.reason})"
+def _sentence(outcome: TaskOutcome, named: Mapping[Outcome, Sequence[TaskId]]) -> str:
+    if outcome.outcome in named:
+        return f"{outcome.outcome}: {', '.join(named[outcome.outcome])}"
+    colon = ":" if outcome.outcome is Outcome.BLOCKED else ""
+    return f"{outcome.task}{colon} {outcome.reason}"
 
 
 def _waiting(plan: Plan) -> tuple[TaskOutcome, ...]:

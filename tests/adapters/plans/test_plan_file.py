@@ -251,3 +251,30 @@ async def test_statuses_never_change_anything_else(tmp_path: Path, changes: list
     assert await file.read() == plan
     kept = re.sub(r", \"?status\"?: \"?[a-z_]+\"?|\n        status: [a-z_]+(?=\n)", "", content(tmp_path))
     assert re.sub(r"status: '[a-z_]+'", "status: 'pending'", kept) == COMMENTED
+
+
+async def test_an_issue_by_its_number_is_kept_as_it_is_spelled(tmp_path: Path) -> None:
+    file = plan_file(tmp_path, "tasks:\n  - {id: T-1, description: x, parent_issue: 7}\n")
+    assert (await file.read()).tasks[0].parent_issue == "7"
+    await file.set_status(TaskId("T-1"), TaskStatus.DONE)
+    await file.add([Task(TaskId("T-2"), "y", parent_issue="8")])
+    text = (tmp_path / file.path).read_text()
+    assert "parent_issue: 7, status: done" in text
+    assert [each.parent_issue for each in (await file.read()).tasks] == ["7", "8"]
+
+
+async def test_a_skill_that_there_is_not_is_told_with_its_place(tmp_path: Path) -> None:
+    file = plan_file(tmp_path, "tasks:\n  - id: T-1\n    description: x\n    applicable_skills: [yaml, pyton-style]\n")
+    known = ("python-style", "yaml")
+    with pytest.raises(PlanError, match=r"PLAN\.yaml:4:31: there is no skill 'pyton-style'; did you mean 'python-"):
+        await file.check(known)
+    assert (await file.check((*known, "pyton-style"))).tasks[0].id == "T-1"
+
+
+async def test_texts_are_kept_beside_the_plan_and_never_over_each_other(tmp_path: Path) -> None:
+    file = plan_file(tmp_path, "tasks: []\n")
+    assert [await file.keep_beside(each) for each in "ab"] == [
+        "memory/plans/PLAN.edited.yaml",
+        "memory/plans/PLAN.edited-2.yaml",
+    ]
+    assert (tmp_path / "memory/plans/PLAN.edited.yaml").read_text() == "a"

@@ -111,7 +111,7 @@ FAULTY = [
         "3:21: tasks[0].budget.minutes: expected a finite number (not negative), found .inf",
     ),
     (task("budget: 3"), "3:11: tasks[0].budget: expected a mapping, found 3"),
-    (task("parent_issue: 7"), "3:17: tasks[0].parent_issue: expected text, found 7"),
+    (task("parent_issue: -7"), "3:17: tasks[0].parent_issue: expected text, found -7"),
     (task("goal: yes"), "3:9: tasks[0].goal: expected text, found yes"),
     (
         task("subtask: 1 of 4"),

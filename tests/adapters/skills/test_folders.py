@@ -114,8 +114,20 @@ async def test_bytes_that_are_not_utf8_are_told_with_their_line(repo: Path) -> N
         await folders(repo).load(["latin"])
 
 
+async def test_a_file_of_a_megabyte_is_read(repo: Path) -> None:
+    write_skill(repo / "skills", "large", "x" * 1_000_000)
+    (text,) = await folders(repo).load(["large"])
+    assert text.name == "large"
+
+
+async def test_the_nearest_name_is_proposed(repo: Path) -> None:
+    write_skill(repo / "skills", "python-style")
+    with pytest.raises(ConfigError, match="there is no skill 'pyton-style'; did you mean 'python-style'"):
+        await folders(repo).load(["pyton-style"])
+
+
 async def test_a_huge_file_is_not_read(repo: Path) -> None:
-    write_skill(repo / "skills", "huge", "x" * 300_000)
+    write_skill(repo / "skills", "huge", "x" * 1_100_000)
     with pytest.raises(ConfigError, match="bytes"):
         await folders(repo).load(["huge"])
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import codecs
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from agent_workbench.adapters.plans import editing, pieces, round_trip
-from agent_workbench.adapters.plans.reading import Compose, PlanText, read_plan
+from agent_workbench.adapters.plans.reading import Compose, PlanText, check_skills, read_plan
 from agent_workbench.adapters.plans.rendering import render_plan
 from agent_workbench.core.documents import MAX_BYTES, DocumentFault, decode_document
 from agent_workbench.core.errors import PlanError
@@ -38,6 +38,10 @@ class PlanFile:
 
     async def read(self) -> Plan:
         return await asyncio.to_thread(self._read)
+
+    async def check(self, skills: Collection[str]) -> Plan:
+        """Return the plan; raise `PlanError` with the place of what is wrong, also of a skill not among `skills`."""
+        return await asyncio.to_thread(lambda: check_skills(self._read_text(self._text()), self._path, skills))
 
     async def set_status(self, task: TaskId, status: TaskStatus, reason: str = "") -> None:
         def change(before: PlanText) -> str:
@@ -111,6 +115,14 @@ class PlanFile:
         """
         return await asyncio.to_thread(self._begin, plan)
 
+    async def keep_beside(self, text: str) -> str:
+        """Write a text that is no plan into a file of its own beside the plan; return its name."""
+        path = PurePosixPath(self._path)
+        data = text.encode("utf-8", "replace")
+        return await asyncio.to_thread(
+            self._keep, data, lambda suffix: str(path.with_name(f"{path.stem}.edited{suffix}{path.suffix}"))
+        )
+
     def _read(self) -> Plan:
         return self._read_text(self._text()).plan
 
@@ -145,13 +157,16 @@ class PlanFile:
     def _archive(self, data: bytes) -> str:
         path = PurePosixPath(self._path)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        return self._keep(data, lambda suffix: str(path.parent / "archive" / f"{stamp}{suffix}-{path.name}"))
+
+    def _keep(self, data: bytes, named: Callable[[str], str]) -> str:
+        """Write a file that is not there yet, with a suffix where its name is taken; return its name."""
         for number in range(1, 1000):
-            suffix = "" if number == 1 else f"-{number}"
-            name = str(path.parent / "archive" / f"{stamp}{suffix}-{path.name}")
+            name = named("" if number == 1 else f"-{number}")
             if read_inside(self._root, name, MAX_BYTES) is None:
                 change_inside(self._root, name, MAX_BYTES, lambda found: data if found is None else None)
                 return name
-        raise PlanError(f"{self._path} could not be archived: every name is taken")
+        raise PlanError(f"{named('')} could not be written: every name is taken")
 
     def _checked(self, ways: Sequence[Callable[[], str]], wanted: Plan) -> str:
         """Return what the first way writes that reads back as `wanted`."""

@@ -1,11 +1,11 @@
 """A plan read from YAML, strictly: what is refused is named with file, line and what was expected."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from agent_workbench.core.denied_commands import denial, pattern_fault
-from agent_workbench.core.documents import DocumentFault, Listing, Mark, Node, Scalar, Table
+from agent_workbench.core.documents import DocumentFault, Listing, Mark, Node, Scalar, Table, nearest, shown
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan
 from agent_workbench.core.typed_documents import expected, is_nothing, read_table, read_value, unknown_key
@@ -39,6 +39,18 @@ def read_plan(text: str, name: str, compose: Compose) -> PlanText:
         return PlanText(text, root, _plan(root))
     except DocumentFault as fault:
         raise PlanError(fault.in_file(name), advice=fault.advice) from fault
+
+
+def check_skills(read: PlanText, name: str, known: Collection[str]) -> Plan:
+    """Return the plan; raise `PlanError` with the place of a skill that it names and that is not `known`."""
+    for item in read.listing.items if read.listing is not None else ():
+        named = item.get("applicable_skills") if isinstance(item, Table) else None
+        for node in named.items if isinstance(named, Listing) else ():
+            if isinstance(node, Scalar) and node.text not in known:
+                what = f"there is no skill {shown(node.text)}{nearest(node.text, known)}"
+                fault = DocumentFault(node.start, what)
+                raise PlanError(fault.in_file(name), advice=f"there are: {', '.join(sorted(known)) or 'none'}")
+    return read.plan
 
 
 def _plan(root: Node | None) -> Plan:

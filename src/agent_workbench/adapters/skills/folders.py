@@ -7,13 +7,14 @@ from pathlib import Path
 
 from agent_workbench.adapters.skills.bundled import bundled_skills
 from agent_workbench.adapters.skills.front_matter import SkillHead, is_skill_name, read_skill
+from agent_workbench.core.documents import nearest
 from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.settings import SkillSettings
 from agent_workbench.host.inside import read_inside
 
 FILE = "SKILL.md"
-_MAX_BYTES = 256 * 1024
+_MAX_BYTES = 1024 * 1024
 _CHARS_PER_TOKEN = 4
 
 
@@ -70,6 +71,10 @@ class SkillFolders:
         """Return what there is, sorted by name; a skill that cannot be read is there with its problem."""
         return await asyncio.to_thread(self._list)
 
+    async def names(self) -> tuple[str, ...]:
+        """Return the names of all skills, sorted; none of them is read."""
+        return await asyncio.to_thread(lambda: tuple(sorted(self._known())))
+
     async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
         return await asyncio.to_thread(self._load, tuple(dict.fromkeys(names)))
 
@@ -81,7 +86,7 @@ class SkillFolders:
         unknown = [name for name in names if name not in known]
         if unknown:
             raise ConfigError(
-                f"there is no skill {', '.join(map(repr, unknown))}",
+                f"there is no skill {', '.join(map(repr, unknown))}{nearest(unknown[0], known)}",
                 advice=f"there are: {', '.join(sorted(known)) or 'none'}",
             )
         return tuple(self._bounded([(name, known[name].read(name)[1]) for name in names]))

@@ -47,10 +47,19 @@ def _approval(bench: Bench) -> str:
 
 
 def _message(bench: Bench) -> str:
-    title = f"[Agent] Complete {bench.task.id}: {bench.task.description.strip().splitlines()[0]}"
-    title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1].rstrip() + "…"
-    summary = finish_summary(bench.run)
-    return f"{title}\n\n{summary}\n" if summary else f"{title}\n"
+    description = bench.task.description.strip()
+    title = f"[Agent] Complete {bench.task.id}: {description.splitlines()[0]}"
+    whole = description if len(title) > TITLE_CHARS or "\n" in description else ""
+    return "\n\n".join(filter(None, (_cut(title), whole, finish_summary(bench.run)))) + "\n"
+
+
+def _cut(title: str) -> str:
+    """Return the title, cut behind its last whole word that fits; a word that has no end there is cut itself."""
+    if len(title) <= TITLE_CHARS:
+        return title
+    words = title[:TITLE_CHARS].rpartition(" ")[0].rstrip(" ,;:.")
+    kept = words if len(words) > TITLE_CHARS // 2 else title[: TITLE_CHARS - 1]
+    return f"{kept}…"
 
 
 TOOL = Commit(name=COMMIT, summary="commit the task", kind=GateKind.COMMIT, offered=False)
