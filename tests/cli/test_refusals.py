@@ -305,3 +305,10 @@ def test_output_that_cannot_be_written_is_said(machine: Machine) -> None:
     repo = calc_repo(machine)
     script = f"{sys.executable} -m agent_workbench plan show > /dev/full"
     assert_refused(machine.run(["bash", "-c", script], repo), 4, ("the output cannot be written: No space left",))
+
+
+def test_a_plan_without_tasks_has_nothing_to_do(machine: Machine) -> None:
+    repo = calc_repo(machine, {PLAN_FILE: "version: 1\ntasks: []\n"})
+    done = machine.agent("run", "--all", "--yes", "--json", cwd=repo)
+    assert (done.code, done.err) == (0, "no task is ready\n")
+    assert done.of_kind("run_ended") == [{"exit_code": 0, "reason": "no task is ready", "outcomes": []}]

@@ -33,7 +33,7 @@ def test_the_newest_that_stopped_is_meant_where_none_is_named(served: Machine) -
     repo, _ = parked(served)
     done = served.scripted(SCRIPTS, "sessions", "resume", "--headless", "--yes", "--unconfined", "--json", cwd=repo)
     assert done.code == 0, done.said
-    assert done.of_kind("run_ended")[0]["outcomes"][0]["outcome"] == "done"
+    assert done.of_kind("task_finished")[0]["status"] == "done"
 
 
 def test_the_screen_needs_a_terminal_and_knows_no_policy(served: Machine) -> None:

@@ -61,7 +61,7 @@ def execute(options: argparse.Namespace) -> int:
     """Run the tasks; the exit code tells done, failed, parked and broken apart."""
     tasks = None if options.all else tuple(task_id(each) for each in options.task)
     place = unattended_place(options, tasks, options.session or "", fresh=options.new)
-    return asyncio.run(run_tasks(place, as_json=options.json, verbose=options.verbose))
+    return asyncio.run(run_tasks(place, as_json=options.json, verbose=options.verbose, summary=options.all))
 
 
 def unattended_place(
@@ -86,8 +86,11 @@ def unattended_place(
     )
 
 
-async def run_tasks(place: Place, *, as_json: bool, verbose: bool = False) -> int:
-    """Run the tasks of a place headless, printing what happens; return the exit code. A signal ends it cleanly."""
+async def run_tasks(place: Place, *, as_json: bool, verbose: bool = False, summary: bool = False) -> int:
+    """Run the tasks of a place headless, printing what happens; return the exit code. A signal ends it cleanly.
+
+    With `summary` the outcome of each task is the last line of JSON. No journal holds it: it has no session, no number.
+    """
     from agent_workbench.calls.working import run_unattended
 
     told = print_json if as_json else print_details if verbose else print_event
@@ -100,8 +103,7 @@ async def run_tasks(place: Place, *, as_json: bool, verbose: bool = False) -> in
             raise
         say_aside(f"stopped by {received[0].name}; `agent run` goes on from what is recorded")
         return ExitCode.INTERRUPTED
-    if as_json:
-        # No journal holds it, so it has neither a session nor a number.
+    if as_json and summary:
         _print(json.dumps({"kind": "run_ended", "body": asdict(ending)}, ensure_ascii=True))
     say_last(ending.reason, to=sys.stderr if as_json else sys.stdout)
     return ending.exit_code

@@ -86,8 +86,9 @@ def sum_up(outcomes: Iterable[TaskOutcome], plan: Plan) -> Ending:
 
 
 def _told(outcomes: tuple[TaskOutcome, ...]) -> str:
-    if len(outcomes) == 1 and outcomes[0].outcome in _NAMES_ALONE:
-        return f"{outcomes[0].task} {outcomes[0].outcome}: {outcomes[0].reason}"
+    if outcomes and (len(outcomes) == 1 or {one.outcome for one in outcomes} == {Outcome.DONE}):
+        last = outcomes[-1]
+        return f"{last.task} {last.outcome}: {last.reason}" if last.outcome in _NAMES_ALONE else _sentence(last, {})
     named = {kind: [one.task for one in outcomes if one.outcome is kind] for kind in _NAMES_ALONE}
     sentences = (_sentence(one, named) for kind in Outcome for one in outcomes if one.outcome is kind)
     return "; ".join(dict.fromkeys(sentences))
