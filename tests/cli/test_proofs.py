@@ -122,11 +122,11 @@ def shop(done: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop
 
 def test_a_journal_is_proved_up_to_its_newest_anchor(shop: Shop) -> None:
     found = shop.session_proof()
-    assert (found["proof"], found["events"], found["through"], len(found["anchors"])) == ("green", 108, 101, 5)
+    assert (found["proof"], found["events"], found["through"], len(found["anchors"])) == ("green", 110, 102, 5)
     said = shop.agent("sessions", "verify")
     commit = shop.user.git("rev-parse", "agent/T-2")[:10]
     assert said.out.splitlines()[1].strip() == (
-        f"events 0-101 are proved by commit {commit}; events 102-107 are not anchored"
+        f"events 0-102 are proved by commit {commit}; events 103-109 are not anchored"
     )
 
 
@@ -137,8 +137,8 @@ def test_a_journal_cut_at_any_line_is_green_behind_its_last_anchor_only(shop: Sh
     for count in range(len(lines) + 1):
         shop.journal.write_bytes(b"".join(lines[:count]))
         proof = prove_journal(found.anchors[0].session, verify_journal(shop.journal.parent), found, {})
-        assert proof.proof is (Proof.GREEN if count > 101 else Proof.RED), count
-        assert proof.through == max((seq for seq in (23, 39, 54, 86, 101) if seq < count), default=-1)
+        assert proof.proof is (Proof.GREEN if count > 102 else Proof.RED), count
+        assert proof.through == max((seq for seq in (23, 39, 54, 87, 102) if seq < count), default=-1)
 
 
 @pytest.mark.parametrize("count", [30, 0])
@@ -210,7 +210,7 @@ def test_a_blob_that_is_missing_or_changed_is_red(shop: Shop, how: str) -> None:
     if how == "link":
         blob.symlink_to("elsewhere")
     found = shop.session_proof()
-    assert (found["proof"], found["through"]) == ("red", 101)
+    assert (found["proof"], found["through"]) == ("red", 102)
 
 
 def test_a_forged_trailer_is_red(shop: Shop) -> None:
@@ -261,7 +261,7 @@ def test_history_that_cannot_be_read_hides_no_anchor_that_can(shop: Shop) -> Non
     (shop.user.root / ".git/objects" / start[:2] / start[2:]).unlink()
     shutil.copytree(shop.sessions, shop.user.root / "kept")
     found = shop.agent("sessions", "verify", "--json")
-    assert found.code != GREEN or json.loads(found.out)["through"] == 101
+    assert found.code != GREEN or json.loads(found.out)["through"] == 102
 
 
 @pytest.mark.parametrize("how", ["grafts", "replace", "commit-graph", "settings"])
@@ -282,7 +282,7 @@ def test_what_git_is_told_besides_its_objects_counts_for_nothing(shop: Shop, how
         path.write_bytes(path.read_bytes()[:100] + b"\0" * 400)
     shop.user.git("update-ref", "-d", "refs/heads/agent/T-1")
     found = shop.session_proof()
-    assert (found["proof"], found["through"], len(found["anchors"])) == ("green", 101, 5)
+    assert (found["proof"], found["through"], len(found["anchors"])) == ("green", 102, 5)
     assert shop.commit_proof("agent/T-2")["parents"] == [first]
 
 
@@ -326,7 +326,7 @@ def test_anchors_are_found_wherever_a_commit_went(shop: Shop, where: str) -> Non
     git("reflog", "expire", "--expire=now", "--all")
     shutil.rmtree(shop.user.root / ".git/worktrees")
     found = shop.session_proof()
-    assert (found["proof"], found["through"]) == ("green", 101)
+    assert (found["proof"], found["through"]) == ("green", 102)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,6 @@ def test_every_field_is_known() -> None:
         "purpose",
         "edited",
         "repaired",
-        "as_written",
         "fallback",
         "outlook",
         "hunks",

@@ -66,7 +66,7 @@ async def test_a_long_scratchpad_becomes_a_summary_and_stays_in_the_archive(tmp_
         tmp_path, [SUMMARY, RIGHT, FINISH], settings=SETTINGS, approvals=approvals, headless=True
     ) as stage:
         await write_notes(stage)
-        assert (await run(stage)).reason == "done: T-1"
+        assert (await run(stage)).reason == "T-1 done: committed"
         assert purposes(stage) == [Purpose.SUMMARY, Purpose.EXECUTOR, Purpose.EXECUTOR]
         assert notes(stage)[0] == SHORT
         (name,) = archived(stage)
@@ -123,7 +123,7 @@ async def test_without_a_summary_the_task_goes_on(tmp_path: Path, vain: Saying) 
     approvals = replace(OPEN, summary=Approval.AUTO)
     async with a_stage(tmp_path, [vain, RIGHT, FINISH], settings=settings, approvals=approvals, headless=True) as stage:
         await write_notes(stage)
-        assert (await run(stage)).reason == "done: T-1"
+        assert (await run(stage)).reason == "T-1 done: committed"
         assert pad(stage).read_text().startswith(NOTES)
         assert same_again(stage)
 
@@ -228,7 +228,7 @@ async def test_long_notes_never_push_found_code_out(tmp_path: Path) -> None:
             stage.model.facts = replace(FACTS, context_tokens=1_200)
             if text:
                 await write_notes(stage, text)
-            assert (await run(stage)).reason == "done: T-1"
+            assert (await run(stage)).reason == "T-1 done: committed"
             places.append([place for place in ("code0.py:1-40", "code1.py:1-40") if place in text_of(stage, 0)])
             assert ("- 0 that the user noted" in text_of(stage, 0)) is bool(text)
     assert places[0] == places[1] != []

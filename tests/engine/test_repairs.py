@@ -116,7 +116,7 @@ async def test_a_diff_of_which_headers_were_mended_is_what_was_written(tmp_path:
             event.proposal for event in stage.events if isinstance(event, ActionProposed) and event.proposal.diff
         ][:2]
         assert first.repaired
-        assert first.as_written
+        assert f"The lines are as in your diff: {ANSWER}:1" in stage.model.requests[1].messages[-1].text
         assert "not quite yours" not in stage.model.requests[1].messages[-1].text
         assert {again.difference for again in rerun(stage.journal())} == {None}
 
@@ -128,5 +128,4 @@ async def test_a_diff_of_which_lines_were_mended_is_not(tmp_path: Path) -> None:
     async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True, start=before) as stage:
         assert (await run(stage)).reason == "T-1 done: committed"
         asked = stage.model.requests[1].messages[-1].text
-        assert "The diff that was applied is not quite yours:" in asked
-        assert "+    one = 3" in asked
+        assert " now reads:\nif True:\n    one = 3\n" in asked

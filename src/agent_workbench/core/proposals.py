@@ -60,7 +60,7 @@ class Proposal:
     `text` is what was asked for, verbatim: a diff, a command, a commit message, or JSON arguments. `diff` is what
     would be applied or committed, computed by us and shown; only it is carried out. `commands` are what a check runs.
     `special` lists paths that deserve a second look (CI, settings, deletions, renames), `repaired` says in a sentence
-    each what was mended in the diff that came. `as_written`: it adds and removes the lines that `text` does.
+    each what was mended in the diff that came.
     `fallback`: the workbench wrote the text, as the model could not. `outlook`: what a summary comes to. `brings`: the
     commits of a merge, each a line. `hunks`: the diff is what the user took of another one, and what became of each of
     that one's hunks.
@@ -83,7 +83,6 @@ class Proposal:
     outlook: Outlook | None = None
     brings: tuple[str, ...] = ()
     hunks: tuple[HunkVerdict, ...] = ()
-    as_written: bool = False
 
 
 TRAILER = "Agent-Journal"

@@ -170,7 +170,6 @@ def _proposal(
         fallback=draft.fallback,
         outlook=draft.outlook,
         brings=draft.brings,
-        as_written=draft.as_written,
     )
 
 

@@ -28,6 +28,4 @@ def reflexion_request(tried: Sequence[Attempt], wording: int) -> str:
 
 
 def _differs(attempt: Attempt) -> bool:
-    """Return whether the diff changes other lines than the model wrote; where only headers were mended it does not."""
-    proposal = attempt.proposal
-    return proposal.edited or bool(proposal.hunks) or bool(proposal.repaired and not proposal.as_written)
+    return attempt.proposal.edited or bool(attempt.proposal.repaired or attempt.proposal.hunks)

@@ -131,7 +131,7 @@ def test_tests_and_linter_are_found(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     commands = tuple(filter(None, (test_command, lint_command)))
-    assert detect(tmp_path, "") == Detected("", test_command, lint_command, (), commands)
+    assert detect(tmp_path, "/nowhere") == Detected("", test_command, lint_command, (), commands)
     path = programs(tmp_path / "bin", "pytest", "ruff", "python3", "go", "cargo", "npm")
     assert detect(tmp_path, f"relative:{path}") == Detected("", test_command, lint_command, ())
 
@@ -157,4 +157,4 @@ def test_the_interpreter_of_the_repo_is_found(tmp_path: Path) -> None:
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/python").touch()
     (tmp_path / "node_modules").mkdir()
-    assert detect(tmp_path, "") == Detected(".venv/bin/python", "", "", (".venv", "node_modules"))
+    assert detect(tmp_path, "/nowhere") == Detected(".venv/bin/python", "", "", (".venv", "node_modules"))

@@ -2,13 +2,13 @@
 
 import json
 import os
-import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.host.inside import read_inside
+from agent_workbench.host.programs import find_program
 
 MAX_BYTES = 1_000_000
 # Where an interpreter usually is, those of the repo first.
@@ -53,7 +53,7 @@ def _is_installed(command: str, path: str) -> bool:
     program = command.split(maxsplit=1)[0]
     # An interpreter without the name `python` gets it for commands.
     names = ("python", "python3") if program == "python" else (program,)
-    return any(shutil.which(name, path=path) for name in names)
+    return any(find_program(name, path) for name in names)
 
 
 def _test_command(root: Path, project: dict[str, object]) -> str:

@@ -4,7 +4,6 @@ from agent_workbench.core.patch.apply import apply_patch
 from agent_workbench.core.patch.fit import Fit, LooseDiff, fit_diff, read_diff
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.identify import (
-    change_same_lines,
     content_hash,
     file_id,
     hunk_id,
@@ -45,7 +44,6 @@ __all__ = [
     "Patch",
     "PatchBounds",
     "apply_patch",
-    "change_same_lines",
     "content_hash",
     "file_id",
     "fit_diff",

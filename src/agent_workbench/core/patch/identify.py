@@ -49,23 +49,6 @@ def patch_hash(text: str) -> str:
     return _digest(text)
 
 
-def change_same_lines(one: Patch, other: Patch) -> bool:
-    """Return whether two patches add and remove the same lines of the same files, wherever these stand."""
-    return _changed_lines(one) == _changed_lines(other)
-
-
-def _changed_lines(patch: Patch) -> dict[tuple[str, str, bool], int]:
-    """Return how many more there are of each line of each file afterwards; a line that is put back counts for nothing.
-
-    So it does not matter how short a diff says what it changes.
-    """
-    found: Counter[tuple[str, str, bool]] = Counter()
-    for file in patch.files:
-        for line in (line for hunk in file.hunks for line in hunk.lines if line.kind is not LineKind.CONTEXT):
-            found[file.path, line.text, line.newline] += 1 if line.kind is LineKind.ADDED else -1
-    return {line: count for line, count in found.items() if count}
-
-
 def _marked(sign: str, line: HunkLine) -> str:
     return f"{sign}{line.text}" if line.newline else f"{sign}{line.text}\n\\"
 

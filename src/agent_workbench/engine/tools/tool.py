@@ -29,7 +29,6 @@ class Draft:
     preimages: tuple[Preimage, ...] = ()
     purpose: CheckPurpose | None = None
     repaired: tuple[str, ...] = ()
-    as_written: bool = False
     fallback: bool = False
     outlook: Outlook | None = None
     brings: tuple[str, ...] = ()

@@ -11,7 +11,6 @@ from agent_workbench.core.patch import (
     FileChange,
     FileContent,
     apply_patch,
-    change_same_lines,
     content_hash,
     fit_diff,
     parse_patch,
@@ -56,7 +55,6 @@ class WriteDiff(ToolFace):
             special=special_paths(fit.patch),
             preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in fit.changes),
             repaired=fit.repairs,
-            as_written=await to_thread(change_same_lines, fit.patch, parse_patch(diff, OWN_BOUNDS)),
         )
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
