@@ -1,7 +1,7 @@
 """What the diff pane makes of a diff: headers, places, folds, pairs and words; a diff that grows is read on."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_workbench.core.views.diff_words import alike_lines, changed_words
@@ -67,6 +67,7 @@ def test_lines_know_hunk_and_place_in_it() -> None:
 
 
 @given(st.lists(st.integers(0, len(DIFF)), max_size=12))
+@example([208, 227])  # Both end in `r`: the same line, but the header above it is another.
 def test_a_diff_that_grows_is_shown_as_if_read_at_once(ends: list[int]) -> None:
     reader = DiffReader()
     before: ShownDiff = ShownDiff()

@@ -40,6 +40,8 @@ class DiffReader:
         if not text.startswith(self._text):
             self._whole, self._chars, self._shown = _Lines(), 0, ShownDiff()
         self._text = text
+        # Only the last of the finished lines can still change, a header that goes on, and what is shown behind it.
+        same = max(len(self._whole.lines) - 1, 0)
         end = text.rfind("\n") + 1
         if end > self._chars:
             for line in text[self._chars : end - 1].split("\n"):
@@ -52,10 +54,9 @@ class DiffReader:
             if not grows or (going_on.lines and going_on.lines[-1].hunk >= 0):
                 lines = going_on
         before = self._shown.lines
-        # Only the last lines can have changed: an unfinished one, a header that goes on.
-        same = min(len(before), len(lines.lines))
-        while same and before[same - 1] != lines.lines[same - 1]:
-            same -= 1
+        common = min(len(before), len(lines.lines))
+        while same < common and before[same] == lines.lines[same]:
+            same += 1
         self._shown = lines.shown(same)
         return self._shown
 
