@@ -99,6 +99,7 @@ REPAIRED = {
         "x.py: one line of context was missing between the others",
     ),
     "line mistyped": (WHOLE.replace("def first", "def frist"), "x.py: one line of context read otherwise"),
+    "marker too much": (f"{WHOLE}\\ No newline at end of file\n", "x.py: one line of context read otherwise"),
     "dots": (
         modify("@@ @@\n def first(one):\n ...\n-    check(value)\n+    check(value, strict=True)\n     return value\n"),
         "x.py: the lines that dots stood for were kept",
@@ -157,6 +158,28 @@ REFUSED = {
     "two places": (modify("@@ @@\n-a\n+b\n"), "a\nx\na\n", "hunk 1 stand in more than one place: lines 1, 3"),
     "lost beside": (modify("@@ @@\n a\n+x\n c\n"), "a\nb\nc\nd\ne\n", "lost line may have stood"),
     "last line without its marker": (modify("@@ -1,2 +1,2 @@\n a\n-b\n+c\n"), "a\nb", "whether the new one has one"),
+    **{
+        f"marker of a lost line, {name}": (modify(f"{hunk}\\ No newline at end of file\n"), before, cause)
+        for name, hunk, before, cause in (
+            ("the only one that stays", "@@ -1,2 +1 @@\n-a\n", "a\na", "where its header says"),
+            ("and no true number", "@@ -7 +6 @@\n-a\n", "a\na", "lack a line, to which the marker"),
+            ("context before", "@@ -1,3 +1,2 @@\n x\n-a\n", "x\na\na", "lack a line, to which the marker"),
+            ("counted", "@@ -1,2 +1 @@\n x\n-a\n", "x\na\na", "lack a line, to which the marker"),
+            ("behind context", "@@ -3,3 +3,2 @@\n-a\n b\n", "a\nb\na\nq\nb", "without a line feed"),
+            ("an added one", "@@ -1 +1 @@\n-a\n", "a\n", "without a line feed, found a line feed"),
+            ("another marker", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n", "a", "twice behind a"),
+        )
+    },
+    "a lost line that stands twice": (
+        modify("@@ -1,3 +1,4 @@\n \n+new\n a\n"),
+        "\na\na\n",
+        "one more line of context, which its header counts",
+    ),
+    "a lost line that was removed": (
+        modify("@@ -1,4 +1,2 @@\n x\n-a\n z\n"),
+        "x\nq\na\nz\n",
+        "numbers do not say that they stand there",
+    ),
     "mixed line ends": (modify("@@ -1,2 +1,3 @@\n a\n+x\n b\n"), "a\r\nb\nc\r\n", "how an added line is to end"),
     "change outside": (f"```diff\n{WHOLE}```\n+ one more\n", BEFORE, "stands outside of any hunk: . one more"),
     "a blank less: lost signs, or dedented": (

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.ground import Ground, is_trivial
-from agent_workbench.core.patch.locate import Spot, contradicts
+from agent_workbench.core.patch.locate import Spot, contradicts, may_mark_another
 from agent_workbench.core.patch.loose import LooseHunk
 from agent_workbench.core.patch.nearest import nowhere, piece_name
 from agent_workbench.core.patch.paths import shown
@@ -34,6 +34,12 @@ def choose(path: str, spots: Sequence[Spot], ground: Ground, *, consistent: bool
     for spot, placing in zip(spots, placings, strict=True):
         if placing.start != spot.piece.start and placing.at and all(map(is_trivial, spot.piece.keys)):
             raise nowhere(path, spot.piece, ground, ["none of its lines tells a place, and its number is another"])
+        if may_mark_another(placing, ground):
+            raise PatchError(
+                f"{shown(path)}: {piece_name(spot.piece)} seems to lack a line, to which the marker "
+                "`\\ No newline at end of file` may belong",
+                advice="Give the last line of the file before the marker, and leave no line out.",
+            )
         if spot.exact and _heading_speaks_against(placing, ground):
             raise PatchError(
                 f"{shown(path)}: {piece_name(spot.piece)} names {shown(spot.piece.hunk.section)} behind its numbers, "
@@ -50,9 +56,9 @@ def are_consistent(hunks: Sequence[LooseHunk]) -> bool:
         numbers = hunk.numbers
         if numbers is None:
             return False
-        has_old = any(line.sign != "+" for line in hunk.lines)
-        has_new = any(line.sign != "-" for line in hunk.lines)
-        # A side without lines is numbered by the line before it.
+        # A side without lines is numbered by the line before it; one that is counted had lines, and lost them.
+        has_old = numbers.old_count > 0 or any(line.sign != "+" for line in hunk.lines)
+        has_new = numbers.new_count > 0 or any(line.sign != "-" for line in hunk.lines)
         old, new = numbers.old_start + (not has_old), numbers.new_start + (not has_new)
         if max(old, 1) + shift != max(new, 1):
             return False
@@ -190,9 +196,12 @@ def _check_headers(path: str, spots: Sequence[Spot], placings: Sequence[Placing]
     """Raise `PatchError` where a header's numbers speak for a place at which lines of the hunk would be lost."""
     for spot, placing in zip(spots, placings, strict=True):
         if spot.exact and contradicts(placing, ground):
+            other = "where its header says, where some of them are missing or it is applied already"
+            if placing.start == spot.piece.start:
+                other = "there with one more line of context, which its header counts and which is missing"
             raise PatchError(
                 f"{shown(path)}: {piece_name(spot.piece)} could stand at line {placing.start + 1}, where its lines "
-                "are, or where its header says, where some of them are missing or it is applied already",
+                f"are, or {other}",
                 advice="Give the line numbers of the file as it is now, and all lines of context.",
             )
 

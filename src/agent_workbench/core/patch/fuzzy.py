@@ -110,7 +110,10 @@ class _Costs:
         """Return the cost of the file's line for this old one; `hopeful` takes any other line for one much like it."""
         key = self.ground.keys[line]
         if key in self.forms[at]:
-            return 0.0 if self.old[at].newline or self.ground.is_open(line) else _NEVER
+            if self.old[at].newline or self.ground.is_open(line):
+                return 0.0
+            # Of a line that stays nothing is written: the marker is a part of it that reads otherwise.
+            return ALTERED if self.old[at].is_context else _NEVER
         if self.rigid[at]:
             return _NEVER
         if hopeful:

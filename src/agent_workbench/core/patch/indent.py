@@ -23,6 +23,8 @@ def reindented(piece: Piece, ground: Ground) -> list[Placing]:
     found = ground.find_stripped([line.text.strip() for line in old])
     placings = []
     for start in found:
+        if not piece.marks_fit(ground, start):
+            continue
         pairs = [
             (_indent(line.text), _indent(body))
             for line, body in zip(old, ground.bodies[start : start + len(old)], strict=True)

@@ -9,7 +9,15 @@ from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
 from agent_workbench.core.patch.indent import reindented
 from agent_workbench.core.patch.nearest import already_there, nowhere, piece_name
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.pieces import Doubt, Piece, Placing, is_unsigned, split_at_dots, without_tail
+from agent_workbench.core.patch.pieces import (
+    Doubt,
+    Piece,
+    Placing,
+    is_unsigned,
+    split_at_dots,
+    without_mark,
+    without_tail,
+)
 
 _MOST_DAMAGE = 2.0
 _ENOUGH_LINES = 3
@@ -110,7 +118,7 @@ def exact_placings(piece: Piece, ground: Ground) -> list[Placing]:
     literal = []
     for start in ground.find(piece.keys, _MOST_KEPT):
         end = start + len(old)
-        if any(not line.newline and not ground.is_open(at) for line, at in zip(old, range(start, end), strict=True)):
+        if not piece.marks_fit(ground, start):
             continue
         placing = Placing(piece, tuple(range(start, end)))
         found.append(placing)
@@ -133,7 +141,7 @@ def unsigned_placings(piece: Piece, ground: Ground) -> list[Placing]:
     starts = sorted({at - seed for form in forms[seed] for at in ground.places.get(form, ())})
     found = []
     for start in starts[: _MOST_KEPT * 20]:
-        rows = ground.keys[start : start + len(old)] if start >= 0 else []
+        rows = ground.keys[start : start + len(old)] if start >= 0 and piece.marks_fit(ground, start) else []
         if len(rows) == len(old) and all(row in ways for row, ways in zip(rows, forms, strict=True)):
             _check_signs(piece, ground)
             said = "context lines lacked the space before them"
@@ -201,7 +209,8 @@ def _lost(placing: Placing) -> int:
 def _told(placing: Placing, ground: Ground) -> tuple[str, ...]:
     altered = 0
     for key, line, at in zip(placing.piece.keys, placing.piece.old, placing.at, strict=True):
-        altered += ground.keys[at] != key and ground.keys[at] not in map(key_of, line.forms)
+        same = ground.keys[at] == key or ground.keys[at] in map(key_of, line.forms)
+        altered += not same or not (line.newline or ground.is_open(at))
     lost = _lost(placing)
     said = []
     if altered:
@@ -222,15 +231,38 @@ def contradicts(placing: Placing, ground: Ground) -> bool:
     """
     piece = placing.piece
     start = piece.start
-    if start is None or start == placing.start or start >= len(ground):
+    is_there = start == placing.start
+    if start is None or start >= len(ground) or (is_there and not piece.missing):
         return False
     here = _edits(placing, ground)
     for other in placings_at(piece, ground, start, _MOST_DAMAGE):
         only_lost = all(ground.keys[at] == key for at, key in zip(other.at, piece.keys, strict=True))
-        if only_lost and other.start == start and _edits(other, ground) != here:
+        # At one place with the other, only what has the header's count of lines is better.
+        explains = other.start == start and (not is_there or other.counts_lost)
+        if only_lost and explains and _edits(other, ground) != here:
             return True
+    if is_there:
+        return False
     stripped = [key.strip() for key in piece.keys]
     return ground.stripped[start : start + len(stripped)] == stripped or already_there(piece, ground) == start + 1
+
+
+def may_mark_another(placing: Placing, ground: Ground) -> bool:
+    """Return whether a marker of a missing last line feed may belong to a line that was lost before it.
+
+    It then stands behind the line above, and the hunk seems to end where the file does.
+    """
+    piece = placing.piece
+    bare = without_mark(piece)
+    lost = max(piece.missing, int(placing.cost), int(piece.start not in {None, placing.start}))
+    if bare is None or not lost:
+        return False
+    here = _edits(placing, ground)
+    last = len(ground) - 1 - len(piece.old)
+    return any(
+        other.end < len(ground) and other.cost + len(ground) - other.end <= lost and _edits(other, ground) != here
+        for other in placings_at(bare, ground, last, min(lost, _MOST_DAMAGE))
+    )
 
 
 def _edits(placing: Placing, ground: Ground) -> tuple[Edit, ...] | None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.sections import RawHunk, Section
 from agent_workbench.core.patch.values import HunkLine, LineKind
 
@@ -91,6 +93,11 @@ def read_lines(body: tuple[str, ...] | list[str]) -> tuple[LooseLine, ...]:
     lines: list[LooseLine] = []
     for raw in body:
         if raw.startswith("\\") and lines:
+            if not lines[-1].newline:
+                raise PatchError(
+                    f"`{shown(raw)}` stands twice behind {shown(lines[-1].text)}: the line of the second one is lost",
+                    advice="Give each marker behind the line that it belongs to, once.",
+                )
             lines[-1] = LooseLine(lines[-1].sign, lines[-1].text, newline=False)
         elif raw in {"", "\r"}:
             lines.append(LooseLine(" ", raw))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agent_workbench.core.patch.ground import key_of
+from agent_workbench.core.patch.ground import Ground, key_of
 from agent_workbench.core.patch.loose import UNSIGNED, LooseHunk, LooseLine
 
 _DOTS = re.compile(r"(?:#|//|/\*|<!--|--|;|%|\[|\()?\s*(?:\.{3}|…)(?:[^.…]*(?:\.{3}|…))?\s*(?:\*/|-->|\]|\))?")
@@ -37,6 +37,10 @@ class Piece:
     def keys(self) -> list[str]:
         """The old lines as they are compared."""
         return [key_of(line.text) for line in self.old]
+
+    def marks_fit(self, ground: Ground, start: int) -> bool:
+        """Return whether old lines that are marked as having no line feed have none, if the first stands at `start`."""
+        return all(line.newline or ground.is_open(at) for at, line in enumerate(self.old, start))
 
     @property
     def missing(self) -> int:
@@ -80,8 +84,11 @@ class Placing:
     def is_confirmed(self) -> bool:
         """Whether the header says that the hunk stands where it does, with the lines it has or those it had."""
         numbers = self.piece.hunk.numbers
-        at_header = self.piece.consistent and self.start == self.piece.start
-        return at_header and numbers is not None and numbers.old_count in {self.end - self.start, len(self.at)}
+        if numbers is None or not self.piece.consistent or self.start != self.piece.start:
+            return False
+        # A lost line that stays was counted on both sides.
+        grows = numbers.new_count - numbers.old_count == self.piece.hunk.added
+        return grows and numbers.old_count in {self.end - self.start, len(self.at)}
 
     @property
     def counts_lost(self) -> bool:
@@ -111,6 +118,12 @@ def without_tail(piece: Piece) -> Piece | None:
     if not piece.hunk.tail or piece.lines != piece.hunk.lines or not size:
         return None
     return replace(piece, lines=piece.lines[:size])
+
+
+def without_mark(piece: Piece) -> Piece | None:
+    """Return the piece with no old line marked as having no line feed; None where none is."""
+    lines = tuple(line if line.sign == "+" else replace(line, newline=True) for line in piece.lines)
+    return None if lines == piece.lines else replace(piece, lines=lines)
 
 
 def split_at_dots(piece: Piece) -> tuple[Piece, ...]:
