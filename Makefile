@@ -17,7 +17,7 @@ endif
 UNCOMPILED := 'site-packages/((huggingface_hub|kubernetes|mypyc?|onnxruntime|pygments/lexers)/|.*/tests/)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup machine run test check bench snapshot-update lock format lint types contracts build
+.PHONY: help setup machine run test check judge bench snapshot-update lock format lint types contracts build
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -51,6 +51,9 @@ test: setup  ## all tests, or some: `make test ARGS=tests/core`
 check: setup format-check lint contracts  ## all that CI checks
 	@$(MAKE) --no-print-directory types & types=$$!; $(MAKE) --no-print-directory test; tests=$$?; \
 		wait $$types && exit $$tests
+
+judge: setup  ## what others wrote, run against us: test suites of other projects in the sandbox
+	$(BIN)/python -m pytest -n0 tests/judges
 
 .PHONY: format-check
 format-check: setup

@@ -47,13 +47,13 @@ def run_ci(folder: Path, *, works: str, uid: int, sudo: bool) -> tuple[str, list
 def test_bubblewrap_is_installed_where_that_is_allowed(uid: int, sudo: bool, tmp_path: Path) -> None:
     said, calls = run_ci(tmp_path, works="yes", uid=uid, sudo=sudo)
     install = "apt-get install -y -q --no-install-recommends bubblewrap"
-    assert calls == [install, "apt-get update -q", install, "make check CI=true"]
+    assert calls == [install, "apt-get update -q", install, "make check CI=true", "make judge CI=true"]
     assert "SKIPPED" not in said
 
 
 @pytest.mark.parametrize(("works", "uid"), [("no", 0), ("yes", 1000)])
 def test_without_bubblewrap_it_goes_on_and_says_so(works: str, uid: int, tmp_path: Path) -> None:
     said, calls = run_ci(tmp_path, works=works, uid=uid, sudo=False)
-    assert calls[-1] == "make check CI=true"
+    assert calls[-2:] == ["make check CI=true", "make judge CI=true"]
     assert "bubblewrap is missing" in said
     assert "apt-get install bubblewrap" in said
