@@ -127,7 +127,7 @@ def test_what_is_no_pattern_is_refused() -> None:
     ("piece", "glob"),
     [
         *(("git ", "git*--force*"), ("a", "a*"), ("a ", "a*"), ("'a ", "*a"), ("-", "*-"), ("$(", "x*"), ("'\"", "x*")),
-        *(("a=", "[a=]*"), ("a;", "*;")),
+        *(("a=", "[a=]*"), ("a;", "*;"), ("a;", "a*;*"), ("a|", "a*|*"), ("a&&", "a*&&*")),
     ],
 )
 def test_no_pattern_takes_long(piece: str, glob: str) -> None:

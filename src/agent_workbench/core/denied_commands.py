@@ -55,7 +55,9 @@ def _matches(pattern: str, line: str, commands: Sequence[tuple[str, str]]) -> bo
         return True
     compiled = _compiled(pattern)
     whole = not {";", "|", "&"}.isdisjoint(pattern)
-    return any(compiled.search(chain if whole else command) for command, chain in commands)
+    # All commands of a line share its chain; read again for each of them, the search would be cubic.
+    texts = dict.fromkeys(chain if whole else command for command, chain in commands)
+    return any(map(compiled.search, texts))
 
 
 @lru_cache(maxsize=256)
