@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -193,6 +194,16 @@ async def test_a_socket_bound_after_the_start(bench: Bench, outside: Path, victi
         (bench.folder / "go").touch()
         output = await running
     assert ("succeeded" in output) is not is_confined(bench), output
+
+
+async def test_an_address_that_is_no_place_in_memory(confined: Bench, outside: Path, victim: int) -> None:
+    """It is answered as the kernel answers it: whoever asked would wait for ever otherwise."""
+    code = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+    code += "for place in (8, 0xFFFF800000000000, 0xFFFFFFFFFFFFFFFF):\n"
+    code += "    with socket.socket(socket.AF_UNIX) as caller:\n"
+    code += "        print(libc.connect(caller.fileno(), ctypes.c_void_p(place), 110), ctypes.get_errno())"
+    output = await attack(confined, code, outside, victim)
+    assert output == f"-1 {errno.EFAULT}\n" * 3 + "succeeded\n"
 
 
 # What a command may not have at all. Where the kernel lacks it, nothing is shown by its failing.
