@@ -210,3 +210,9 @@ async def test_our_own_python_runs_in_the_sandbox(confined: Bench) -> None:
 async def test_a_line_that_no_program_can_be_given_is_an_error(line: str, bench: Bench) -> None:
     with pytest.raises(ShellError, match="could not be started"):
         await bench.run(line)
+
+
+async def test_entries_of_the_path_that_cannot_be_looked_at_are_no_defect(make_bench: MakeBench) -> None:
+    # A name that is too long stands for the home of another user, which root may look into.
+    bench = make_bench(parent={"PATH": f"{os.defpath}:/{'x' * 300}/bin", "HOME": os.environ["HOME"]})
+    assert (await bench.run("echo seen")).output == "seen\n"

@@ -157,7 +157,7 @@ class WorktreeEnvironments:
         return await asyncio.to_thread(lambda: environment_for_tests(folder, self._named(python), self._path))
 
     def _named(self, python: str) -> str:
-        if self._names is None or (Path(python).parent / "python").exists():
+        if self._names is None or os.access(Path(python).parent / "python", os.F_OK):
             return python
         named = self._names / sha256(os.fsencode(python)).hexdigest()[:12] / "python"
         try:
@@ -183,6 +183,6 @@ def environment_for_tests(worktree: str, python: str, path: str = "") -> dict[st
         "PATH": os.pathsep.join([str(folder), *(each for each in rest.split(os.pathsep) if each != str(folder))]),
         "PYTHONPATH": packages_of(worktree)[0],
     }
-    if (folder.parent / "pyvenv.cfg").is_file():
+    if os.access(folder.parent / "pyvenv.cfg", os.F_OK):
         environment["VIRTUAL_ENV"] = str(folder.parent)
     return environment

@@ -118,7 +118,7 @@ class SandboxedShell:
 
 def _installation(folder: Path) -> str:
     """Return what programs in `folder` need beside themselves: the venv, where it is one."""
-    return str(folder.parent if (folder.parent / "pyvenv.cfg").exists() else folder)
+    return str(folder.parent if os.access(folder.parent / "pyvenv.cfg", os.F_OK) else folder)
 
 
 async def _finish(
