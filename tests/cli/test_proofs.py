@@ -358,7 +358,8 @@ def test_a_commit_shows_its_approvals_and_what_was_shown(shop: Shop) -> None:
     said = shop.agent("verify", "agent/T-1").out
     assert "task T-1: Make the cart's total count quantities" in said
     assert f"tree {found['tree']} on {found['parents'][0][:10]} is what was approved" in said
-    assert shop.agent("verify", "no-such-thing").code == 2
+    for revision in ("no-such-thing", "@{u}", "HEAD@{99}", "HEAD:calc.py"):
+        assert shop.agent("verify", revision).code == 2, revision
 
 
 @pytest.mark.parametrize("how", ["tree", "message", "author", "parent", "other-approval", "two"])

@@ -53,9 +53,13 @@ async def prove_commit(place: Place, revision: str) -> "CommitProof":
     from agent_workbench.core.commit_proof import CommitProof
 
     site, settings = await trusted_site(place)
-    facts = await site.repository.stored_commits().commit(revision)
+    unknown = UsageError(f"{revision!r} is not a commit of this repository", advice="`git log` shows the commits")
+    try:
+        facts = await site.repository.stored_commits().commit(revision)
+    except WorkspaceError as error:  # as git takes `@{u}` where there is no upstream
+        raise unknown from error
     if facts is None:
-        raise UsageError(f"{revision!r} is not a commit of this repository", advice="`git log` shows the commits")
+        raise unknown
     if not facts.intact:
         return CommitProof(facts, problems=("what is stored under its name is too large, or has another hash",))
     prover = Prover(site.repository, await asyncio.to_thread(site.sessions_dir, settings))
