@@ -1,4 +1,5 @@
 import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,21 @@ async def test_looking_for_programs_runs_nothing_of_the_repo(tmp_path: Path) -> 
     async with a_stage(tmp_path, ["yes"], start=start) as stage:
         settings = Settings(test_command="python3 -m mine", lint_command="./mine.py $(touch canary) `touch canary`")
         assert (await findings(stage.ports, settings))["test_command"].health is Health.GOOD
+        assert not (stage.user.root / "canary").exists()
+
+
+async def test_an_interpreter_of_the_repo_is_not_run(tmp_path: Path) -> None:
+    asked = task(accept=("python -m no_such_module", ".venv/bin/python -m no_such_module", "no-such-checker"))
+    async with a_stage(tmp_path, ["yes"], tasks=(asked,)) as stage:
+        python = stage.user.root / ".venv/bin/python"
+        stage.user.write(".venv/bin/python", "#!/bin/sh\ntouch canary\nexit 1\n")
+        python.chmod(0o755)
+        environment = {"PATH": f"{python.parent}:{os.environ['PATH']}"}
+        ports = replace(stage.ports, environment_for=lambda _: asyncio.sleep(0, environment))
+        settings = Settings(test_command="python -m no_such_module")
+        found = await findings(ports, settings)
+        assert found["test_command"].health is Health.GOOD
+        assert found["plan"].seen == "no-such-checker is not installed (T-1: no-such-checker)"
         assert not (stage.user.root / "canary").exists()
 
 

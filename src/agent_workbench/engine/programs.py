@@ -1,4 +1,7 @@
-"""Programs of command lines, looked for where commands would find them; none of them is run but an interpreter."""
+"""Programs of command lines, looked for where commands would find them; none of them is run but an interpreter.
+
+An interpreter in the user's checkout is not run either: the repository may have brought it.
+"""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -38,9 +41,9 @@ async def missing_programs(ports: Ports, lines: Sequence[str], *, installed_only
 
 def _look(program: str) -> str:
     name, _, module = program.partition(" -m ")
-    there = f"command -v {shlex.quote(name)}"
-    return (
-        f"{{ {there} && {shlex.quote(name)} -I -c {shlex.quote(_HAS_MODULE)} {shlex.quote(module)}; }}"
-        if module
-        else there
-    )
+    if not module:
+        return f"command -v {shlex.quote(name)}"
+    has_module = f'"$python" -I -c {shlex.quote(_HAS_MODULE)} {shlex.quote(module)}'
+    return f"""{{
+python=$(command -v {shlex.quote(name)}) && folder=$(cd -- "$(dirname -- "$python")" && pwd -P) &&
+case $folder/ in "$(pwd -P)"/*) ;; *) {has_module} ;; esac; }}"""
