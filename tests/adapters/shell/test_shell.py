@@ -3,7 +3,9 @@
 import asyncio
 import os
 import re
+import shlex
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -56,6 +58,17 @@ async def test_home_and_temporary_folder_are_the_commands_own(bench: Bench) -> N
     second = await bench.run(find)
     assert (first.exit_code, first.output.strip()) == (0, "2")
     assert second.output.strip() == "0", "the next command starts afresh"
+
+
+async def test_what_a_command_leaves_in_its_own_folders_is_removed(bench: Bench, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    deep = "import os\nos.chdir(os.environ['TMPDIR'])\nfor _ in range(3000): os.mkdir('0'); os.chdir('0')"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(temporary))
+        outcome = await bench.run(f"{shlex.quote(sys.executable)} -c {shlex.quote(deep)} && mkdir -m 0 \"$HOME/shut\"")
+    assert (outcome.exit_code, outcome.output) == (0, "")
+    assert not list(temporary.glob("agent-command-*"))
 
 
 async def test_standard_input_is_empty(bench: Bench) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.workspace_ports import Command, OnOutput
 from agent_workbench.host.processes import MindedProcess, ResourceLimits, spawn
 from agent_workbench.host.programs import clean_path
+from agent_workbench.host.removal import remove_tree
 
 _LIMITS = ResourceLimits()
 _KEPT_BYTES = 8 * 1024 * 1024
@@ -83,7 +83,7 @@ class SandboxedShell:
             temporary = ""
             if not sandbox.bwrap:
                 temporary = await asyncio.to_thread(tempfile.mkdtemp, prefix="agent-command-")
-                stack.push_async_callback(asyncio.to_thread, shutil.rmtree, temporary, ignore_errors=True)
+                stack.push_async_callback(asyncio.to_thread, _remove, temporary)
             argv, environment = await asyncio.to_thread(self._prepare, sandbox.bwrap, command, temporary)
             yield await stack.enter_async_context(
                 await spawn(
@@ -114,6 +114,12 @@ class SandboxedShell:
             network=self._settings.network,
         )
         return confine(bwrap, argv, bounds, hidden_places(self._parent))
+
+
+def _remove(folder: str) -> None:
+    """Remove what a command had for itself; what cannot be removed stays."""
+    with contextlib.suppress(OSError):
+        remove_tree(folder)
 
 
 def _installation(folder: Path) -> str:
