@@ -52,6 +52,15 @@ def test_a_merge_says_what_it_brings_and_shows_the_diff(served: Machine, repo: P
     assert fingerprint(repo) == before
 
 
+def test_the_name_of_a_branch_controls_no_terminal(served: Machine, repo: Path) -> None:
+    served.git(repo, "switch", "--quiet", "--create", "a\x9b31m\u202eb")
+    with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:
+        terminal.until("into a‹9B›31m‹202E›b? [y/N, d shows the diff] ")
+        assert not {"\x9b", "\u202e"}.intersection(terminal.shown)
+        terminal.type("n\n")
+        assert terminal.end() == 3
+
+
 @pytest.mark.parametrize("move", ["branch", "commit", "task"])
 def test_a_merge_is_asked_for_again_where_it_would_be_another_one(served: Machine, repo: Path, move: str) -> None:
     main, agent = (served.git(repo, "rev-parse", each) for each in ("main", "agent/T-1"))

@@ -13,7 +13,7 @@ from agent_workbench.cli.saying import say, say_document
 from agent_workbench.cli.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, TargetMoved
 from agent_workbench.core.ids import task_id
-from agent_workbench.core.inert import inert_whole
+from agent_workbench.core.inert import inert_line, inert_whole
 from agent_workbench.core.place import Place
 from agent_workbench.core.workspace import MergeOutcome
 
@@ -55,7 +55,8 @@ def _is_wanted(shown: "ShownMerge") -> bool:
 
     for block in merge_notes(shown.proposal):
         say(f"\n{block.text}" if block.space_before else block.text)
-    question = f"\nmerge {shown.commit[:10]} ({shown.task}) into {shown.target.branch}? [y/N, d shows the diff] "
+    into = inert_line(shown.target.branch)
+    question = f"\nmerge {shown.commit[:10]} ({shown.task}) into {into}? [y/N, d shows the diff] "
     while (answer := _answer(question)) in {"d", "diff"}:
         say_document(inert_whole(shown.proposal.diff, keep_returns=True) or "no file is changed by it")
     return answer in {"y", "yes"}

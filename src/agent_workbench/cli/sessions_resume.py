@@ -34,7 +34,7 @@ def resume(options: argparse.Namespace) -> int:
     """Open the workbench on the session, or go on with its task without a person."""
     from agent_workbench.calls.records import stopped_session
 
-    said = [name for name in ("yes", "policy", "unconfined", "json", "verbose") if getattr(options, name)]
+    said = [name for name in ("yes", "commands", "policy", "unconfined", "json", "verbose") if getattr(options, name)]
     if said and not options.headless:
         raise UsageError(f"--{said[0]} is for a session without the screen", advice=f"say {HEADLESS} too")
     if not options.headless:
