@@ -81,7 +81,8 @@ async def open_desk(
 ) -> "tuple[Desk, Recorder]":
     """Take up or begin the session that is `wanted` at `site`, None: the one its place asks for.
 
-    Raises `LockedError`, `JournalError`, `ConfigError`, `StorageError`."""
+    Raises `LockedError`, `JournalError`, `ConfigError`, `StorageError`.
+    """
     from agent_workbench.core.events import SessionConfigured, SessionStarted
     from agent_workbench.engine.beginning import begin
     from agent_workbench.engine.desk import Desk

@@ -60,7 +60,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class TrailerProof:
-    """What one trailer of a commit proves; without a task where its event is no approval of a commit."""
+    """Proof by one trailer of a commit; without a task where its event is no approval of a commit."""
 
     session: SessionId
     seq: int

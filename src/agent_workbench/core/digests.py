@@ -10,7 +10,7 @@ from agent_workbench.core.failure_report import is_telling
 KEPT_CHARS = 64_000
 """A shorter output is kept whole."""
 LOOKED_AT_HEAD, LOOKED_AT_TAIL = 50_000, 400_000
-"""How much of an output's beginning and end is searched for lines that say why something failed."""
+"""Characters at an output's beginning and end that are searched for lines that say why something failed."""
 HEAD_CHARS, TAIL_CHARS = 4_000, 20_000
 BEFORE, AFTER = 8, 4
 LONGEST_LINE = 400

@@ -23,7 +23,7 @@ class ModelSettings:
 SHORT_FORM = "model"
 
 MOST_DOLLARS = 1e9
-"""What costs more counts as this much."""
+"""The largest sum that is counted; a larger one counts as this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    """Where plans, notes and sessions are kept, relative to the repo's root, and how long notes may get.
+    """Folders of plans, notes and sessions, relative to the repo's root, and the size of notes.
 
     A scratchpad of more than `summarise_threshold` tokens is to be summarised (0: never).
     """

@@ -144,7 +144,7 @@ class TaskRun:
 
     @property
     def checks_told(self) -> str:
-        """How its checks stand, in a few words."""
+        """The state of its checks in a few words."""
         if not self.checks:
             return "it has no checks"
         return "its checks pass" if self.passes else "its checks were not run at the end"

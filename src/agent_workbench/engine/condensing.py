@@ -109,7 +109,7 @@ class Scale:
 
     @property
     def notes_chars(self) -> int:
-        """How much of the scratchpad stays in any case; more of it has what room the code leaves."""
+        """The characters of the scratchpad that stay in any case; more of it has what room the code leaves."""
         return max(PIECE_CHARS[-1], self.context_tokens // 16 * CHARS_PER_TOKEN)
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from agent_workbench.engine.wording import NOTES_SUMMARY, SUMMARY, notes_shown, 
 
 NOTES = "scratchpad"
 ABOUT_NOTES = (PromptBuilt, ModelAnswered, ModelInterrupted, ActionRejected, ActionDecided)
-"""What no step's prompt tells while a summary of the notes is asked for, read and decided."""
+"""Events that no step's prompt tells while a summary of the notes is asked for, read and decided."""
 
 
 def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:

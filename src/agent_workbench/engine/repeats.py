@@ -36,7 +36,7 @@ AS_IN = "As in step"
 IN_A_ROW = 3
 ALTERNATING = 4
 ADVICE = "do something else: look at another place, change a file, or finish"
-"""What a loop is answered with, behind what it consists of."""
+"""Advice in the answer to a loop, behind what it consists of."""
 
 
 def loop_told(run: TaskRun) -> str:

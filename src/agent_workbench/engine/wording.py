@@ -52,14 +52,15 @@ LEFT_LINES, LEFT_CHARS = 20, 200
 """How many of the lines that the user left out of a hunk are told, and how much of each."""
 
 VERSION = 1
-"""Which words new tasks are told in, recorded with each; a recorded prompt is made again in those it was made in.
+"""Version of the words for new tasks, recorded with each; a recorded prompt is made again in those it was made in.
 
-0: an answer that was cut is sent back whole, and the checks in a summary are told as the last ones. 1: neither.
+0: an answer that was cut is sent back whole, the checks in a summary are told as the last ones, a reflexion repeats a
+diff that is not quite the model's, and each change of the notes before the first prompt is told. 1: none of that.
 """
 
 CUT_BEFORE = "Your answer was cut because it was too long, and was not taken. Be shorter."
 CUT_LINES, CUT_CHARS = 12, 600
-"""How much of an answer that was cut is sent back."""
+"""The lines and characters of an answer that was cut that are sent back."""
 
 WHILE_RUNNING = " while this ran"
 """The end of the observation of an action that was stopped; before it stands who stopped it."""

@@ -23,7 +23,7 @@ _MINDER = str(Path(__file__).with_name("minder.py"))
 
 
 class Guard(StrEnum):
-    """Which Unix sockets a confined command may connect to. Linux only."""
+    """The Unix sockets that a confined command may connect to. Linux only."""
 
     OPEN = "open"
     """All that it sees; it need not be confined."""
@@ -35,7 +35,7 @@ class Guard(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """What a command may take before it is killed (`resource_watch`); 0: as much as the machine can spare."""
+    """Resources that a command may take before it is killed (`resource_watch`); 0: as much as the machine can spare."""
 
     processes: int = 4096
     memory_bytes: int = 0

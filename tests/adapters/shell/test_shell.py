@@ -66,7 +66,7 @@ async def test_what_a_command_leaves_in_its_own_folders_is_removed(bench: Bench,
     deep = "import os\nos.chdir(os.environ['TMPDIR'])\nfor _ in range(3000): os.mkdir('0'); os.chdir('0')"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(temporary))
-        outcome = await bench.run(f"{shlex.quote(sys.executable)} -c {shlex.quote(deep)} && mkdir -m 0 \"$HOME/shut\"")
+        outcome = await bench.run(f'{shlex.quote(sys.executable)} -c {shlex.quote(deep)} && mkdir -m 0 "$HOME/shut"')
     assert (outcome.exit_code, outcome.output) == (0, "")
     assert not list(temporary.glob("agent-command-*"))
 

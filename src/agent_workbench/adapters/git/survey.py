@@ -34,7 +34,7 @@ class Rights(IntFlag):
 
 @dataclass(slots=True)
 class Survey:
-    """What stands in a worktree. Paths are relative; of a link the status is its own.
+    """Content of a worktree. Paths are relative; of a link the status is its own.
 
     `files` are files and links that are tracked or not ignored. `folders` hold nothing that is tracked and are not
     ignored. `debris` is what no tree can hold (pipes, sockets, `.git` of a repository inside, folders too deep) and

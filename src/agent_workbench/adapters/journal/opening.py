@@ -38,7 +38,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for: a session by name, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any).
+    """Request for a session: one by name, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any).
 
     A session that stopped in one of the tasks `passing` is not the unfinished one.
     """

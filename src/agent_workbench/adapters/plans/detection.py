@@ -18,7 +18,7 @@ LINKED = (".venv", "venv", "node_modules")
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What goes into a first `.agent.yml`; empty where nothing was found.
+    """Values for a first `.agent.yml`; empty where nothing was found.
 
     `absent` are commands that the files tell of whose program is not installed.
     """

@@ -68,7 +68,7 @@ print("done")
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """How commands are confined; `bwrap` is the program's path, empty where there is none that works."""
+    """Confinement of commands; `bwrap` is the program's path, empty where there is none that works."""
 
     facts: SandboxFacts
     bwrap: str = ""

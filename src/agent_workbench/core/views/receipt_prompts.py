@@ -78,9 +78,7 @@ def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Ite
 def one_context(sent: tuple[Sent, ...]) -> tuple[Sent, ...]:
     """Return the prompts that the last one grew from: those since the last compaction, none that asked for a summary.
 
-    One about the scratchpad grew from none.
-
-    One that asks for a summary may be made shorter, to find room.
+    One that asks for a summary may be made shorter, to find room. One about the scratchpad grew from none.
     """
     start = max((place for place, each in enumerate(sent) if each.compacted), default=0)
     *grown, last = sent[start:]
