@@ -80,6 +80,7 @@ async def test_a_person_lets_it_through(tmp_path: Path) -> None:
         assert update.state.run is not None
         assert (update.state.run.status, update.state.run.commit) == (TaskStatus.DONE, None)
         assert update.state.run.reason == "nothing was changed, and its checks pass"
+        assert f"(nothing was changed, session {update.state.session})" in update.state.scratchpad(T1)
         decided = [event for event in stage.events if isinstance(event, ActionDecided)][-1]
         assert (decided.verdict, decided.by) == (Verdict.APPROVE, "user")
 

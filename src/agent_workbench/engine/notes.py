@@ -72,8 +72,9 @@ def closing_note(state: SessionState, run: TaskRun) -> str:
     what = _short(run.definition.description, WHAT_CHARS)
     if run.status is TaskStatus.FAILED:
         return f"- failed: {what}: {_short(run.reason, REASON_CHARS)} (session {state.session})"
-    commit = f"commit {run.commit[:10]}" if run.commit else "nothing was changed"
-    return f"- done: {what} (branch {run.workspace.branch}, {commit}, session {state.session})"
+    # Without a commit there is no branch any more.
+    came = f"branch {run.workspace.branch}, commit {run.commit[:10]}" if run.commit else "nothing was changed"
+    return f"- done: {what} ({came}, session {state.session})"
 
 
 def _short(text: str, limit: int) -> str:
