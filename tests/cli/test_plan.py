@@ -7,6 +7,7 @@ import pytest
 
 from tests.e2e.calc import PLAN, calc_repo
 from tests.e2e.machine import Machine
+from tests.e2e.terminal import CTRL_C, in_terminal
 
 FILE = "memory/plans/PLAN.yaml"
 EDITED = "memory/plans/PLAN.edited.yaml"
@@ -34,6 +35,20 @@ def test_what_does_not_hold_is_kept_beside_the_plan(machine: Machine) -> None:
     assert done.code == 2, done.said
     assert f"{FILE}:4:9: " in done.err
     assert f"what you wrote is kept in {EDITED}" in done.err
+    assert (repo / FILE).read_text() == PLAN
+    assert (repo / EDITED).read_text() == PLAN.replace("id: T-1", "id: 7")
+
+
+@pytest.mark.parametrize(("key", "code"), [(CTRL_C, 130), ("\x04", 2), ("n\n", 2)])
+def test_what_is_given_up_at_the_question_is_kept_too(machine: Machine, key: str, code: int) -> None:
+    repo = calc_repo(machine)
+    machine.environ.update(editor(machine, "path.write_text(text.replace('id: T-1', 'id: 7'))"))
+    with in_terminal(machine, "plan", "edit", cwd=repo) as terminal:
+        terminal.until("edit it again? [y/N] ")
+        terminal.type(key)
+        terminal.until(f"kept in {EDITED}")
+        assert "Traceback" not in terminal.shown
+        assert terminal.end() == code
     assert (repo / FILE).read_text() == PLAN
     assert (repo / EDITED).read_text() == PLAN.replace("id: T-1", "id: 7")
 

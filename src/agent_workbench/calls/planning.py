@@ -1,7 +1,7 @@
 """Calls about the plan, and about what the repository may do."""
 
 import asyncio
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap import Say
@@ -16,6 +16,19 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.core.plan import Plan, Task
     from agent_workbench.core.ports import Plans
+
+
+@dataclass(frozen=True, slots=True)
+class EditedPlan:
+    """Outcome of an edit of the plan's `original` text: the new plan, or the fault that keeps it as it was.
+
+    Without both nothing was changed.
+    """
+
+    original: str
+    text: str
+    plan: "Plan | None" = None
+    fault: PlanError | None = None
 
 
 async def repo_trust(place: Place) -> "RepoTrust":
@@ -39,32 +52,28 @@ async def checked_plan(place: Place) -> "Plan":
     return await site.plans(settings).check(await skill_folders(site.root, settings.skills).names())
 
 
-async def edited_plan(place: Place, edit_again: Callable[[PlanError], bool]) -> "Plan | None":
-    """Have the user edit the plan's text and return the plan; None where they changed nothing.
-
-    The plan stays as it is while the text does not check. Raises `PlanError` for a text that the user does not go on
-    with: it is kept beside the plan.
-    """
+async def edit_plan(place: Place, before: "EditedPlan | None" = None) -> EditedPlan:
+    """Have the user edit the plan's text, or go on with an edit that did not check; write it where it checks."""
     from agent_workbench.calls.editing import edit_text
 
     site, settings = await trusted_site(place)
     plans = site.plans(settings)
-    before = (await plans.piece(None)).text
-    text = before
-    while True:
-        text = await edit_text(text, ".yaml")
-        if text == before:
-            return None
-        working = await site.repository.taken([each.id for each in (await _tasks_of(plans))], NO_SESSION)
-        try:
-            await plans.replace_text(before, text, tuple(working))
-            return await plans.read()
-        except PlanError as fault:
-            if edit_again(fault):
-                continue
-            kept = await plans.keep_beside(text)
-            advice = f"the plan is as it was; what you wrote is kept in {kept}"
-            raise PlanError(str(fault), advice="; ".join(filter(None, (fault.advice, advice)))) from fault
+    original = before.original if before is not None else (await plans.piece(None)).text
+    text = await edit_text(before.text if before is not None else original, ".yaml")
+    if text == original:
+        return EditedPlan(original, text)
+    working = await site.repository.taken([each.id for each in (await _tasks_of(plans))], NO_SESSION)
+    try:
+        await plans.replace_text(original, text, tuple(working))
+        return EditedPlan(original, text, await plans.read())
+    except PlanError as fault:
+        return EditedPlan(original, text, fault=fault)
+
+
+async def keep_plan_text(place: Place, text: str) -> str:
+    """Write a text that does not check into a file beside the plan; return its name."""
+    site, settings = await trusted_site(place)
+    return await site.plans(settings).keep_beside(text)
 
 
 async def _tasks_of(plans: "PlanFile") -> "tuple[Task, ...]":

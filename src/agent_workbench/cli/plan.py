@@ -66,12 +66,31 @@ def check(_: argparse.Namespace) -> int:
 
 def edit(_: argparse.Namespace) -> int:
     """Open the plan in the user's editor, again and again while it does not hold and they want to go on."""
-    from agent_workbench.calls.planning import edited_plan
+    from agent_workbench.calls.planning import edit_plan
 
     place = Place(Path.cwd(), os.environ, {})
-    plan = asyncio.run(edited_plan(place, lambda fault: _mended(str(fault))))
+    edited = asyncio.run(edit_plan(place))
+    while edited.fault is not None:
+        # Asked outside of the loop, so that Ctrl-C ends it at once.
+        try:
+            again = _mended(str(edited.fault))
+        except KeyboardInterrupt:
+            say_aside(f"\n{_kept(place, edited.text)}")
+            raise
+        if not again:
+            advice = "; ".join(filter(None, (edited.fault.advice, _kept(place, edited.text))))
+            raise PlanError(str(edited.fault), advice=advice) from edited.fault
+        edited = asyncio.run(edit_plan(place, edited))
+    plan = edited.plan
     say("nothing was changed" if plan is None else f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
     return ExitCode.DONE
+
+
+def _kept(place: Place, text: str) -> str:
+    """Keep a text that the user does not go on with, and return what to say of it."""
+    from agent_workbench.calls.planning import keep_plan_text
+
+    return f"the plan is as it was; what you wrote is kept in {asyncio.run(keep_plan_text(place, text))}"
 
 
 def _mended(fault: str) -> bool:
@@ -133,7 +152,10 @@ def _begin(plan: Plan) -> None:
 
 
 def _agreed(question: str) -> bool:
-    return sys.stdin.isatty() and input(question).strip().lower() in ("y", "yes")
+    try:
+        return sys.stdin.isatty() and input(question).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def _read() -> Plan:
