@@ -19,7 +19,8 @@ CTRL_C = "\x03"
 # The terminal becomes the one that rules the command, so that its keys send signals.
 RULED = """\
 import fcntl, os, signal, sys, termios
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+for number in (signal.SIGHUP, signal.SIGINT):  # the tests may run under nohup, or in the background of a shell
+    signal.signal(number, signal.SIG_DFL)
 os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])
