@@ -5,16 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from agent_workbench.core.events import ActionFinished, Event, TestsFinished
-from agent_workbench.core.failure_report import is_telling
+from agent_workbench.core.failure_report import AFTER, BEFORE, COLOUR, is_telling, shortened
 
 KEPT_CHARS = 64_000
 """A shorter output is kept whole."""
 LOOKED_AT_HEAD, LOOKED_AT_TAIL = 50_000, 400_000
 """Characters at an output's beginning and end that are searched for lines that say why something failed."""
 HEAD_CHARS, TAIL_CHARS = 4_000, 20_000
-BEFORE, AFTER = 8, 4
-LONGEST_LINE = 400
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Above the account of one test, in the words of pytest and cargo.
 _HEAD = re.compile(r"_{3,} \S.* _{3,}$|---- \S+ stdout ----$")
 
@@ -69,8 +66,7 @@ def _lines(output: str) -> tuple[list[str], int, int]:
 
 
 def _short(line: str) -> str:
-    line = _COLOUR.sub("", line) if "\x1b" in line else line
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} … {len(line) - LONGEST_LINE} characters cut …"
+    return shortened(COLOUR.sub("", line) if "\x1b" in line else line)
 
 
 def _ends(lines: Sequence[str]) -> set[int]:

@@ -8,7 +8,7 @@ SUMMARY_LINES = 40
 LONGEST_LINE = 400
 _LEAST_CHARS = 200
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SUMMARY = re.compile(r"=+ short test summary info =+$|Ran \d+ tests? in |failures:$|Tests?:? +\d+ |# tests \d+|FAIL\t")
 _CUT = re.compile(r"… (\d{1,9}) lines? cut …")
 # What says why, in the words of Python, pytest, compilers and linters, go, rust, node.
@@ -25,10 +25,10 @@ def report_failure(output: str, limit_chars: int) -> str:
     The runner's summary comes first, then the lines that say why something failed with those around them, in order;
     where no such line is known, the beginning and the end.
     """
-    text = _COLOUR.sub("", output).strip("\n")
+    text = COLOUR.sub("", output).strip("\n")
     if len(text) <= limit_chars:
         return text
-    lines = [_short(line) for line in text.split("\n")]
+    lines = [shortened(line) for line in text.split("\n")]
     start = _summary_start(lines)
     summary = lines[start:][:SUMMARY_LINES]
     room = max(_LEAST_CHARS, limit_chars - sum(len(line) + 1 for line in summary))
@@ -44,7 +44,8 @@ def is_telling(line: str) -> bool:
     return _TELLING.match(line.strip()) is not None
 
 
-def _short(line: str) -> str:
+def shortened(line: str) -> str:
+    """Return a line, cut with the number of characters that are missing where it is longer than `LONGEST_LINE`."""
     if len(line) <= LONGEST_LINE:
         return line
     return f"{line[:LONGEST_LINE]} … {len(line) - LONGEST_LINE} characters cut …"
