@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 import time
@@ -143,6 +144,25 @@ async def test_a_bwrap_that_confines_nothing_is_not_believed(make_bench: MakeBen
     facts = await make_bench(parent={"PATH": str(fake.parent), "HOME": "/"}).shell.observe()
     assert (facts.kind, facts.holds) == ("none", False)
     assert re.search(r"could \[\"host's socket\", 'network', 'outside'\]", facts.why)
+
+
+async def test_a_bwrap_that_needs_privileges_confines_without_the_filter(
+    make_bench: MakeBench, tmp_path: Path, bwrap_works: bool
+) -> None:
+    """One that is set-user-id gets no privileges behind a filter, and no namespace where only root may make one."""
+    if not bwrap_works:
+        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+    fake = tmp_path.parent / f"{tmp_path.name}-bin" / "bwrap"
+    fake.parent.mkdir()
+    fake.write_text(
+        "#!/bin/sh\n"
+        "if grep -q '^NoNewPrivs:.*1' /proc/self/status; then echo 'bwrap: No permissions to creating new namespace'\n"
+        f'else exec {shutil.which("bwrap")} "$@"; fi\n'
+    )
+    fake.chmod(0o755)
+    facts = await make_bench(parent={"PATH": f"{fake.parent}:{os.defpath}", "HOME": "/"}).shell.observe()
+    assert (facts.kind, facts.holds) == ("bwrap", False)
+    assert "the host's Unix sockets: the filter against it was refused (bwrap: No permissions to" in facts.why
 
 
 async def test_a_bwrap_that_fails_is_quoted(make_bench: MakeBench, tmp_path: Path) -> None:
