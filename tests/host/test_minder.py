@@ -196,6 +196,6 @@ def test_the_minder_starts_fast() -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             at = time.perf_counter()
-            subprocess.run(command, stdin=theirs, check=True)
+            subprocess.run(command, stdin=theirs.fileno(), check=True)
             began.append(time.perf_counter() - at)
     assert min(began) < 0.25
