@@ -76,12 +76,12 @@ path.write_text(text + '  - {{id: T-2, description: More}}\\n')
 
 
 @pytest.mark.parametrize(
-    ("program", "code", "told"), [("", 0, "nothing was changed"), ("sys.exit(3)", 1, "ended with 3")]
+    ("program", "code", "told"), [("", 0, "nothing was changed"), ("sys.exit(3)", 4, "ended with 3")]
 )
 def test_what_was_not_changed_or_given_up_changes_nothing(machine: Machine, program: str, code: int, told: str) -> None:
     repo = calc_repo(machine)
     done = machine.agent("plan", "edit", cwd=repo, environ=editor(machine, program))
-    assert (bool(done.code), told in done.said) == (bool(code), True), done.said
+    assert (done.code, told in done.said) == (code, True), done.said
     assert (repo / FILE).read_text() == PLAN
     assert not (repo / EDITED).exists()
 
@@ -91,3 +91,9 @@ def test_agent_new_is_agent_plan_new(machine: Machine) -> None:
     short, long = (machine.agent(*words, "a goal", cwd=repo) for words in (("new",), ("plan", "new")))
     assert (short.code, short.out, short.err) == (long.code, long.out, long.err)
     assert short.code == 5, "there is no model"
+
+
+def test_an_editor_that_is_not_there_is_no_defect_of_the_workbench(machine: Machine) -> None:
+    done = machine.agent("plan", "edit", cwd=calc_repo(machine), environ={"EDITOR": "no-such-editor"})
+    assert (done.code, done.out) == (4, ""), done.said
+    assert done.err == "agent: there is no editor no-such-editor\n       set $EDITOR to the one you use\n"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import ShellError
 from agent_workbench.host.programs import find_program
 
 USUAL = ("nano", "vi")
@@ -20,7 +20,7 @@ async def edit_in_editor(text: str, suffix: str, environ: Mapping[str, str]) -> 
     """Return what the user made of `text` in `$VISUAL`, `$EDITOR`, or an editor that there is.
 
     The terminal has to be free. The file is the user's alone (0600), ends with `suffix`, and is removed. Raises
-    `WorkbenchError` when no editor could be run, or it said that it failed: then nothing of it counts.
+    `ShellError` when no editor could be run, or it said that it failed: then nothing of it counts.
     """
     command = editor_command(environ)
     with _interrupts_left_to_it():
@@ -28,7 +28,7 @@ async def edit_in_editor(text: str, suffix: str, environ: Mapping[str, str]) -> 
 
 
 def editor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the user's editor with its flags; raise `WorkbenchError` when there is none.
+    """Return the user's editor with its flags; raise `ShellError` when there is none.
 
     A name is looked up on the PATH without the current folder; a path is the user's own choice.
     """
@@ -36,13 +36,13 @@ def editor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
     try:
         program, *flags = shlex.split(wanted) or ("",)
     except ValueError:
-        raise WorkbenchError(f"$VISUAL or $EDITOR cannot be read: {wanted}", advice="mend its quotes") from None
+        raise ShellError(f"$VISUAL or $EDITOR cannot be read: {wanted}", advice="mend its quotes") from None
     if os.sep in program:
         return (program, *flags)
     path = environ.get("PATH", "")
     found = next(filter(None, (find_program(each, path) for each in ([program] if program else USUAL))), None)
     if found is None:
-        raise WorkbenchError(f"there is no editor {program}".rstrip(), advice="set $EDITOR to the one you use")
+        raise ShellError(f"there is no editor {program}".rstrip(), advice="set $EDITOR to the one you use")
     return (found, *flags)
 
 
@@ -54,9 +54,9 @@ def _edit(text: str, suffix: str, command: tuple[str, ...]) -> str:
         try:
             code = subprocess.run((*command, str(path)), check=False).returncode
         except OSError as error:
-            raise WorkbenchError(f"{command[0]} cannot be run: {error.strerror}", advice="set $EDITOR") from error
+            raise ShellError(f"{command[0]} cannot be run: {error.strerror}", advice="set $EDITOR") from error
         if code:
-            raise WorkbenchError(f"{command[0]} ended with {code}", advice="nothing of it was taken")
+            raise ShellError(f"{command[0]} ended with {code}", advice="nothing of it was taken")
         return path.read_bytes().decode("utf-8", "replace")
 
 
