@@ -148,6 +148,8 @@ async def test_the_policy_may_open_it(tmp_path: Path, kind: str) -> None:
         )
         decided = [event for event in stage.events if isinstance(event, ActionDecided)][-1]
         assert not stage.git("branch", "--list", "agent/*")
+        note = (stage.user.root / "memory/scratch/T-1.md").read_text()
+        assert note.endswith(f" (nothing was changed, session {stage.state.session})\n"), "the branch is gone"
         assert decided.by == ("policy:any finish" if rules else "policy:finish=auto")
         assert not [event for event in stage.events if isinstance(event, TaskCommitted)]
 
