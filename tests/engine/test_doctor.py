@@ -41,7 +41,7 @@ async def test_all_is_well(tmp_path: Path) -> None:
 
 
 async def test_what_could_be_better(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, ["no"], holds=False) as stage:
+    async with a_stage(tmp_path, ["no"], tasks=(task(accept=()),), holds=False) as stage:
         stage.model.facts = replace(FACTS, context_tokens=4096)
         stage.user.write("README.md", "changed\n")
         stage.user.write("fast.so", "compiled\n")
@@ -51,6 +51,12 @@ async def test_what_could_be_better(tmp_path: Path) -> None:
         }
         assert found["checkout"].seen == "2 files are changed and not committed: README.md, fast.so"
         assert "'no'" in found["grammar"].seen
+
+
+async def test_no_test_command_is_missed_where_each_task_has_tests_of_its_own(tmp_path: Path) -> None:
+    over = replace(task("T-2", accept=()), status=TaskStatus.DONE)
+    async with a_stage(tmp_path, ["yes"], tasks=(task(accept=("true",)), over)) as stage:
+        assert "test_command" not in await findings(stage.ports, Settings())
 
 
 async def test_programs_that_are_not_there_are_said(tmp_path: Path) -> None:
@@ -122,9 +128,9 @@ async def test_what_is_set_and_not_trusted_is_not_called_missing(tmp_path: Path)
         stage.model.facts = ModelUnavailable("no model is configured", advice="set model.path in .agent.yml")
         said = Settings(test_command="pytest -q", model=ModelSettings(url="http://127.0.0.1:8080"))
         found = await findings(stage.ports, Settings(), said)
-        assert found["test_command"].seen == "'pytest -q' is set and not trusted"
+        assert "test_command" not in found
         assert found["model"].seen == "no model is configured; the one that is set is not trusted"
-        assert all("agent trust" in found[part].advice for part in ("test_command", "model"))
+        assert "agent trust" in found["model"].advice
 
 
 class Broken:

@@ -132,7 +132,7 @@ async def _tests(ports: Ports, settings: Settings, said: Settings) -> Sequence[F
         *await _command(ports, "test_command", settings.test_command, said.test_command),
         *await _command(ports, "lint_command", settings.lint_command, said.lint_command),
     ]
-    if not said.test_command:
+    if not said.test_command and not await _all_accepted(ports):
         advice = "set test_command in .agent.yml, or give each task accept_tests"
         findings.append(Finding("test_command", Health.WARNING, "no test command is set", advice))
     compiled = [path for path in facts.untracked_paths if matches_glob(path, "**/*.so")]
@@ -142,11 +142,22 @@ async def _tests(ports: Ports, settings: Settings, said: Settings) -> Sequence[F
     return findings
 
 
+async def _all_accepted(ports: Ports) -> bool:
+    """Return whether there are tasks to be done and each has tests of its own; no where the plan cannot be read."""
+    try:
+        plan = await ports.plans.read()
+    except WorkbenchError:
+        return False
+    left = [task for task in plan.tasks if task.status not in OVER]
+    return bool(left) and all(task.accept_tests for task in left)
+
+
 async def _command(ports: Ports, key: str, line: str, said: str) -> Sequence[Finding]:
-    """Return whether the program of a command is there, nothing where no command is set."""
-    if said != line:
-        return [Finding(key, Health.WARNING, f"{said!r} is set and not trusted", TRUST_ADVICE)]
-    if not line:
+    """Return whether the program of a command is there, nothing where no trusted command is set.
+
+    The finding on trust names the others.
+    """
+    if said != line or not line:
         return []
     if missing := (await missing_programs(ports, (line,))).get(line):
         return [Finding(key, Health.BAD, f"{missing} is not installed: {line}", INSTALL.format(f"{key} in .agent.yml"))]
