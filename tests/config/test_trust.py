@@ -229,7 +229,7 @@ class TestSkills:
         digests.append(self.question(tmp_path).digest)
         assert len(set(digests)) == 5
         assert digests[3] == digests[5]
-        assert self.question(tmp_path).lines[0].startswith("skill files in skills: 1 files, sha256 ")
+        assert self.question(tmp_path).lines[0].startswith("skill files in skills: 1 file, sha256 ")
 
     def test_what_a_link_leads_to_counts(self, tmp_path: Path) -> None:
         repo, outside = tmp_path / "repo", tmp_path / "outside"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_workbench.core.errors import TrustError
+from agent_workbench.core.views.amounts import counted_text
 
 MAX_FILES = 2000
 MAX_TOTAL_BYTES = 50_000_000
@@ -37,7 +38,7 @@ def digest_folder(root: Path, folder: str) -> str:
             digest.update(f"{len(str(path))} {path} {content}\n".encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise TrustError(f"skill files cannot be read: {error.filename}: {error.strerror}") from error
-    return f"{count} files, sha256 {digest.hexdigest()}" if count else ""
+    return f"{counted_text(count, 'file')}, sha256 {digest.hexdigest()}" if count else ""
 
 
 def _walk(folder: Path, above: frozenset[tuple[int, int]], left_out: frozenset[str] = INSTALLED) -> Iterator[Path]:

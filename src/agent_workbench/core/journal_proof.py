@@ -118,7 +118,7 @@ def prove_journal(session: SessionId, report: VerifyReport, found: FoundAnchors,
         if report.torn_bytes
         else ()
     )
-    gone = (f"{absent} of its checkpoints are not in this repository any more",) if absent else ()
+    gone = (f"checkpoints that are not in this repository any more: {absent}",) if absent else ()
     return JournalProof(
         session=session,
         events=report.events,
