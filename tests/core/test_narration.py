@@ -7,7 +7,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
-from agent_workbench.core.narration import LINE_CHARS, describe, narrate
+from agent_workbench.core.narration import LINE_CHARS, describe, detail, narrate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import GateKind
@@ -55,6 +55,11 @@ def test_every_event_has_one_harmless_line(event: e.Event) -> None:
 )
 def test_what_is_said(event: e.Event, line: str) -> None:
     assert narrate(event) == line
+
+
+def test_a_refusal_that_its_line_cuts_is_told_whole_below() -> None:
+    assert detail(e.ActionRejected(2, "no diff")) == ""
+    assert detail(e.ActionRejected(2, "no diff " * 40)) == "no diff " * 40
 
 
 @pytest.mark.parametrize(

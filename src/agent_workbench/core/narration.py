@@ -162,6 +162,8 @@ def detail(event: Event) -> str:
             return event.proposal.diff or (event.proposal.text if event.proposal.kind is not GateKind.READ else "")
         case ActionFinished():
             return event.observation
+        case ActionRejected() if len(_said(event)) > LINE_CHARS:
+            return event.reason
         case TestsFinished():
             return "\n".join(f"$ {each.command}\n{each.output}" for each in event.results)
         case TaskCommitted():
