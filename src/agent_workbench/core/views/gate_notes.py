@@ -53,6 +53,7 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     return (
         Block(f"{run.task} would be done with nothing changed, and without a commit.", Tone.STRONG),
         checked,
+        Block("Approve if the task needs no change; reject with a reason, and the model goes on."),
         Block("The model says", Tone.DIM, space_before=True),
         Block(said),
     )
