@@ -115,5 +115,20 @@ def test_what_holds_work_or_was_begun_is_left_alone(served: Machine) -> None:
     assert (worktree / "calc.py").read_text() == "mine\n"
 
 
+def test_of_a_repository_that_stood_here_before_the_worktree_alone_is_told(served: Machine) -> None:
+    repo = calc_repo(served)
+    running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="TaskStarted")
+    running.until_halted()
+    running.send(signal.SIGKILL)
+    worktree = next(served.state.rglob("calc.py")).parent
+    shutil.rmtree(repo)
+    repo = calc_repo(served, {"more.py": "more = 1\n"})
+    told = served.agent("doctor", cwd=repo).out
+    assert f"agent/T-1, which is no branch any more, and its worktree {worktree}: made for T-1" in told
+    assert f"look into it; when you no longer need it: rm -rf {worktree} && git worktree prune" in told
+    shutil.rmtree(worktree)
+    assert "agent/T-1" not in served.agent("doctor", cwd=repo).out
+
+
 if __name__ == "__main__":
     sys.stdout.write(json.dumps(survive_all(Path(sys.argv[1]))))

@@ -47,7 +47,8 @@ class WorkspaceFacts:
 class Orphan:
     """A branch with its worktree (`path`, empty: none) that belongs to no task: no journal says that one began there.
 
-    `session` and `task` are whom it was made for, where that is known; `holds` says what might be work in it.
+    `session` and `task` are whom it was made for, where that is known; `holds` says what might be work in it. Without
+    `has_branch` the worktree alone is left, as of a repository that stood here before.
     """
 
     branch: str
@@ -55,6 +56,7 @@ class Orphan:
     session: SessionId | None = None
     task: TaskId | None = None
     holds: str = ""
+    has_branch: bool = True
 
 
 @dataclass(frozen=True, slots=True)

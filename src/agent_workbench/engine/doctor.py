@@ -97,7 +97,8 @@ async def _repository(ports: Ports, settings: Settings) -> Sequence[Finding]:
 def _orphan_seen(orphan: Orphan) -> str:
     if orphan.session is None:
         return f"{orphan.branch}: no session began a task on it"
-    what = f"{orphan.branch} and its worktree {orphan.path}" if orphan.path else orphan.branch
+    branch = orphan.branch if orphan.has_branch else f"{orphan.branch}, which is no branch any more,"
+    what = f"{branch} and its worktree {orphan.path}" if orphan.path else branch
     holds = f"it holds {orphan.holds}" if orphan.holds else "there is no work in it"
     return f"{what}: made for {orphan.task}, which session {orphan.session} never began; {holds}"
 
@@ -105,6 +106,8 @@ def _orphan_seen(orphan: Orphan) -> str:
 def _orphan_advice(orphan: Orphan) -> str:
     if orphan.task and not orphan.holds:
         return f"it is removed when {orphan.task} is started"
+    if not orphan.has_branch:
+        return f"look into it; when you no longer need it: rm -rf {shlex.quote(orphan.path)} && git worktree prune"
     tree = f"git worktree remove --force {shlex.quote(orphan.path)} && " if orphan.path else ""
     branch = shlex.quote(orphan.branch)
     return f"`git log {branch}` shows it; when you no longer need it: {tree}git branch -d {branch}"

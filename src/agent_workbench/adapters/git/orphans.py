@@ -55,7 +55,8 @@ class Orphans:
 
     def _told(self, site: Site, note: Note) -> Orphan:
         path = str(site.tree) if os.path.lexists(site.tree) else ""
-        return Orphan(note.branch, path, SessionId(note.session), TaskId(note.task), self.work(note))
+        has_branch = self._refs.branch_tip(note.branch) is not None
+        return Orphan(note.branch, path, SessionId(note.session), TaskId(note.task), self.work(note), has_branch)
 
     def _is_owned(self, note: Note) -> bool:
         return bool(lock_holder(lock_path(self._folder, TaskId(note.task)))) or self._begun(
