@@ -75,6 +75,7 @@ def test_a_refusal_that_its_line_cuts_is_told_whole_below() -> None:
         (Proposal(P1, GateKind.COMMIT, "commit", "Title\n\nmore", 1), "commit: Title"),
         (Proposal(P1, GateKind.MERGE, "merge", "", 1), "merge: "),
         (Proposal(P1, GateKind.READ, "grep", "{}", 1), "grep {}"),
+        (Proposal(P1, GateKind.SUMMARY, "compact", "all is well", 1), "summary: all is well"),
     ],
 )
 def test_a_proposal_in_a_few_words(proposal: Proposal, words: str) -> None:

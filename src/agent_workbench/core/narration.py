@@ -186,5 +186,7 @@ def describe(proposal: Proposal) -> str:
             return f"{proposal.kind}: {proposal.text.splitlines()[0] if proposal.text else ''}"
         case GateKind.FINISH:
             return f"finish with nothing changed: {proposal.text or 'no reason given'}"
-        case GateKind.READ | GateKind.SUMMARY:
+        case GateKind.SUMMARY:
+            return f"summary: {proposal.text}"
+        case GateKind.READ:
             return f"{proposal.tool} {proposal.text}"
