@@ -20,9 +20,7 @@ def test_a_recorded_session_is_what_it_was(machine: Machine, name: str) -> None:
     exported = json.loads(machine.agent("sessions", "export", session, "--format", "json", cwd=repo).out)
     expected = EXPECTED[name]
     assert len(exported["events"]) == expected["events"]
-    assert [shared(task, then) for task, then in zip(exported["tasks"], expected["tasks"], strict=True)] == (
-        expected["tasks"]
-    )
+    assert shared(exported["tasks"], expected["tasks"]) == expected["tasks"]
     verified = machine.agent("sessions", "verify", session, cwd=repo)
     # Nothing in the repository names a session that was parked before its first checkpoint.
     expected_code = 1 if name.startswith("parked-at-baseline") else 0
@@ -55,6 +53,10 @@ def began_here(machine: Machine, repo: Path, session: str) -> None:
     (noted / session).write_bytes(os.fsencode((repo / "memory" / "sessions" / session).resolve()))
 
 
-def shared(task: dict[str, object], then: dict[str, object]) -> dict[str, object]:
-    """Return what was exported then of what is exported now; later versions may add keys."""
-    return {key: task[key] for key in then}
+def shared(now: object, then: object) -> object:
+    """Return what was exported then of what is exported now; later versions may add keys and word things anew."""
+    if isinstance(now, dict) and isinstance(then, dict):
+        return {key: shared(now[key], then[key]) for key in then}
+    if isinstance(now, list) and isinstance(then, list) and len(now) == len(then):
+        return [shared(*pair) for pair in zip(now, then, strict=True)]
+    return now

@@ -7,7 +7,7 @@ from agent_workbench.core.events import Author, ScratchpadChanged
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.settings import Approval, Settings
+from agent_workbench.core.settings import Approval, GateKind, Settings
 from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.engine.desk import Desk
 from agent_workbench.engine.measuring import CHARS_PER_TOKEN
@@ -40,10 +40,14 @@ async def too_long(desk: Desk, purpose: Purpose) -> int:
 
     One that was left as it is, or was summarised, is not asked about before it has grown by half.
     """
-    run, config = desk.run, desk.state.config
+    run = desk.run
     text, threshold = desk.state.scratchpad(run.task), desk.settings.memory.summarise_threshold
-    denied = config is not None and config.approvals.summary is Approval.DENY
-    if threshold <= 0 or denied or len(text) <= threshold or 2 * len(text) <= 3 * run.notes_settled:
+    if (
+        threshold <= 0
+        or not _may_be_summarised(desk.state)
+        or len(text) <= threshold
+        or 2 * len(text) <= 3 * run.notes_settled
+    ):
         return 0
     try:
         (size,) = await desk.ports.model.count_tokens([desk.ports.redacted(text)], purpose)
@@ -51,6 +55,14 @@ async def too_long(desk: Desk, purpose: Purpose) -> int:
         size = 0
     size = size or len(text) // CHARS_PER_TOKEN
     return size if size > threshold else 0
+
+
+def _may_be_summarised(state: SessionState) -> bool:
+    """Return True where somebody or some rule can let a summary through: the work goes on without one as well."""
+    config = state.config
+    if config is None or config.approvals.summary is not Approval.ASK:
+        return config is None or config.approvals.summary is Approval.AUTO
+    return not config.headless or any(each.rule.kind is GateKind.SUMMARY for each in state.rules)
 
 
 async def write_closing_note(desk: Desk) -> None:
