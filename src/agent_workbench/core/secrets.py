@@ -39,6 +39,13 @@ _ASSIGNED = re.compile(
 _BEARER = re.compile(
     r"(?:\bbearer|\bauthorization[\"']?\s{0,3}[=:]\s{0,3}[\"']?\w{0,20})\s{1,3}([\w.~+/=-]+)", re.IGNORECASE
 )
+# What makes an address a key: the end of a Discord webhook, the signature of a signed address, a bot's token.
+_IN_ADDRESS = (
+    re.compile(r"discord(?:app)?\.com/api/(?:v[0-9]{1,3}/)?webhooks/[0-9]{1,30}/([\w-]+)", re.IGNORECASE),
+    re.compile(r"(?<![\w-])(?:sig|x-(?:amz|goog)-signature)=([\w%+/=.~-]{16,})", re.IGNORECASE),
+    re.compile(r"/bot([0-9]{5,16}:[\w-]{30,})"),
+)
+_COOKIES = re.compile(r"(?<![^;:\s\"'])(?!(?:domain|expires|path)=)[^=;:\s\"']{1,200}+=([^;\s\"']+)", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY.*?(?:-----END[ A-Z0-9_-]{0,100}-----|\Z)", re.DOTALL
 )
@@ -66,10 +73,11 @@ def is_ordinary(value: str) -> bool:
 def secrets_within(name: str, value: str) -> Iterator[str]:
     """Yield the parts of a variable's value that are secrets by their shape or place, whatever its name is.
 
-    These are private keys, tokens of known services, user information of addresses, and values that the text itself
-    calls a password, key or token. A random-looking value counts where `name` hints at a secret or at a service.
+    These are private keys, tokens of known services, user information and signatures of addresses, cookies, and values
+    that the text itself calls a password, key or token. A random-looking value counts where `name` hints at a secret or at a service.
     """
-    for found in _candidates(value):
+    has_cookies = "COOKIE" in name.upper() or "cookie:" in value.lower()
+    for found in (*_candidates(value), *(_COOKIES.findall(value) if has_cookies else ())):
         if not found.startswith(_REFERENCES) and not is_ordinary(found):
             yield found
     yield from (match[0] for match in _PRIVATE_KEY.finditer(value))
@@ -78,10 +86,11 @@ def secrets_within(name: str, value: str) -> Iterator[str]:
 
 
 def _candidates(value: str) -> Iterator[str]:
-    yield from (match[0] for match in _tokens().finditer(value))
+    for match in _tokens().finditer(value):
+        yield from match.group("token", 0)
     for scheme, userinfo in _USERINFO.findall(value):
         yield from _of_userinfo(scheme, userinfo)
-    for pattern in (_USER_OPTION, _ASSIGNED, _BEARER):
+    for pattern in (_USER_OPTION, _ASSIGNED, _BEARER, *_IN_ADDRESS):
         yield from pattern.findall(value)
 
 
@@ -95,7 +104,8 @@ def _of_userinfo(scheme: str, userinfo: str) -> Iterator[str]:
 
 @cache
 def _tokens() -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(TOKENS)})")
+    # Services lengthen their tokens: the rest of the word is part of it too.
+    return re.compile(rf"(?<![A-Za-z0-9])(?P<token>{'|'.join(TOKENS)})[\w-]*+")
 
 
 @cache

@@ -70,7 +70,7 @@ TOKENS = (
     r"xapp-[0-9]-[\w-]{16,}",
     r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,}",
     r"[a-z0-9]{1,60}\.webhook\.office\.com/webhookb2/[\w@/-]{40,}",
-    r"[0-9]{5,16}:A[\w-]{34}",
+    r"[0-9]{5,16}:A[\w-]{34,}",
     r"SG\.[\w=.-]{20,}",
     r"(?:pub)?key-[a-f0-9]{32}",
     r"[a-h0-9]{32}-[a-h0-9]{8}-[a-h0-9]{8}",
@@ -106,7 +106,7 @@ TOKENS = (
     r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk",
     r"p8e-[A-Za-z0-9]{32}",
     # signed texts and keys: as they are, in base64, and a private key in base64
-    r"eyJ[\w-]{8,4000}(?:\.[\w/-]{0,8000}={0,2}){2,4}",
+    r"(?:(?<![\w-])eyJ[\w-]{8,4000}+|eyJ[\w-]{8,400}+)(?:\.[\w/-]{0,8000}+={0,2}){2,4}",
     r"ey[A-Za-z0-9]{17,4000}\.ey[\w/-]{17,8000}\.[\w/-]{0,8000}={0,2}",
     r"(?:ops_)?eyJ[\w+/-]{40,}={0,3}",
     r"ZXlK[A-Za-z0-9+/_-]{40,}={0,3}",

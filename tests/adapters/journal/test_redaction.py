@@ -1,9 +1,11 @@
 import base64
+import re
 from pathlib import Path
 
 import pytest
 
 from agent_workbench.adapters.journal.redaction import Redactor, environment_redactor
+from agent_workbench.core.token_shapes import TOKENS
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,14 @@ def test_ordinary_variables_hide_nothing(name: str, value: str) -> None:
             ("AccountName=a;AccountKey=aGVsbG8gd29ybGQ=;z", "aGVsbG8gd29ybGQ="),
             ("https://h/?access_token=abcdefgh1", "abcdefgh1"),
         ),
+        *(
+            ("https://discord.com/api/webhooks/112233445566778899/AbCd-efGhij_klMnop0123", "AbCd-efGhij_klMnop0123"),
+            ("https://x.blob.core.windows.net/c?sv=1&sig=aGVsbG8gd29ybGQxMjM0%3D", "aGVsbG8gd29ybGQxMjM0%3D"),
+            ("https://x.blob.core.windows.net/c?sv=1&sig=aGVsbG8gd29ybGQxMjM0%3D", "aGVsbG8gd29ybGQxMjM0="),
+            ("https://b.s3.amazonaws.com/k?X-Amz-Signature=0a0b0c0d0e0f0a0b0c0d&x=1", "0a0b0c0d0e0f0a0b0c0d"),
+            ("https://api.telegram.org/bot123456789:" + "Ab" * 18, "123456789:" + "Ab" * 18),
+            ("Cookie: theme=dark; session=deadbeefcafe", "deadbeefcafe"),
+        ),
         ('{"auths": {"r": {"auth": "amFuZTpodW50ZXIy"}}}', "amFuZTpodW50ZXIy"),
     ],
 )
@@ -169,11 +179,32 @@ def test_a_key_in_json_is_found_line_by_line() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["eyJ-", "-eyJaaaaaaaaa.", "://", "a://b", "-----BEGIN PRIVATE KEY", "password", "token=", "bearer ", "t1.", "a1"],
+    ["eyJ-", "-eyJaaaaaaaaa.", "://", "a://b", "-----BEGIN PRIVATE KEY", "password", "token=", "bearer ", "t1.", "a1", "eyJ", "sig="],
 )
 def test_no_value_takes_more_than_linear_time(piece: str) -> None:
     # Whatever is quadratic takes minutes here, and the test's time runs out.
     assert environment_redactor({"A_NOTE": piece * (500_000 // len(piece))}).redact("nothing") == "nothing"
+
+
+@pytest.mark.parametrize("token", ["123456789:AA" + "b1" * 18, "sha256~" + "aB" * 23, "pul-" + "0a" * 20 + "0a0"])
+def test_a_token_that_is_longer_than_usual_is_hidden_to_its_end(token: str) -> None:
+    assert environment_redactor({"NOTE": f"use {token} here"}).redact(f"<{token}>") == "<«redacted:NOTE»>"
+    assert environment_redactor({"NOTE": f"use {token}, here"}).redact(f"<{token}>") == "<«redacted:NOTE»>"
+
+
+def test_the_value_of_a_cookie_is_hidden_without_its_name() -> None:
+    redactor = environment_redactor({"COOKIE": "session=deadbeefcafe1234; id=0011223344; Domain=www.example.com"})
+    assert redactor.redact("deadbeefcafe1234 0011223344") == "«redacted:COOKIE» «redacted:COOKIE»"
+    assert redactor.redact("www.example.com") == "www.example.com"
+
+
+def test_a_signed_text_is_searched_for_within_bounds() -> None:
+    signed = next(each for each in TOKENS if re.match(each, "eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl"))
+    # Where such texts may begin at every third character, each one may look at a few hundred only.
+    assert re.search(signed, "-eyJ" + "a" * 400 + ".e30.c2ln")
+    assert not re.search(signed, "-eyJ" + "a" * 401 + ".e30.c2ln")
+    assert re.search(signed, "eyJ" + "a" * 4000 + ".e30.c2ln")
+    assert not re.search(signed, "eyJ" + "a" * 4001 + ".e30.c2ln")
 
 
 def test_a_password_in_an_address_is_hidden_alone() -> None:
