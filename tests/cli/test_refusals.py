@@ -1,5 +1,6 @@
 """What cannot be done is refused in one message: what failed, with which value, what to do, and an exit code."""
 
+import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -259,6 +260,29 @@ def test_names_of_folders_and_files_do_not_control_the_terminal(machine: Machine
     outside = machine.folder / f"b{ESCAPE}[31m"
     outside.mkdir()
     assert_refused(agent(machine, outside, "plan show"), 4, ("is not in a git repository",))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *((ESCAPE,), ("plan", "show", f"{ESCAPE}[31mx"), ("index", "--ev", f"{ESCAPE}[2J"), ("run", f"--{ESCAPE}]0;x\x07")),
+        *(("replay", "--against", ESCAPE, "--rerun"), ("search", "x", "-n", ESCAPE), ("tui", "--port", ESCAPE)),
+    ],
+)
+def test_what_was_typed_does_not_control_the_terminal(machine: Machine, words: tuple[str, ...]) -> None:
+    assert_refused(machine.agent(*words, cwd=machine.home), 2, ("usage: agent",))
+
+
+def test_a_policy_that_nobody_writes_is_refused(machine: Machine) -> None:
+    repo = calc_repo(machine)
+    os.mkfifo(repo / "p.yml")
+    assert_refused(agent(machine, repo, "run --all --policy p.yml"), 2, ("p.yml", "is a pipe", "into a file"))
+
+
+def test_a_policy_from_a_pipe_that_is_written_is_read(machine: Machine) -> None:
+    repo = calc_repo(machine)
+    script = f"exec {sys.executable} -m agent_workbench run --all --policy <(sleep 0.2; echo 'python: x')"
+    assert_refused(machine.run(["bash", "-c", script], repo), 2, ("python does not belong in a policy",))
 
 
 def test_a_plan_whose_last_tasks_wait_says_for_what(machine: Machine) -> None:

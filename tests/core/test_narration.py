@@ -42,6 +42,10 @@ def test_every_event_has_one_harmless_line(event: e.Event) -> None:
         ),
         (e.TestsFinished(CheckPurpose.BASELINE, ()), "baseline passed"),
         (
+            e.TestsFinished(CheckPurpose.BASELINE, (), ("a.py", '" "'), ("b/",)),
+            'baseline passed; put back a.py, " "; removed b/',
+        ),
+        (
             e.TaskCommitted(TaskId("T-1"), CommitId("0123456789ab"), "agent/T-1", "m"),
             "committed 0123456789 on agent/T-1",
         ),

@@ -86,6 +86,15 @@ async def test_nobody_waits_for_what_a_check_left(tmp_path: Path) -> None:
         assert (checked.restored_paths, checked.removed_paths) == (("answer.txt",), (".gitignore", "out/", "pipe"))
 
 
+async def test_odd_names_that_a_check_left_are_told_apart(tmp_path: Path) -> None:
+    checks = ("touch ' ' 'a, b' c; grep -q right answer.txt",)
+    async with a_stage(
+        tmp_path, [change(*WROTE), FINISH], tasks=(task(accept=checks),), approvals=OPEN, headless=True
+    ) as stage:
+        assert (await run_headless(stage.desk, stage.recorder, (T1,))).exit_code is ExitCode.DONE
+        assert checks_of(stage, CheckPurpose.AFTER_DIFF).removed_paths == ('" "', '"a, b"', "c")
+
+
 async def test_nobody_waits_for_what_an_interrupted_check_left(tmp_path: Path) -> None:
     sayings = [change(*WROTE), FINISH]
     async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True) as stage:

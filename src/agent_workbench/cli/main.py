@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from agent_workbench import __version__
 from agent_workbench.cli import (
@@ -28,6 +29,7 @@ from agent_workbench.cli import (
 )
 from agent_workbench.cli.saying import drop_output, say_last
 from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
+from agent_workbench.core.inert import inert
 
 VERBS = (tui, run, replay, init, new, plan, sessions, verify, merge, search, index, model, rules, trust, doctor, demo)
 EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in docs/exit-codes.md."
@@ -68,9 +70,17 @@ def _check_folder() -> None:
         raise RepoError("the folder you are in is gone", advice="go to one that exists") from None
 
 
+class Grammar(argparse.ArgumentParser):
+    """A command line's grammar whose messages repeat what was typed without letting it control the terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message, and exit."""
+        super().error(inert(message))
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the command line's grammar, a verb from each module."""
-    root = argparse.ArgumentParser(
+    root = Grammar(
         prog="agent", description="A terminal workbench for coding agents on your own machine.", epilog=EPILOG
     )
     root.add_argument("--version", action="version", version=f"agent {__version__}")

@@ -137,8 +137,9 @@ def _said_of_work(event: Event) -> str:
         case TestsFinished():
             failed = [result.command for result in event.results if not result.passed]
             verdict = "passed" if all_passed(event.results) else f"FAILED: {', '.join(failed)}"
+            back = f"; put back {', '.join(event.restored_paths)}" if event.restored_paths else ""
             left = f"; removed {', '.join(event.removed_paths)}" if event.removed_paths else ""
-            return f"{PURPOSES[event.purpose]} {verdict}{left}"
+            return f"{PURPOSES[event.purpose]} {verdict}{back}{left}"
         case TaskCommitted():
             return f"committed {event.commit[:10]} on {event.branch}"
         case TaskMerged():

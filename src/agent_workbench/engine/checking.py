@@ -1,5 +1,6 @@
 """Running tests and lint in the workspace, and leaving it as it was."""
 
+import re
 from asyncio import to_thread
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from agent_workbench.engine.repetition import without_repeated
 OUTPUT_CHARS = 6_000
 NAMED_TESTS = 10
 NAMED_PATHS = 50
+_MISREAD = re.compile(r"^$|[\s,\"]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,11 @@ async def run_checks(bench: Bench, commands: Sequence[str], purpose: CheckPurpos
 
 
 def named_paths(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return paths fit to be shown, each once; of very many the first, and how many more there are."""
-    names = tuple(dict.fromkeys(map(shown, paths)))
+    """Return paths fit to be shown, each once; of very many the first, and how many more there are.
+
+    A name with blanks, commas or quotes stands in quotes: it would be misread in a list.
+    """
+    names = tuple(dict.fromkeys(f'"{path}"' if _MISREAD.search(path) else path for path in map(shown, paths)))
     more = len(names) - NAMED_PATHS
     return (*names[:NAMED_PATHS], f"and {more} more") if more > 0 else names
 

@@ -174,6 +174,6 @@ def test_what_checks_changed_and_left_is_named() -> None:
     ran = TestsFinished(CheckPurpose.ASKED, (CheckResult("test", 0, "", 1.0),), ("a.py",), (".cache/", "x\ty"))
     (entry,) = check_entries(3, ran)
     assert [block.text for block in entry.blocks][-2:] == [
-        "put back what they changed: a.py",
+        "put back, as the checks had changed it: a.py",
         "removed, as no approved .gitignore covers it: .cache/, x y",
     ]
