@@ -69,6 +69,16 @@ def test_a_glob_finds_nothing_else(line: str) -> None:
             ("rm [!-]*", "rm -i x", False),
         ),
         *(
+            ("git push*--force*", "git -C . push --force", True),
+            ("git push*--force*", "sudo git --no-pager -C sub -c a.b=c push -q --force", True),
+            ("git push*--force*", "git -C . --no-pager push --force", True),
+            ("git push*--force*", "git -C . log push --force", False),
+            ("git push*--force*", "git -C . pull; echo push --force", False),
+            ("kubectl delete", "kubectl -n prod delete pod x", True),
+            ("rm src", "rm -f src/a.py", True),
+            ("rm -rf", "rm -v -rf x", False),
+        ),
+        *(
             ("make", "MAKE all", False),
             ("rm -rf *.py", "rm -rf src/a.py", True),
             ("git push*--force", "git push --force x", False),

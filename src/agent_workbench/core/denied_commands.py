@@ -17,6 +17,8 @@ MAX_CHARS = 10_000
 MAX_PATTERN_CHARS = 500
 _WILD = frozenset("*?[")
 _PLAIN = re.compile(r"[\w ./:@=+,~%-]+")
+# Options with or without a value, as in `git -C . --no-pager push`; bounded, as either reading is tried.
+_OPTIONS = r"(?: -\S+(?: [^\s-]\S*)?){0,8}"
 _BETWEEN = re.compile(r" *([;|&]) *")
 
 
@@ -66,4 +68,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     glob = _BETWEEN.sub(r"\1", " ".join(pattern.split()))
     # `translate` uses atomic groups: no pattern takes more than time in proportion to the text from each beginning.
     beginning = r"\A" if glob.startswith("*") else r"(?<!\w)" if re.match(r"\w", glob) else ""
-    return re.compile(beginning + translate(glob if _WILD & set(glob) else f"{glob}*"))
+    wanted = glob if _WILD & set(glob) else f"{glob}*"
+    program, _, rest = wanted.partition(" ")
+    if _WILD & set(program) or not re.match(r"\w", rest):
+        return re.compile(beginning + translate(wanted))
+    return re.compile(f"{beginning}{re.escape(program)}{_OPTIONS} {translate(rest)}")
