@@ -279,6 +279,13 @@ def test_a_policy_that_nobody_writes_is_refused(machine: Machine) -> None:
     assert_refused(agent(machine, repo, "run --all --policy p.yml"), 2, ("p.yml", "is a pipe", "into a file"))
 
 
+@pytest.mark.parametrize("verb", ["status --model", "serve"])
+def test_a_model_that_is_a_pipe_is_refused(machine: Machine, verb: str) -> None:
+    repo = calc_repo(machine)
+    os.mkfifo(repo / "m.gguf")
+    assert_refused(agent(machine, repo, f"model {verb} m.gguf"), 5, ("m.gguf cannot be read: not a regular",))
+
+
 def test_a_policy_from_a_pipe_that_is_written_is_read(machine: Machine) -> None:
     repo = calc_repo(machine)
     script = f"exec {sys.executable} -m agent_workbench run --all --policy <(sleep 0.2; echo 'python: x')"

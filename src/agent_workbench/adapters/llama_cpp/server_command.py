@@ -10,6 +10,7 @@ from agent_workbench.adapters.llama_cpp.serve import API_KEY_VARIABLE
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.host.handed_on import handed_on
 from agent_workbench.host.programs import find_program
+from agent_workbench.host.regular import open_regular
 
 _MAGIC = b"GGUF"
 _TINY_BYTES = 50_000_000
@@ -72,9 +73,8 @@ def check_model_file(model: Path) -> None:
 def _model_bytes(model: Path) -> int:
     advice = "model.path has to be a GGUF file"
     try:
-        with model.open("rb") as file:
-            begins = file.read(len(_MAGIC))
-        size = model.stat().st_size
+        with os.fdopen(open_regular(model, follow=True), "rb") as file:
+            begins, size = file.read(len(_MAGIC)), os.fstat(file.fileno()).st_size
     except OSError as error:
         raise ModelUnavailable(f"the model {model} cannot be read: {error.strerror}", advice=advice) from error
     if begins != _MAGIC:
