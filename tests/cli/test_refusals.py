@@ -265,7 +265,10 @@ def test_names_of_folders_and_files_do_not_control_the_terminal(machine: Machine
 @pytest.mark.parametrize(
     "words",
     [
-        *((ESCAPE,), ("plan", "show", f"{ESCAPE}[31mx"), ("index", "--ev", f"{ESCAPE}[2J"), ("run", f"--{ESCAPE}]0;x\x07")),
+        (ESCAPE,),
+        ("plan", "show", f"{ESCAPE}[31mx"),
+        ("index", "--ev", f"{ESCAPE}[2J"),
+        ("run", f"--{ESCAPE}]0;x\x07"),
         *(("replay", "--against", ESCAPE, "--rerun"), ("search", "x", "-n", ESCAPE), ("tui", "--port", ESCAPE)),
     ],
 )

@@ -74,7 +74,8 @@ def secrets_within(name: str, value: str) -> Iterator[str]:
     """Yield the parts of a variable's value that are secrets by their shape or place, whatever its name is.
 
     These are private keys, tokens of known services, user information and signatures of addresses, cookies, and values
-    that the text itself calls a password, key or token. A random-looking value counts where `name` hints at a secret or at a service.
+    that the text itself calls a password, key or token. A random-looking value counts where `name` hints at a secret or
+    at a service.
     """
     has_cookies = "COOKIE" in name.upper() or "cookie:" in value.lower()
     for found in (*_candidates(value), *(_COOKIES.findall(value) if has_cookies else ())):

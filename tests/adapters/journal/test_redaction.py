@@ -179,7 +179,20 @@ def test_a_key_in_json_is_found_line_by_line() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["eyJ-", "-eyJaaaaaaaaa.", "://", "a://b", "-----BEGIN PRIVATE KEY", "password", "token=", "bearer ", "t1.", "a1", "eyJ", "sig="],
+    [
+        "eyJ-",
+        "-eyJaaaaaaaaa.",
+        "://",
+        "a://b",
+        "-----BEGIN PRIVATE KEY",
+        "password",
+        "token=",
+        "bearer ",
+        "t1.",
+        "a1",
+        "eyJ",
+        "sig=",
+    ],
 )
 def test_no_value_takes_more_than_linear_time(piece: str) -> None:
     # Whatever is quadratic takes minutes here, and the test's time runs out.

@@ -42,7 +42,9 @@ def check_entries(
         entries += _numbered(seq, len(entries), Entry("", tuple(blocks)), *map(_failure_entry, command.failures))
         blocks = [Block(f"… and {command.more} more", Tone.DIM)] if command.more else []
     if event.restored_paths:
-        blocks.append(Block(f"put back, as the checks had changed it: {inert_line(', '.join(event.restored_paths))}", Tone.WARN))
+        blocks.append(
+            Block(f"put back, as the checks had changed it: {inert_line(', '.join(event.restored_paths))}", Tone.WARN)
+        )
     if event.removed_paths:
         left = inert_line(", ".join(event.removed_paths))
         blocks.append(Block(f"removed, as no approved .gitignore covers it: {left}", Tone.DIM))
