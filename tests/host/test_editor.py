@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import ExitCode, WorkbenchError
 from agent_workbench.host.editor import edit_in_editor, editor_command
 
 
@@ -36,6 +36,7 @@ def test_without_an_editor_it_is_said_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(WorkbenchError, match="no editor") as failure:
         editor_command({"PATH": str(tmp_path)})
     assert "$EDITOR" in failure.value.advice
+    assert failure.value.exit_code is ExitCode.ENVIRONMENT, "no defect of ours"
     with pytest.raises(WorkbenchError, match="cannot be read"):
         editor_command({"EDITOR": "'vim"})
 
