@@ -76,7 +76,7 @@ def _descendants() -> list[int]:
 class _Command:
     """The command, its status once it has one, and all that it started."""
 
-    def __init__(self, argv: list[str], guard: str) -> None:
+    def __init__(self, argv: list[str], guard: str, limits: str) -> None:
         self.status: int | None = None
         self.error = 0
         failure, failed = os.pipe()
@@ -84,7 +84,7 @@ class _Command:
         guarding = None if guard == "open" else _Guarding(guard)
         self.pid = os.fork()
         if self.pid == 0:
-            self._become(argv, minder, failed, guarding)
+            self._become(argv, minder, failed, guarding, limits)
         os.close(failed)
         if guarding:
             guarding.begin(self.pid)
@@ -92,7 +92,7 @@ class _Command:
             self.error = int(stream.read() or b"0")
 
     @staticmethod
-    def _become(argv: list[str], minder: int, failed: int, guarding: "_Guarding | None") -> None:
+    def _become(argv: list[str], minder: int, failed: int, guarding: "_Guarding | None", limits: str) -> None:
         try:
             os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -109,6 +109,10 @@ class _Command:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            if limits != "none":
+                from agent_workbench.host.resource_watch import bound_processes
+
+                bound_processes(limits)
             if guarding:
                 guarding.enter()
             os.execv(argv[0], argv)  # noqa: S606 - to start the command is what this program is for
@@ -128,6 +132,16 @@ class _Command:
                 return True
             if pid == self.pid:
                 self.status = os.waitstatus_to_exitcode(status)
+
+    def freeze(self) -> None:
+        """Stop every descendant, so that none makes another while they are killed one after the other."""
+        stopped: set[int] = set()
+        give_up_at = time.monotonic() + _UNKILLABLE_SECONDS
+        while (others := set(_descendants()) - stopped) and time.monotonic() < give_up_at:
+            for pid in others:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGSTOP)
+            stopped |= others
 
     def signal(self, *numbers: int) -> None:
         """Send the signals to the command's group and to every descendant."""
@@ -255,7 +269,7 @@ def main(arguments: list[str]) -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wake, told = _listen()
     grace, guard, limits, *argv = arguments
-    command = _Command(argv, guard)
+    command = _Command(argv, guard, limits)
     if command.error:
         _say("failed", command.error)
         os._exit(127)
@@ -265,6 +279,8 @@ def main(arguments: list[str]) -> None:
     os.dup2(null, 2)
     _say("started", command.pid)
     excess = _wait(command, wake, told, limits)
+    if excess:
+        command.freeze()
     _end(command, wake, 0.0 if excess else float(grace))
     if excess:
         _say("exceeded", excess)

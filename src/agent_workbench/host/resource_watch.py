@@ -1,9 +1,10 @@
 """Watch over what a command takes of the machine: processes, memory and disk.
 
-No cgroup and no rlimit: a cgroup is rarely ours to write, `RLIMIT_NPROC` does not bind root and counts all that the
-user runs, and a limit on address space stops programs that only reserve it (sanitizers, Java, WebAssembly). So three
-facts of the kernel are read ten times a second, which is cheap also while a thousand processes are busy. Only where
-they changed by much since the start are the command's own processes counted.
+A cgroup is rarely ours to write, `RLIMIT_NPROC` does not bind root and counts all that the user runs, and a limit on
+address space stops programs that only reserve it (sanitizers, Java, WebAssembly). So three facts of the kernel are read
+ten times a second, which is cheap also while a thousand processes are busy. Only where they changed by much since the
+start are the command's own processes counted. What forks faster than it is killed is stopped by the kernel, but for
+root, at an `RLIMIT_NPROC` that lies above all that the machine runs.
 Used by `minder` alone, which is started for each command; so only a little of the standard library is imported.
 """
 
@@ -59,6 +60,20 @@ class ResourceWatch:
     def _too_little_disk(self) -> str:
         free, _ = _disk()
         return "" if free >= self._disk else f"it wrote until {_in_words(free)} were left on the disk"
+
+
+def bound_processes(told: str) -> None:
+    """Have the kernel refuse this process and its children more processes and threads than `told` allows (not root)."""
+    import resource
+
+    most, running = int(told.partition(",")[0]), _tasks()
+    if not running:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    # The limit counts all that the user runs, so it has to lie above the whole machine's.
+    wanted = running + most + most // 8
+    if hard == resource.RLIM_INFINITY or wanted < hard:
+        resource.setrlimit(resource.RLIMIT_NPROC, (wanted, wanted))
 
 
 def _in_words(count: int) -> str:

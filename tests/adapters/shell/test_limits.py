@@ -63,6 +63,14 @@ async def test_processes(apart: bool, bench: Bench) -> None:
     assert left_in(bench.folder) == []
 
 
+async def test_the_kernel_holds_the_number_of_processes_too(bench: Bench) -> None:
+    asked = "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC)[0])"
+    outcome = await limited(bench, ResourceLimits(processes=800)).run(f'{sys.executable} -S -c "{asked}"', seconds=60)
+    running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    # Above what the machine runs, which changes meanwhile, by an eighth more than the watch allows.
+    assert running // 2 + 900 <= int(outcome.output) <= 2 * running + 900
+
+
 async def test_memory(bench: Bench) -> None:
     limits = ResourceLimits(memory_bytes=200 * MEGABYTE)
     outcome = await limited(bench, limits).run(f'{sys.executable} -S -c "{TAKES}"', seconds=60)
