@@ -1,7 +1,7 @@
 """Where the lines of a diff stand, and that what is drawn is all of them, whatever is beside or behind what."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
@@ -68,6 +68,7 @@ def test_every_line_is_drawn_to_its_end_within_the_edge(
 
 
 @given(LINES, st.integers(0, 400))
+@example([*[("+", "")] * 5, ("+", "a" * 10), (" ", ""), *[("+", "")] * 3], 57)  # a tenth line makes the numbers wider
 def test_a_diff_that_grows_is_laid_out_as_if_at_once(lines: list[tuple[str, str]], end: int) -> None:
     reader, layout = DiffReader(), DiffLayout()
     body = "".join(f"{sign}{text}\n" for sign, text in lines)

@@ -51,8 +51,9 @@ class DiffLayout:
         self._starts: list[int] = [0]
 
     def lay_out(self, shown: ShownDiff, look: Look, text_of: Callable[[int], str]) -> None:
-        """Find the rows anew; with the same look only for the lines that are not the same."""
-        start = change_start(shown, shown.same) if look == self.look and not look.whole else 0
+        """Find the rows anew; with the same look and as wide numbers only for the lines that are not the same."""
+        grown = look == self.look and not look.whole and shown.digits == self.shown.digits
+        start = change_start(shown, shown.same) if grown else 0
         self.shown, self.look = shown, look
         if not start:
             self.partner, self._uneven = {}, {}
