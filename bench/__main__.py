@@ -6,7 +6,8 @@ import os
 import platform
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from bench import (
     code_search,
@@ -72,7 +73,11 @@ def main(arguments: list[str]) -> int:
         if not options.json:
             print("\n".join([f"\n{name}", *(figure.line() for figure in report[name])]), flush=True)
     if options.json:
-        print(json.dumps({name: [asdict(figure) for figure in figures] for name, figures in report.items()}, indent=2))
+        print(
+            json.dumps(
+                {name: [to_builtins(figure) for figure in figures] for name, figures in report.items()}, indent=2
+            )
+        )
     return int(failed)
 
 

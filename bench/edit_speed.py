@@ -10,11 +10,12 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
 import psutil
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.json_values import number_at, object_at
@@ -39,8 +40,7 @@ _WIDTH = 450
 _HEADERS = 150
 
 
-@dataclass(frozen=True, slots=True)
-class Speeds:
+class Speeds(Struct, frozen=True):
     """Tokens a second of the server's time, what it costs to read the grammar, and milliseconds a token with the large
     vocabulary.
 
@@ -67,7 +67,7 @@ class Speeds:
 
     def told(self) -> dict[str, float]:
         """Return the figures by name, with what follows from them."""
-        told = {name: round(value, 3) for name, value in asdict(self).items()}
+        told = {name: round(value, 3) for name, value in to_builtins(self).items()}
         told["ratio"] = round(self.grammar_tokens_per_second / self.free_tokens_per_second, 3)
         if self.vocabulary:
             told["added_ms_forced"] = round(self.forced_ms - self.free_ms, 3)
@@ -140,8 +140,7 @@ async def measure_speeds(serving: Serving, lines: int, vocabulary: int, tokens: 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """A server, the number of its process, and who is told how far it is."""
 
     endpoint: Endpoint
@@ -149,8 +148,7 @@ class _Asked:
     say: Say
 
 
-@dataclass(frozen=True, slots=True)
-class _Cost:
+class _Cost(Struct, frozen=True):
     """What an answer costs once (its grammar is read), and each of its tokens."""
 
     once_ms: float

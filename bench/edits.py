@@ -15,9 +15,10 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
+
+from msgspec import Struct, field, to_builtins
 
 if __package__ in {None, ""}:  # run as a file: the repository's root is where `bench` is found
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -49,8 +50,7 @@ ANSWER_TOKENS = 700
 _SECONDS = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """Files, and the lines of them that an answer may name."""
 
     files: dict[str, bytes]
@@ -68,8 +68,7 @@ class Offer:
         return step_grammar(open_tools(("write_diff",)).values(), rules)
 
 
-@dataclass
-class Counts:
+class Counts(Struct):
     """What became of the answers; `reasons` says why those were refused or wrong, `kinds` what the applied ones did."""
 
     exact: int = 0
@@ -239,7 +238,7 @@ def main(arguments: list[str]) -> int:
     """Count and measure, print what came of it; 1 when something was wrong."""
     options = _parser().parse_args(arguments)
     counts = asyncio.run(count(the_files(options.files), options.lines, range(options.seeds), options.show))
-    told = {key: value for key, value in asdict(counts).items() if key not in {"reasons", "kinds"}}
+    told = {key: value for key, value in to_builtins(counts).items() if key not in {"reasons", "kinds"}}
     told |= {"kinds": dict(counts.kinds.most_common()), "reasons": dict(counts.reasons.most_common(20))}
     if not options.no_speed:
         told["speeds"] = asyncio.run(speeds(min(options.lines, 300), options.vocabulary)).told()

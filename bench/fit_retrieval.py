@@ -11,10 +11,10 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from agent_workbench.adapters.retrieval.files.kinds import Kind
@@ -38,8 +38,7 @@ _SHORTEST_STEP, _SLIGHT = 1e-6, 1e-10
 WEIGHTS = Path(__file__).parents[1] / "src/agent_workbench/adapters/retrieval/searching/weights.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """Shares of what was looked for among the first 1, 5 and 10 files, and the mean of 1 / place of the first hit."""
 
     first: float

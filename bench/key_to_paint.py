@@ -3,8 +3,9 @@
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import quantiles
+
+from msgspec import Struct
 
 from bench.figures import Figure, milliseconds
 from bench.typed import Region, Typed
@@ -15,8 +16,7 @@ AFTER_SECONDS = 0.5
 TARGET = "target 50"
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """Keys that each change the region, and nothing else does."""
 
     keys: Sequence[str]

@@ -8,10 +8,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
+
+from msgspec import Struct
 
 from bench.faults.change import GIT_ENVIRONMENT, Texts, read_texts, write_texts
 
@@ -20,8 +21,7 @@ OURS = (sys.executable, "-m", "bench.patch_adapter")
 PROJECT = Path(__file__).resolve().parents[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """What one who applies diffs made of one: the texts afterwards, whether it said that all went well, how long."""
 
     post: Texts
@@ -43,8 +43,7 @@ class Applier(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A program that reads the diff from the file named last and changes the files of the folder it is started in."""
 
     name: str

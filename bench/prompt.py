@@ -10,10 +10,11 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
+
+from msgspec import Struct
 
 from agent_workbench.adapters.demo.script import T1_FINISH, T1_RIGHT
 from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
@@ -70,16 +71,14 @@ class _BenchSite(TerminalSite):
         return ScriptedModel(model, {TASK: self.script, f"{TASK}:summary": (SUMMARY,)}) if self.script else model
 
 
-@dataclass(frozen=True, slots=True)
-class _Wish:
+class _Wish(Struct, frozen=True):
     """What the user wants once so many steps were answered."""
 
     after: int
     intent: Intent
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """What an answer cost, and for what it was."""
 
     purpose: Purpose

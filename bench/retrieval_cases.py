@@ -6,12 +6,13 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from agent_workbench.adapters.git.repository import Repository
@@ -38,8 +39,7 @@ _CANDIDATES = 1_000
 _PROCESSES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A question to a repo: by file its features, and whether it is `source`; of these `count` were `wanted`.
 
     `changed` are all files that the commit changed, `many` how many; `kinds` as what a file counts for this question.

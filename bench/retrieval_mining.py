@@ -6,8 +6,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.files.kinds import Kind, kind_of
 from agent_workbench.adapters.retrieval.files.languages import find_language, language_of
@@ -26,8 +27,7 @@ _NOBODY_ASKS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Repo:
+class Repo(Struct, frozen=True):
     """A public repository: what is known is what was there at commit `base`; it is asked by commits up to `until`."""
 
     name: str
@@ -37,8 +37,7 @@ class Repo:
     held_out: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A message, the `sources` that the commit changed, and all that it `changed`, tests and documents too."""
 
     text: str

@@ -11,9 +11,9 @@ import subprocess
 import termios
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pyte
+from msgspec import Struct
 
 COLUMNS, ROWS = 120, 40
 QUIET_SECONDS = 0.4
@@ -21,8 +21,7 @@ DEADLINE_SECONDS = 30.0
 END_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Painting:
+class Painting(Struct, frozen=True):
     """Seconds from the start to the first byte, and to the first screen with the marker on it; that screen's lines."""
 
     first_byte_seconds: float

@@ -4,8 +4,9 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.core.events import Recorded, TaskFinished
 from bench.first_paint import WORKBENCH, prepare
@@ -20,8 +21,7 @@ SESSION = "20261120T101500-ab2cde"
 LEFT_TO_DO = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """A repository that is set up and trusted, and the environment to start the workbench in."""
 
     repo: Path

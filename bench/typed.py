@@ -13,20 +13,19 @@ import termios
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import psutil
 import pyte
+from msgspec import Struct
 
 from bench.terminal import COLUMNS, DEADLINE_SECONDS, ROWS, NotPaintedError, end
 
 POLL_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """A part of the screen: rows and columns from 0, the ends left out."""
 
     top: int

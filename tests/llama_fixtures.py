@@ -7,10 +7,10 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
@@ -21,8 +21,7 @@ SMALL_CONTEXT_TOKENS = 2048
 _WAIT_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class LlamaServer:
+class LlamaServer(Struct, frozen=True):
     """A running server: one slot, a random model."""
 
     url: str

@@ -1,12 +1,13 @@
 """Values made up by hypothesis from the types of the events, for every test that must hold for all of them."""
 
-import dataclasses
 import types
 import typing
 from enum import StrEnum
 from functools import cache
 
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import fields
 
 from agent_workbench.core.events import Event, Recorded
 
@@ -44,10 +45,10 @@ def values_of(hint: object) -> st.SearchStrategy[object]:
         return values_of(hint.__supertype__)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return st.sampled_from(list(hint))
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         hints = typing.get_type_hints(hint)
-        fields = {field.name: values_of(hints[field.name]) for field in dataclasses.fields(hint)}
-        return st.builds(hint, **fields)
+        given = {field.name: values_of(hints[field.name]) for field in fields(hint)}
+        return st.builds(hint, **given)
     if typing.get_origin(hint) is tuple:
         items = typing.get_args(hint)
         if items[1:] == (Ellipsis,):

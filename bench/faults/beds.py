@@ -1,7 +1,8 @@
 """Files that a diff does not fit, or that tempt to put it in the wrong place."""
 
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from bench.faults.change import Change, FilePair, Texts, diff_of
 from bench.faults.context import rename_in

@@ -5,9 +5,10 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct
 
 Texts = Mapping[str, str | None]
 _HEADING = re.compile(r"^diff --git ([ab])/(.*) \1/\2$", re.MULTILINE)
@@ -22,8 +23,7 @@ GIT_ENVIRONMENT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FilePair:
+class FilePair(Struct, frozen=True):
     """One file on both sides of a change; None where it does not exist."""
 
     path: str
@@ -35,8 +35,7 @@ class FilePair:
         return FilePair(self.path, *(None if text is None else alter(text) for text in (self.pre, self.post)))
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What one commit did to one to three files; `id` names commit and source."""
 
     id: str

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)", re.DOTALL)
 MARKER = "\\ No newline at end of file"
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(Struct, frozen=True):
     """A hunk; `body` has its lines as they are written, `header` what stands in place of a header made of numbers."""
 
     old_start: int
@@ -48,8 +49,7 @@ class Hunk:
         return "\n".join([header, *self.body]) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class FileDraft:
+class FileDraft(Struct, frozen=True):
     """The diff of one file: git's own lines, the two lines with its names, its hunks."""
 
     git_lines: tuple[str, ...]
@@ -68,8 +68,7 @@ class FileDraft:
         return "".join([*heads, *(hunk.text() for hunk in self.hunks)])
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A diff of one file or more."""
 
     files: tuple[FileDraft, ...]

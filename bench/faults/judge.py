@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
+
+from msgspec import Struct, field
 
 from bench.faults.kinds import Case, Group
 from bench.patch_peers import Applier, Attempt
@@ -19,8 +20,7 @@ class Verdict(StrEnum):
     HALF = "half"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """One attempt at one case."""
 
     applier: str
@@ -29,8 +29,7 @@ class Outcome:
     verdict: Verdict
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """The sums of one applier over some cases; `fair` are refusals of diffs whose old lines fit several places."""
 
     counts: Counter[Verdict] = field(default_factory=Counter)

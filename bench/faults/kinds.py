@@ -1,9 +1,10 @@
 """The kinds of damage, and how a change becomes a case of one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
+
+from msgspec import Struct
 
 from bench.faults import beds, context, names, numbers, whitespace, wrapping
 from bench.faults.change import Change, Texts, diff_of
@@ -24,8 +25,7 @@ class Group(StrEnum):
     UNFIT = "the diff does not fit, or fits twice: it must be refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A kind of damage; each part returns None where it cannot do its damage.
 
     `change` does the same to both sides of a change, before its diff is made. `draft` and `text` damage the diff.
@@ -41,8 +41,7 @@ class Kind:
     group: Group = Group.WHOLE
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A damaged diff, the files it meets and what they should be afterwards; `post` is `pre` where it must be refused.
 
     `unclear`: its old lines, placed by content alone, can make another text than the right one.

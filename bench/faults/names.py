@@ -1,7 +1,8 @@
 """Damage to what stands before the hunks of a file, and to the order of hunks."""
 
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from bench.faults.draft import Draft, FileDraft
 

@@ -1,7 +1,8 @@
 """Damage to the numbers of hunks: how many lines, and where."""
 
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from bench.faults.draft import Draft, Hunk
 

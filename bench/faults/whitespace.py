@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from bench.faults.change import Change, FilePair, diff_of
 from bench.faults.draft import MARKER, Draft, Hunk, read_draft

@@ -2,17 +2,17 @@
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PACKAGE = "agent_workbench"
 
 
-@dataclass(frozen=True)
-class Import:
+class Import(Struct, frozen=True):
     """One import of a module, wherever in the file it stands."""
 
     module: str
@@ -25,8 +25,7 @@ class Import:
         return self.module.partition(".")[0]
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(Struct, frozen=True):
     """A Python file of ours."""
 
     path: Path

@@ -4,10 +4,10 @@ import json
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bench import diff_faults
 from bench.faults import sources

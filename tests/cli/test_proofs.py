@@ -5,12 +5,12 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.journal.line import compose, parse
@@ -29,8 +29,7 @@ ODD_SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class Shop:
+class Shop(Struct, frozen=True):
     """A copy of the repository in which the demo ran."""
 
     machine: Machine

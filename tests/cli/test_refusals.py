@@ -4,10 +4,10 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec import Struct, field
 
 from tests.e2e.calc import PLAN, calc_repo
 from tests.e2e.machine import Done, Machine
@@ -16,8 +16,7 @@ PLAN_FILE = "memory/plans/PLAN.yaml"
 ESCAPE = "\x1b"
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """A repository of these files, a command line in it, and how it is refused: a code and words of the message."""
 
     name: str

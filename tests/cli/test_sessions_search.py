@@ -2,10 +2,10 @@
 
 import json
 from argparse import Namespace
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.cli.sessions_search import execute
 from agent_workbench.core.events import UserSaid

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import math
 import re
@@ -7,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import given
+from msgspec import Struct
+from msgspec.structs import fields
 
 from agent_workbench.core import events as e
 from agent_workbench.core.checks import CheckPurpose
@@ -14,7 +15,6 @@ from agent_workbench.core.codec import JsonObject, change_texts, decode_event, e
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.proposals import Verdict
 from tests.strategies import events
 
 
@@ -37,21 +37,21 @@ def test_every_event_class_has_its_kind() -> None:
     assert kind_of(e.TestsFinished) == "tests_finished"
 
 
-def _dataclasses_of(hint: object) -> set[type]:
+def _structs_of(hint: object) -> set[type]:
     found: set[type] = set()
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         found.add(hint)
         for each in typing.get_type_hints(hint).values():
-            found |= _dataclasses_of(each)
+            found |= _structs_of(each)
     for argument in typing.get_args(hint):
-        found |= _dataclasses_of(argument)
+        found |= _structs_of(argument)
     return found
 
 
 def test_no_value_looks_like_a_blob() -> None:
     # The journal puts {"blob": ..., "bytes": ...} in place of long texts.
-    for cls in _dataclasses_of(e.Event):
-        assert {field.name for field in dataclasses.fields(cls)} != {"blob", "bytes"}
+    for cls in _structs_of(e.Event):
+        assert {field.name for field in fields(cls)} != {"blob", "bytes"}
 
 
 def test_a_missing_field_takes_its_default() -> None:
@@ -78,29 +78,37 @@ def test_the_bodies_the_refusals_start_from_are_good() -> None:
     ("kind", "body", "named"),
     [
         ("nothing_known", {}, "nothing_known"),
-        ("action_finished", [], "body"),
-        ("action_finished", None, "body"),
-        ("action_finished", FINISHED | {"colour": "red"}, "colour: ActionFinished has no such field"),
-        ("action_finished", {"proposal_id": "p", "result": "ok"}, "observation: ActionFinished needs this field"),
-        ("action_finished", FINISHED | {"observation": 3}, "observation: 3 where text belongs"),
-        ("action_finished", FINISHED | {"observation": None}, "observation: None where text belongs"),
-        ("action_finished", FINISHED | {"result": "fine"}, "result: 'fine' where one of ok, failed"),
-        ("action_finished", FINISHED | {"result": ["ok"]}, "result: list where one of ok, failed"),
-        ("action_finished", FINISHED | {"seconds": math.nan}, "seconds: nan where a finite number belongs"),
-        ("action_finished", FINISHED | {"seconds": -math.inf}, "seconds: -inf where a finite number"),
-        ("action_finished", FINISHED | {"seconds": 1e308}, "seconds: 1e+308 where a finite number"),
-        ("action_finished", FINISHED | {"seconds": True}, "seconds: True where a finite number"),
-        ("action_finished", FINISHED | {"seconds": 10**400}, "seconds: int where a finite number"),
-        ("action_finished", FINISHED | {"cut_bytes": 1.0}, "cut_bytes: 1.0 where a whole number"),
-        ("action_finished", FINISHED | {"cut_bytes": False}, "cut_bytes: False where a whole number"),
-        ("action_finished", FINISHED | {"cut_bytes": 10**5000}, "cut_bytes: int where a whole number"),
-        ("tests_finished", TESTS | {"results": "all"}, "results: 'all' where a list"),
-        ("tests_finished", TESTS | {"results": [{"command": 1}]}, "results[0].exit_code: CheckResult needs"),
-        ("approval_changed", {"kind": "diff", "always": 1}, "always: 1 where true or false"),
+        ("action_finished", [], "Expected `object`, got `array`"),
+        ("action_finished", None, "Expected `object`, got `null`"),
+        ("action_finished", FINISHED | {"colour": "red"}, "unknown field `colour`"),
+        ("action_finished", {"proposal_id": "p", "result": "ok"}, "missing required field `observation`"),
+        ("action_finished", FINISHED | {"observation": 3}, "Expected `str`, got `int` - at `$.observation`"),
+        ("action_finished", FINISHED | {"observation": None}, "Expected `str`, got `null` - at `$.observation`"),
+        ("action_finished", FINISHED | {"result": "fine"}, "Invalid enum value 'fine' - at `$.result`"),
+        ("action_finished", FINISHED | {"result": ["ok"]}, "Expected `str`, got `array` - at `$.result`"),
+        ("action_finished", FINISHED | {"seconds": math.nan}, "Expected a finite number, got nan - at `$.seconds`"),
+        ("action_finished", FINISHED | {"seconds": -math.inf}, "Expected a finite number, got -inf - at `$.seconds`"),
+        ("action_finished", FINISHED | {"seconds": 1e308}, "Expected a finite number, got 1e+308 - at `$.seconds`"),
+        ("action_finished", FINISHED | {"seconds": True}, "Expected `float`, got `bool` - at `$.seconds`"),
+        ("action_finished", FINISHED | {"seconds": 10**400}, "Expected a number of at most 64 bits - at `$.seconds`"),
+        ("action_finished", FINISHED | {"cut_bytes": 1.0}, "Expected `int`, got `float` - at `$.cut_bytes`"),
+        ("action_finished", FINISHED | {"cut_bytes": False}, "Expected `int`, got `bool` - at `$.cut_bytes`"),
+        (
+            "action_finished",
+            FINISHED | {"cut_bytes": 10**5000},
+            "Expected a number of at most 64 bits - at `$.cut_bytes`",
+        ),
+        ("tests_finished", TESTS | {"results": "all"}, "Expected `array`, got `str` - at `$.results`"),
+        (
+            "tests_finished",
+            TESTS | {"results": [{"command": 1}]},
+            "Expected `str`, got `int` - at `$.results[0].command`",
+        ),
+        ("approval_changed", {"kind": "diff", "always": 1}, "Expected `bool`, got `int` - at `$.always`"),
         (
             "plan_read",
             {"path": "", "plan": {"tasks": [{"id": "T-1", "description": "d", "budget": {"tokens": "9"}}]}},
-            "plan.tasks[0].budget.tokens: '9' where a whole number",
+            "Expected `int | null`, got `str` - at `$.plan.tasks[0].budget.tokens`",
         ),
         (
             "tests_finished",
@@ -110,7 +118,7 @@ def test_the_bodies_the_refusals_start_from_are_good() -> None:
                     {"command": "c", "exit_code": 0, "output": "", "seconds": 0.0, "failed_tests": ["a", 7]},
                 ],
             },
-            "results[0].failed_tests[1]: 7 where text",
+            "Expected `str`, got `int` - at `$.results[0].failed_tests[1]`",
         ),
     ],
 )
@@ -128,13 +136,17 @@ def _wrong(value: object) -> typing.Any:
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.nan), "seconds: nan"),
-        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.inf), "seconds: inf"),
-        (lambda: e.ActionFinished(ProposalId("p"), _wrong("ok"), "o"), "result: 'ok'"),
-        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, _wrong(b"o")), "observation: bytes"),
-        (lambda: e.ActionDecided(ProposalId("p"), Verdict.SKIP, "user", hunks=_wrong([])), "hunks: list where a tuple"),
-        (lambda: e.PlanRead("p", plan=_wrong("no plan")), "plan: 'no plan' where Plan"),
-        (lambda: e.SessionResumed(2**70), "torn_bytes"),
+        (
+            lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.nan),
+            "got nan - at `$.seconds`",
+        ),
+        (
+            lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.inf),
+            "got inf - at `$.seconds`",
+        ),
+        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, _wrong(b"o")), "at `$.observation`"),
+        (lambda: e.PlanRead("p", plan=_wrong("no plan")), "at `$.plan`"),
+        (lambda: e.SessionResumed(2**70), "at `$.torn_bytes`"),
     ],
 )
 def test_what_could_not_be_read_back_is_not_written(make: Callable[[], e.Event], named: str) -> None:

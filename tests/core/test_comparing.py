@@ -1,6 +1,6 @@
 """Two sessions beside each other: where they part, what each took since, what a person reads of it."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from agent_workbench.core import events as e
 from agent_workbench.core.comparing import compare

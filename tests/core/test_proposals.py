@@ -1,6 +1,5 @@
-from dataclasses import fields, replace
-
 import pytest
+from msgspec.structs import fields, replace
 
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal, shown_sha

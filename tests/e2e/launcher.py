@@ -11,9 +11,10 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
+
+from msgspec import Struct
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.workspace import GitWorkspace
@@ -31,8 +32,7 @@ from agent_workbench.engine.recorder import Recorder
 TOKENS_BEFORE_HALT = 5
 
 
-@dataclass
-class Halt:
+class Halt(Struct):
     """A point at which the run stays, and the file that says that it is there; it goes on when that is taken away."""
 
     point: str

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
+from msgspec import Struct, field
 
 from tests.adapters.git.user import GIT_CONFIG, REFRESH, copy_repo
 from tests.e2e.zygote import Forked, Zygote, can_fork
@@ -28,8 +28,7 @@ READ_AT_START = ("PYTHON", "LANG", "LC_")
 ZYGOTE = Zygote()
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(Struct, frozen=True):
     """A command that has ended."""
 
     code: int
@@ -50,8 +49,7 @@ class Done:
         return self.out + self.err
 
 
-@dataclass
-class Running:
+class Running(Struct):
     """A command that runs; what it prints goes to files, so that no pipe fills up."""
 
     process: subprocess.Popen[bytes] | Forked

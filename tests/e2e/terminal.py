@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from msgspec import Struct
 
 from tests.e2e.machine import WAIT_SECONDS, Machine
 
@@ -27,8 +27,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-@dataclass
-class Terminal:
+class Terminal(Struct):
     """A command and the terminal it runs in; `shown` is all that it printed so far."""
 
     process: subprocess.Popen[bytes]

@@ -3,10 +3,10 @@
 import re
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from tests.adapters.git.fingerprint import fingerprint
 from tests.e2e.machine import Done, Machine, bodies, journal_lines, journal_path
@@ -17,8 +17,7 @@ pytestmark = pytest.mark.xdist_group("demo")
 TRAILER = re.compile(r"^Agent-Journal: (\S+):(\d+):([0-9a-f]{64})$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Demo:
+class Demo(Struct, frozen=True):
     """A demo that has run once, for all tests here; none may change it."""
 
     machine: Machine

@@ -12,18 +12,17 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from msgspec import Struct
 
 from tests.e2e.machine import WAIT_SECONDS, Machine
 
 HAS_TMUX = shutil.which("tmux") is not None
 
 
-@dataclass(frozen=True)
-class Tmux:
+class Tmux(Struct, frozen=True):
     """A tmux server of its own with one window, in which `agent` runs in `folder`."""
 
     machine: Machine

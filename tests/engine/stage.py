@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.journal.reader import read_journal
@@ -74,8 +76,7 @@ def reflexion(text: str = "I was wrong") -> str:
     return f"Reflexion: {text}"
 
 
-@dataclass
-class Stage:
+class Stage(Struct):
     """Everything of one session; `reopened` gives the same place to the next process."""
 
     user: User

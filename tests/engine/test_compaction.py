@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import ContextOverflow, ExitCode, ModelUnavailable

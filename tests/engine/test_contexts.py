@@ -2,8 +2,9 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
 from agent_workbench.core import events as e

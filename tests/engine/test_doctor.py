@@ -1,10 +1,10 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.plans.detection import Detected
 from agent_workbench.adapters.plans.init import init_repo
@@ -158,9 +158,9 @@ async def test_every_part_fails_for_itself(tmp_path: Path) -> None:
         stage.model.facts = ModelUnavailable("nobody answers", advice="start it")
         broken = replace(
             stage.ports,
-            workspaces=Broken(RepoError("no repo", advice="git init")),  # type: ignore[arg-type] # only asked to inspect
-            plans=Broken(PlanError("bad yaml", advice="line 3")),  # type: ignore[arg-type] # only asked to read
-            shell=Broken(ShellError("no sh", advice="install one")),  # type: ignore[arg-type] # only asked to observe
+            workspaces=Broken(RepoError("no repo", advice="git init")),
+            plans=Broken(PlanError("bad yaml", advice="line 3")),
+            shell=Broken(ShellError("no sh", advice="install one")),
         )
         found = await findings(broken)
         assert {part: (each.health, each.seen) for part, each in found.items()} == {

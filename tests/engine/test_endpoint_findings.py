@@ -1,9 +1,9 @@
 """What the doctor says of endpoints: bounded in time, all at once."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.endpoints import EndpointLine
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable

@@ -1,10 +1,10 @@
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.reader import verify_journal
 from agent_workbench.core.checks import CheckPurpose

@@ -1,10 +1,10 @@
 """Code that the user asks for, and what a new failure brings: pinned or told at the prompt's end, never in between."""
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core import events as e
 from agent_workbench.core.intents import DropChunk, FindCode, PinChunk

@@ -1,9 +1,9 @@
 """A finish with nothing changed: it goes back to the model once, and after that only a person lets it through."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.cli.run import YES
 from agent_workbench.core.errors import ExitCode

@@ -1,7 +1,6 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from agent_workbench.core import events as e
 from agent_workbench.core.checks import CheckPurpose, CheckResult

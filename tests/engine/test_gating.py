@@ -1,11 +1,11 @@
 import itertools
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ActionDecided,

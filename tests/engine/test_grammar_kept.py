@@ -1,7 +1,8 @@
 """A server that takes a grammar and does not keep to it, over a real socket."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.core.events import ActionProposed, ActionRejected, Event, GrammarIgnored, PromptBuilt

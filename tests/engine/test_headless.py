@@ -1,9 +1,9 @@
 """Without a person: what is done again, what is gone on with, what keeps nothing back, and how it ends."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import (
     ExitCode,

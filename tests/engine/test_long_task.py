@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
 from agent_workbench.core import events as e

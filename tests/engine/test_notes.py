@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode, ModelUnavailable

@@ -1,10 +1,10 @@
 """A budget in dollars holds over answers that were stopped and over a new start: with real sockets and a fake price."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.ledger import SpendingLedger
 from agent_workbench.adapters.llama_cpp.roles import Switchboard

@@ -1,7 +1,8 @@
 """A pause: what waits or runs comes to its end, the model is not asked, and the user may do all the rest meanwhile."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ModelAnswered, PatchApplied, PauseChanged, TestsFinished

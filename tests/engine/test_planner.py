@@ -1,7 +1,7 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ExitCode, ModelError, ModelUnavailable
 from agent_workbench.core.ids import TaskId

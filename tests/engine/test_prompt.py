@@ -1,12 +1,12 @@
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
 from agent_workbench.core import events as e

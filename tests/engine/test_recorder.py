@@ -1,7 +1,7 @@
 import asyncio
-from dataclasses import dataclass, field
 
 import pytest
+from msgspec import Struct, field
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.events import Event, Recorded, RetryAsked, SessionLeft
@@ -10,8 +10,7 @@ from agent_workbench.engine.recorder import Recorder
 from tests.fakes.ports import TickingClock
 
 
-@dataclass
-class SlowJournal:
+class SlowJournal(Struct):
     """`core.ports.Journal` that writes when it is let, or fails."""
 
     go_on: asyncio.Event = field(default_factory=asyncio.Event)

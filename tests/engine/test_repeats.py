@@ -1,7 +1,8 @@
 """Repeated calls: a read that tells the same again is told in one line, and a loop is a failed step."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.core.events import ActionFinished, ActionRejected, ActionResult, ContextCompacted
 from agent_workbench.core.intents import CompactContext, SayToModel, UndoStep

@@ -1,9 +1,9 @@
 """A prompt sends each change once, an answer that was cut not whole, and no check as the last one when others ran."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core import events as e
 from agent_workbench.core.events import Recorded

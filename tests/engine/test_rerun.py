@@ -1,10 +1,10 @@
 """A session's prompts and answers, made again from its journal alone, are those that were; what is not is named."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.again import Difference
 from agent_workbench.core.events import (
@@ -60,7 +60,7 @@ def differences(events: Iterable[Recorded]) -> list[Difference]:
 def first_change(events: tuple[Recorded, ...], kind: type[Event], **fields: object) -> tuple[Recorded, ...]:
     """Return the journal with fields of the first event of a kind changed."""
     found = next(place for place, each in enumerate(events) if isinstance(each.event, kind))
-    changed = replace(events[found], event=replace(events[found].event, **fields))  # type: ignore[arg-type] # any event's
+    changed = replace(events[found], event=replace(events[found].event, **fields))
     return (*events[:found], changed, *events[found + 1 :])
 
 

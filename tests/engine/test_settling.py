@@ -1,9 +1,9 @@
 """A kill within an action: what is on record counts, nothing is done twice, and nobody is told what is not so."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import (

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Self
+
+from msgspec import Struct, field
 
 Part = bytes | float | asyncio.Event
 
@@ -23,8 +24,7 @@ class Cut(Exception):
     """Ends a connection as a crash would."""
 
 
-@dataclass
-class Answer:
+class Answer(Struct):
     """What is sent: after the head the parts in order, where a number is a pause in seconds and an event is waited for.
 
     `cut` drops the connection instead of ending the body. With `endless` the last part is sent again and again.
@@ -39,8 +39,7 @@ class Answer:
     endless: bool = False
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """What was asked."""
 
     method: str

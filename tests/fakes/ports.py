@@ -6,7 +6,8 @@ import signal
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agent_workbench.core.errors import ConfigError, ModelError, PlanError, WorkbenchError
 from agent_workbench.core.events import SkillText
@@ -35,23 +36,20 @@ from agent_workbench.core.workspace_ports import Command, OnOutput, Sources
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """An answer that ends at the token limit."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Hang:
+class Hang(Struct, frozen=True):
     """An answer that says this much and then nothing more."""
 
     text: str
     dollars: float = 0.0
 
 
-@dataclass(frozen=True)
-class Break:
+class Break(Struct, frozen=True):
     """An answer that says this much and then has no end."""
 
     text: str
@@ -167,8 +165,7 @@ class TickingClock:
         return float(self._seconds)
 
 
-@dataclass
-class GivenChunks:
+class GivenChunks(Struct):
     """`core.ports.Retriever` that finds what it was given; what it was asked is in `queries`."""
 
     chunks: tuple[Chunk, ...] = ()
@@ -243,8 +240,7 @@ class HeldPlan:
         self.plan = Plan((*self.plan.tasks, *tasks), self.plan.goal)
 
 
-@dataclass
-class HeldRules:
+class HeldRules(Struct):
     """`core.ports.Rules` in memory; `broken` is raised by changes."""
 
     rules: tuple[KeptRule, ...] = ()

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold

@@ -5,10 +5,11 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.chain import ChainedModel
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
@@ -46,8 +47,7 @@ SCRIPT = (LOOK, change("wrong", "right"), FINISH)
 PRICE = TokenPrice(1_000, 1_000)
 
 
-@dataclass
-class Doomed:
+class Doomed(Struct):
     """A model whose server is killed at the beginning of its second answer."""
 
     inner: LlamaCppModel

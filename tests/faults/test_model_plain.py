@@ -1,9 +1,9 @@
 """OpenAI-compatible servers that are not llama.cpp: they work, with what they cannot do switched off and said."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.core.errors import ModelRefused

@@ -1,7 +1,9 @@
 """Every state of the panes and of the gate, by name, for pictures."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (
@@ -110,8 +112,7 @@ INDEXING = IndexStatus(312, 2066, 300, 4120, vectors="held by another session")
 STREAM = f"Thought: A line costs its price times its quantity.\nAction: write_diff\n{runs.RIGHT}"
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """A session, the keys that are pressed in it, whether it is somebody's first, and was `looked` at for a moment."""
 
     session: Callable[[], ScriptedSession]

@@ -1,6 +1,6 @@
 """What failed, as a tree in the steps, and the way from a failure to the diff or the file."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from agent_workbench.core.intents import OpenFile
 from agent_workbench.core.live import OpenedFile

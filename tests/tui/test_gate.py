@@ -1,8 +1,7 @@
 """What counts as a decision at the gate, and what does not."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from textual import events
 from textual.widgets import TextArea
 

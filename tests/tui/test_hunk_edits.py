@@ -1,7 +1,6 @@
 """What was chosen of a diff outlives an edit of another part of it."""
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from textual.widgets import Input, TextArea
 
 from agent_workbench.core.events import ActionProposed, Author, ProposalReplaced

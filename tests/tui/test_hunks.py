@@ -1,7 +1,6 @@
 """A diff at the gate is taken by hunk and by line: what is approved is what was shown of it."""
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from textual.widgets import TextArea
 
 from agent_workbench.core.events import ActionProposed

@@ -9,10 +9,10 @@ import struct
 import subprocess
 import sys
 import termios
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.widgets import Static
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult

@@ -1,8 +1,8 @@
 """The plan changed in its pane: order, blocking, and its text in an editor that loses nothing."""
 
-from dataclasses import replace
 from typing import cast
 
+from msgspec.structs import replace
 from textual.widgets import TextArea
 
 from agent_workbench.core.events import Author, PlanRead

@@ -1,10 +1,11 @@
 """The sessions of the repo on screen: what is asked of them, and which one is shown next."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from msgspec import Struct, field
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from agent_workbench.core.comparing import Comparison, Side
@@ -39,8 +40,7 @@ SUMMARIES = (
 )
 
 
-@dataclass
-class GivenSessions:
+class GivenSessions(Struct):
     """Implements `core.sessions.PastSessions` over what it was given; keeps what was asked."""
 
     asked: list[tuple[str, SessionId, int | None]] = field(default_factory=list)

@@ -1,8 +1,9 @@
 """Calls that hold two sessions against each other."""
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agent_workbench.calls.records import exported_events, files_between
 from agent_workbench.calls.sites import redactor_of, trusted_site

@@ -4,9 +4,10 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.calls.sites import trusted_site
 from agent_workbench.core.errors import RepoError
@@ -26,8 +27,7 @@ MOST_FILES = 50
 HEAD_CHARS = 4_096
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """The figures of each method, for the questions that name no file they ask for, and for all."""
 
     base: str
@@ -66,8 +66,7 @@ async def evaluate_search(place: Place, commits: int, say: Say) -> Evaluation:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
+class _Ranked(Struct, frozen=True):
     """The files that a method brought for each question, and how long a question took on average."""
 
     method: str

@@ -1,8 +1,9 @@
 """The sessions of one window: each begun when it is asked for, all living side by side."""
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agent_workbench.bootstrap.house import House
 from agent_workbench.calls.records import replay_session

@@ -1,7 +1,8 @@
 """Calls that merge a finished task into the user's branch."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.calls.sites import find_site
 from agent_workbench.core.errors import TargetMoved, WorkspaceError
@@ -13,8 +14,7 @@ from agent_workbench.core.settings import GateKind
 from agent_workbench.core.workspace import MergeOutcome
 
 
-@dataclass(frozen=True, slots=True)
-class ShownMerge:
+class ShownMerge(Struct, frozen=True):
     """A merge as it was shown: an answer to it counts for this commit, branch and commit of the branch alone."""
 
     task: TaskId

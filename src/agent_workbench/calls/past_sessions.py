@@ -1,9 +1,10 @@
 """The repo's sessions as a screen asks for them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agent_workbench.calls.comparing import compare_sessions
 from agent_workbench.calls.exporting import ExportFormat, keep_picture, write_export

@@ -1,8 +1,9 @@
 """Calls about the plan, and about what the repository may do."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.bootstrap import Say
 from agent_workbench.bootstrap.skills import skill_folders
@@ -18,8 +19,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.ports import Plans
 
 
-@dataclass(frozen=True, slots=True)
-class EditedPlan:
+class EditedPlan(Struct, frozen=True):
     """Outcome of an edit of the plan's `original` text: the new plan, or the fault that keeps it as it was.
 
     Without both nothing was changed.

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agent_workbench.calls.sites import trusted_site
 from agent_workbench.core.errors import JournalError, StorageError, UsageError, WorkspaceError

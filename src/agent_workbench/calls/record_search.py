@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.calls.records import session_summaries
 from agent_workbench.core.errors import JournalError, StorageError
@@ -12,8 +13,7 @@ from agent_workbench.core.sessions import SessionSummary
 from agent_workbench.core.views.record_search import Found, search
 
 
-@dataclass(frozen=True, slots=True)
-class FoundInSession:
+class FoundInSession(Struct, frozen=True):
     """What one session holds; `problem` says why it could not be read, empty when it could."""
 
     session: SessionSummary

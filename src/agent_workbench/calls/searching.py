@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.calls.sites import trusted_site
 from agent_workbench.core.place import Place
@@ -21,16 +23,14 @@ REPORT_SECONDS = 0.1
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
+class Searched(Struct, frozen=True):
     """What was found, best first, and the index it was found in."""
 
     chunks: tuple[Chunk, ...]
     status: IndexStatus
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFacts:
+class IndexFacts(Struct, frozen=True):
     """The repo's root, how far its index is, and what the cache of all repos holds."""
 
     root: str

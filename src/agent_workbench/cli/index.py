@@ -4,9 +4,10 @@ import argparse
 import asyncio
 import os
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.progress import ProgressLine
@@ -105,7 +106,7 @@ def evaluate(options: argparse.Namespace) -> int:
     with ProgressLine() as line:
         found = asyncio.run(evaluate_search(_here(), options.commits, line.show))
     if options.json:
-        say_json(asdict(found))
+        say_json(to_builtins(found))
         return ExitCode.DONE
     say(f"{found.strict[0].questions} of {found.all[0].questions} messages of past commits name no file they changed;")
     say(f"each asks the {found.files:,} files of {found.base[:10]}, from before all of them, for the files it changed.")

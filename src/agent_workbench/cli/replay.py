@@ -5,9 +5,10 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import aclosing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_verb, event_number
 from agent_workbench.cli.saying import say, say_aside, say_json
@@ -117,4 +118,4 @@ def _as_json(prompt: "PromptAgain") -> dict[str, object]:
     line: dict[str, object] = {"prompt": prompt.number, "seq": prompt.seq, "step": built.step}
     line |= {"purpose": built.purpose, "tokens": built.tokens, "compared": prompt.compared}
     line |= {"identical": prompt.compared and difference is None, "remark": prompt.remark}
-    return line if difference is None else line | asdict(difference)
+    return line if difference is None else line | to_builtins(difference)

@@ -3,9 +3,10 @@
 import argparse
 import asyncio
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.saying import say, say_aside, say_json
@@ -33,7 +34,7 @@ def list_all(options: argparse.Namespace) -> int:
     rules = asyncio.run(rules_kept(_place(), say_aside))
     for number, each in enumerate(rules, 1):
         if options.json:
-            said = {name: value for name, value in asdict(each.rule).items() if value}
+            said = {name: value for name, value in to_builtins(each.rule).items() if value}
             say_json({"number": number, "kept": each.kept, "words": rule_words(each.rule), "rule": said})
         else:
             say(f"{number:>3}  {rule_words(each.rule)}  ({KEPT_WORDS[each.kept]})")

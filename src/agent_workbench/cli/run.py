@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.saying import drop_output, say_aside, say_last
@@ -104,7 +105,7 @@ async def run_tasks(place: Place, *, as_json: bool, verbose: bool = False, summa
         say_aside(f"stopped by {received[0].name}; `agent run` goes on from what is recorded")
         return ExitCode.INTERRUPTED
     if as_json and summary:
-        _print(json.dumps({"kind": "run_ended", "body": asdict(ending)}, ensure_ascii=True))
+        _print(json.dumps({"kind": "run_ended", "body": to_builtins(ending)}, ensure_ascii=True))
     say_last(ending.reason, to=sys.stderr if as_json else sys.stdout)
     return ending.exit_code
 

@@ -3,9 +3,10 @@
 import argparse
 import asyncio
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from agent_workbench.cli import sessions_export, sessions_made, sessions_resume, sessions_search
 from agent_workbench.cli.options import MOST_DIGITS, add_verb
@@ -91,7 +92,7 @@ def show_prompt(place: Place, options: argparse.Namespace) -> int:
     told = messages if options.text else ()
     if options.json:
         said = {"messages": [{"role": each.role, "text": each.text} for each in told]} if options.text else {}
-        say_json({**asdict(view), **said})
+        say_json({**to_builtins(view), **said})
         return ExitCode.DONE
     say(f"Prompt {view.number} of {view.count} · step {view.step} · {view.purpose}")
     for line in (*head_lines(view), "", *table_lines(view)):
@@ -117,6 +118,6 @@ def verify(options: argparse.Namespace) -> int:
 
     proof = asyncio.run(prove_session(Place(Path.cwd(), os.environ, {}, options.session)))
     if options.json:
-        say_json({"proof": proof.proof, **asdict(proof)})
+        say_json({"proof": proof.proof, **to_builtins(proof)})
         return exit_code(proof.proof)
     return say_proof(proof.proof, journal_summary(proof), journal_proof_lines(proof))

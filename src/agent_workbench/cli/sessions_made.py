@@ -3,9 +3,10 @@
 import argparse
 import asyncio
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_verb, event_number
 from agent_workbench.cli.saying import say, say_json
@@ -51,7 +52,7 @@ def compare(options: argparse.Namespace) -> int:
     place = Place(Path.cwd(), os.environ, {}, options.first)
     comparison = asyncio.run(compare_sessions(place, options.second))
     if options.json:
-        say_json(asdict(comparison))
+        say_json(to_builtins(comparison))
         return ExitCode.DONE
     files = file_lines(comparison)
     for line in (parting_line(comparison), "", *table_lines(comparison), *(("", *files) if files else ())):

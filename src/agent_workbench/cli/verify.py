@@ -5,9 +5,10 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.saying import say, say_json
@@ -34,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
     proof = asyncio.run(prove_commit(Place(Path.cwd(), os.environ, {}), options.commit))
     if options.json:
         facts = {"commit": proof.facts.commit, "tree": proof.facts.tree, "parents": proof.facts.parents}
-        trailers = [{"proof": each.proof, **asdict(each)} for each in proof.trailers]
+        trailers = [{"proof": each.proof, **to_builtins(each)} for each in proof.trailers]
         rest = {"problems": proof.problems, "missing": proof.missing, "trailers": trailers}
         say_json({"proof": proof.proof, **facts, "author": proof.facts.author, **rest})
         return exit_code(proof.proof)

@@ -4,7 +4,8 @@ import re
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.config.rules import canonical, problem
 from agent_workbench.config.schema import ANY, NOT_YET, Known, below, is_given_name, is_group, key_of, leaves
@@ -21,8 +22,7 @@ KEY_NAME = "api_key_env"
 SECRET_WORDS = {"key", "apikey", "token", "secret", "password", "bearer", "authorization", "credentials"}
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A value and where it was said: `.agent.yml:3`, `environment AGENT_PYTHON`, `flag`.
 
     `place` says it with the column, `items` for each item of a list.

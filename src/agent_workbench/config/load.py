@@ -1,8 +1,10 @@
 """The settings of a run: `.agent.yml`, overridden by the environment, overridden by flags."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.config.chains import chains, check_chains, endpoint_names, names_of, without_unknown
 from agent_workbench.config.layers import Layer, Setting, environment_layer, file_layer, flag_layer, server_layer
@@ -19,8 +21,7 @@ ALTERNATIVES = ("path", "url")
 HOME_PATHS = {"model.path", "model.server", "endpoints.*.path", "endpoints.*.server", "retrieval.embeddings.path"}
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSettings:
+class LoadedSettings(Struct, frozen=True):
     """Settings, and for each key where its value was said (`.agent.yml:3`, `environment …`, `flag`, `default`).
 
     `file` is what `.agent.yml` alone says; `others` are the layers around it, those of less weight first.

@@ -1,10 +1,11 @@
 """Which keys `.agent.yml` has, what type each is of, and where in the settings its value belongs."""
 
-import dataclasses
 import re
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.settings import Settings
 
@@ -18,8 +19,7 @@ GIVEN_NAME = re.compile(r"[a-z](?:[-_]?[a-z0-9])*", re.ASCII)
 MAX_NAME = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A key that holds a value: its type, its default and the field it fills (dotted, below `Settings`)."""
 
     wanted: object
@@ -80,9 +80,9 @@ def _leaves_of(defaults: object, path: str) -> Iterator[Leaf]:
         field = f"{path}.{name}" if path else name
         default = getattr(defaults, name)
         entry = _entry_type(wanted)
-        if dataclasses.is_dataclass(default):
+        if isinstance(default, Struct):
             yield from _leaves_of(default, field)
-        elif dataclasses.is_dataclass(entry):
+        elif isinstance(entry, type) and issubclass(entry, Struct):
             yield from _leaves_of(typing.cast("type", entry)(), f"{field}.{ANY}")
         elif entry is not None:
             yield Leaf(entry, (), f"{field}.{ANY}")
@@ -103,16 +103,16 @@ def _filled(defaults: object, changes: Mapping[str, typing.Any]) -> object:
     values: dict[str, object] = {}
     for name, change in changes.items():
         default, entry = getattr(defaults, name), _entry_type(hints[name])
-        if dataclasses.is_dataclass(default):
+        if isinstance(default, Struct):
             values[name] = _filled(default, change)
-        elif dataclasses.is_dataclass(entry):
+        elif isinstance(entry, type) and issubclass(entry, Struct):
             made = typing.cast("type", entry)
             values[name] = tuple((each, _filled(made(), inner)) for each, inner in change.items())
         elif entry is not None:
             values[name] = tuple(change.items())
         else:
             values[name] = change
-    return dataclasses.replace(typing.cast("typing.Any", defaults), **values)
+    return replace(typing.cast("typing.Any", defaults), **values)
 
 
 def _fits(said: str, key: str) -> bool:

@@ -3,8 +3,10 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from agent_workbench.config.layers import Layer
 from agent_workbench.config.load import LoadedSettings, combine
@@ -57,8 +59,7 @@ MEANINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TrustQuestion:
+class TrustQuestion(Struct, frozen=True):
     """What has to be trusted: `items` by name, a line each for the user, and the digest that the answer is bound to.
 
     `changes` says what is new, different or gone since the repo was last trusted; empty when it never was.
@@ -81,7 +82,7 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
         if found := digest_folder(root, folder):
             values[f"skill files in {folder}"] = found
     # Over the values themselves: two that are spelled alike for the eye must not pass for each other.
-    digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=asdict).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=to_builtins).encode()).hexdigest()
     items = {name: spell(value) for name, value in values.items()}
     lines = tuple(_line(name, text) for name, text in items.items())
     return TrustQuestion(items, lines, _changes(before, items), digest)

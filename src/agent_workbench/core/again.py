@@ -1,12 +1,11 @@
 """What comes of making a session again: each prompt beside its record."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.events import PromptBuilt
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Where it goes another way: what it is about, in which part of the prompt, and a short diff."""
 
     what: str
@@ -14,8 +13,7 @@ class Difference:
     diff: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptAgain:
+class PromptAgain(Struct, frozen=True):
     """Prompt `number` of a session, from 1, made again; `seq` is where its record stands in the journal.
 
     `compared` is False where the record holds nothing to compare with. `remark` says what else is to be known.

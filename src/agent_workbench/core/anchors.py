@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.inert import inert_line
@@ -14,8 +15,7 @@ _VALUE = re.compile(rb"([0-9]{8}T[0-9]{6}-[a-z2-7]{6}):(0|[1-9][0-9]{0,11}):([0-
 MOST_MALFORMED = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """A commit's claim that event `seq` of a session has this hash; `ref` is the checkpoint at that commit, if any."""
 
     session: SessionId
@@ -30,16 +30,14 @@ class Anchor:
         return f"checkpoint {self.ref}" if self.ref else f"commit {self.commit[:10]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Trailers:
+class Trailers(Struct, frozen=True):
     """The anchors in one commit's message, and the values after `Agent-Journal:` that name no event."""
 
     anchors: tuple[Anchor, ...]
     malformed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundAnchors:
+class FoundAnchors(Struct, frozen=True):
     """The anchors that a repository holds for some sessions.
 
     `malformed` are values of trailers that name one of the sessions and no event of it, each with its commit. `notes`

@@ -1,7 +1,8 @@
 """Which of a task's diffs stand in its workspace: applied, and not taken back."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.events import ActionProposed, PatchApplied, ProposalReplaced, Recorded, StepUndone
 from agent_workbench.core.ids import ProposalId
@@ -9,16 +10,14 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state import TaskRun
 
 
-@dataclass(frozen=True, slots=True)
-class StandingDiff:
+class StandingDiff(Struct, frozen=True):
     """A diff as it was applied, and the tree of all that was approved up to it."""
 
     proposal: Proposal
     tree: str
 
 
-@dataclass(frozen=True, slots=True)
-class LastDiff:
+class LastDiff(Struct, frozen=True):
     """The diff that was applied last, and the tree as it was before it."""
 
     proposal: Proposal

@@ -1,7 +1,8 @@
 """Outcomes of tests and lint, and how two runs of them compare."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from agent_workbench.core.recorded_value import RecordedValue
 
 
 class CheckPurpose(StrEnum):
@@ -13,8 +14,7 @@ class CheckPurpose(StrEnum):
     FINAL = "final"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(RecordedValue, frozen=True):
     """One command: exit code (None: it timed out or could not start), bounded output, tests that failed by id.
 
     In a session's state a long output is its digest (`core.digests`).

@@ -1,7 +1,9 @@
 """Proof of a commit: the approvals that its trailers name, and the comparison of what was shown with what it holds."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.anchors import Anchor
 from agent_workbench.core.applied import standing_diffs
@@ -27,8 +29,7 @@ from agent_workbench.core.state import TaskRun
 OTHER_FILES = "its files are not what the approved diff makes of its parent's"
 
 
-@dataclass(frozen=True, slots=True)
-class CommitFacts:
+class CommitFacts(Struct, frozen=True):
     """A commit as git stores it; `intact`: its content has the hash that is its name."""
 
     commit: CommitId
@@ -39,8 +40,7 @@ class CommitFacts:
     intact: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Struct, frozen=True):
     """A decision that led to a commit: `by` is `user` or `policy:<rule>`.
 
     `shown` is SHA-256 of what the gate showed, `patch` of its diff alone.
@@ -58,8 +58,7 @@ class Approval:
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TrailerProof:
+class TrailerProof(Struct, frozen=True):
     """Proof by one trailer of a commit; without a task where its event is no approval of a commit."""
 
     session: SessionId
@@ -79,8 +78,7 @@ class TrailerProof:
         return Proof.RED if self.problems else Proof.UNPROVABLE if self.missing else Proof.GREEN
 
 
-@dataclass(frozen=True, slots=True)
-class CommitProof:
+class CommitProof(Struct, frozen=True):
     """The outcome for a commit: red if anything is, else not provable if anything is or there is no trailer."""
 
     facts: CommitFacts

@@ -1,7 +1,9 @@
 """Two sessions of one repo beside each other: where they part, what each did, what each came to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.core.checks import CheckResult
 from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnswered, ProposalReplaced, Recorded
@@ -14,8 +16,7 @@ from agent_workbench.core.state import SessionState, TaskRun
 from agent_workbench.core.workspace import FileStat
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(Struct, frozen=True):
     """What a run took. `new` and `again` are the tokens of prompts that were read, `seconds` those worked.
 
     `by_hunk` counts the diffs of which a part was approved; they are among the `approved`.
@@ -48,8 +49,7 @@ class Amounts:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One of the sessions: its run of the task that is compared, None where it worked on none.
 
     `since` is what it took after the two parted, all of it where they have nothing in common. `files` is how its
@@ -68,8 +68,7 @@ class Side:
     files: tuple[FileStat, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Two sessions; `parted` is the last event that both have (None: no common step), `common` what it says.
 
     `between` is how the result of the first differs from that of the second, `diff` the same as a diff; both are None

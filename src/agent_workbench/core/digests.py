@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.events import ActionFinished, Event, TestsFinished
 from agent_workbench.core.failure_report import AFTER, BEFORE, COLOUR, is_telling, shortened

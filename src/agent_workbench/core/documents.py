@@ -2,14 +2,14 @@
 
 import difflib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A place in a text: `index` in characters from 0; `line` and `column` from 1, as editors count."""
 
     index: int
@@ -17,8 +17,7 @@ class Mark:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Struct, frozen=True):
     """A single value as it was written; `plain` means without quotes, so that it may be a number."""
 
     text: str
@@ -27,8 +26,7 @@ class Scalar:
     end: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """A list; `flow` is the spelling in brackets."""
 
     items: tuple["Node", ...]
@@ -37,8 +35,7 @@ class Listing:
     end: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A mapping; `flow` is the spelling in braces."""
 
     entries: tuple[tuple[Scalar, "Node"], ...]
@@ -54,8 +51,7 @@ class Table:
 Node = Scalar | Listing | Table
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """A parser's word that a list (or a table) begins."""
 
     is_table: bool
@@ -63,8 +59,7 @@ class Opening:
     start: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(Struct, frozen=True):
     """A parser's word that the innermost list or table ends."""
 
     end: Mark

@@ -1,7 +1,9 @@
 """The endpoints of the roles as they can be told without asking any of them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.core.documents import nearest
 from agent_workbench.core.errors import UsageError
@@ -12,8 +14,7 @@ from agent_workbench.core.settings import Settings
 ROLES = (Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.PLANNER)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointLine:
+class EndpointLine(Struct, frozen=True):
     """One endpoint in one role's chain: its name, its address or file (empty: none is set), what it takes.
 
     `key_variable` is the environment variable that holds its key (empty: it has none), `key_set` whether it is set.

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.checks import CheckResult
 
@@ -35,16 +36,14 @@ _PROBLEM = re.compile(r"[^\s:]+\.\w{1,5}:\d+(?::\d+)?:? \S|error(?:\[\w+\])?:|\s
 _FOREIGN = ("site-packages/", "<", "node_modules/")
 
 
-@dataclass(frozen=True, slots=True)
-class CodePlace:
+class CodePlace(Struct, frozen=True):
     """A line of a file, from 1; `path` as the run spelt it, so perhaps only the end of it."""
 
     path: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A test that failed, or a problem that a command named (then `test` is that line).
 
     `lines` say why, `place` is where; `before`: it failed before any change too.
@@ -56,8 +55,7 @@ class Failure:
     before: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FailedCommand:
+class FailedCommand(Struct, frozen=True):
     """A command that failed, with what failed in it; `more` failures are not listed.
 
     `before`: it failed before any change too, and nothing tells its failures then from those now.

@@ -1,7 +1,8 @@
 """What an examination of the machine and the repo finds."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Health(StrEnum):
@@ -12,8 +13,7 @@ class Health(StrEnum):
     BAD = "fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One line: the part, how it is, what was seen, and what to do (empty when it is good)."""
 
     part: str

@@ -1,6 +1,6 @@
 """What a user or a client wants, in the imperative; a session turns intents into events."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.marks import MarkKind
@@ -10,15 +10,13 @@ from agent_workbench.core.rules import Keeping
 from agent_workbench.core.settings import GateKind, Rule
 
 
-@dataclass(frozen=True, slots=True)
-class StartTask:
+class StartTask(Struct, frozen=True):
     """Work on this task next; None takes the plan's next one."""
 
     task: TaskId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ApproveProposal:
+class ApproveProposal(Struct, frozen=True):
     """Let it through as it is shown. `shown_sha` is `proposals.shown_sha` of what was on screen.
 
     Of a diff, what is `left` is not applied; what stays of it is `patch.leave_out`, and `result_sha` its `patch_hash`
@@ -31,31 +29,27 @@ class ApproveProposal:
     result_sha: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RejectProposal:
+class RejectProposal(Struct, frozen=True):
     """Do not do it; the reason goes to the model."""
 
     proposal: ProposalId
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SkipProposal:
+class SkipProposal(Struct, frozen=True):
     """Go on without it."""
 
     proposal: ProposalId
 
 
-@dataclass(frozen=True, slots=True)
-class EditProposal:
+class EditProposal(Struct, frozen=True):
     """Put this text (a diff, a command, a commit message) in its place; it is shown again before it counts."""
 
     proposal: ProposalId
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AllowAlways:
+class AllowAlways(Struct, frozen=True):
     """Keep a rule that lets proposals through from now on (or, not `always`, revoke it)."""
 
     rule: Rule
@@ -63,20 +57,17 @@ class AllowAlways:
     always: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LookBack:
+class LookBack(Struct, frozen=True):
     """Show which past actions of a kind there were, in all sessions of the repo."""
 
     kind: GateKind
 
 
-@dataclass(frozen=True, slots=True)
-class AbortTask:
+class AbortTask(Struct, frozen=True):
     """Give the task up: roll back, keep the attempts."""
 
 
-@dataclass(frozen=True, slots=True)
-class UndoStep:
+class UndoStep(Struct, frozen=True):
     """Take back the diff that was applied last: the files go back to what they were before it, the model is told.
 
     `proposal` is the diff that was on screen as the last one; if it is not any more, nothing is taken back.
@@ -85,20 +76,17 @@ class UndoStep:
     proposal: ProposalId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PauseTask:
+class PauseTask(Struct, frozen=True):
     """Stop before the model is asked again (or, not `paused`, go on)."""
 
     paused: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class RetryTrouble:
+class RetryTrouble(Struct, frozen=True):
     """Try again what something outside had stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class EditScratchpad:
+class EditScratchpad(Struct, frozen=True):
     """The user's text of the task's scratchpad; `before` is the text that was edited."""
 
     task: TaskId
@@ -106,30 +94,26 @@ class EditScratchpad:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SayToModel:
+class SayToModel(Struct, frozen=True):
     """A word to the model: it stands in the next prompt."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class PinChunk:
+class PinChunk(Struct, frozen=True):
     """Keep the piece of code at `place` before the model, whatever is compacted (or, not `pinned`, no longer)."""
 
     place: str
     pinned: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class DropChunk:
+class DropChunk(Struct, frozen=True):
     """Tell the model that the piece of code at `place` does not matter; the next compaction leaves it out."""
 
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class FindCode:
+class FindCode(Struct, frozen=True):
     """Look for code to pin: `asked` is a place (`path`, `path:line`, `path:first-last`), or words.
 
     A place that there is becomes pinned, words bring a choice; one of it is taken by `PinChunk`.
@@ -138,79 +122,68 @@ class FindCode:
     asked: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFile:
+class OpenFile(Struct, frozen=True):
     """Show a file of the workspace as it is now, from line `line` (1: the first)."""
 
     path: str
     line: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class CompactContext:
+class CompactContext(Struct, frozen=True):
     """Make the older steps a summary now, though there is room yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergeTask:
+class MergeTask(Struct, frozen=True):
     """Propose to merge a task that is done."""
 
     task: TaskId
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Struct, frozen=True):
     """End the process; the session can be resumed."""
 
     reason: str = "left by the user"
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerQuestion:
+class AnswerQuestion(Struct, frozen=True):
     """Answer what must be settled before a session can start (init, trust)."""
 
     question: str
     yes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StepReplay:
+class StepReplay(Struct, frozen=True):
     """Move by so many steps, back when negative."""
 
     steps: int
 
 
-@dataclass(frozen=True, slots=True)
-class SeekReplay:
+class SeekReplay(Struct, frozen=True):
     """Go to the start (0.0), the end (1.0), or in between."""
 
     fraction: float
 
 
-@dataclass(frozen=True, slots=True)
-class GoToEvent:
+class GoToEvent(Struct, frozen=True):
     """Go to the event `seq` of a recording, or to its nearest end."""
 
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class JumpReplay:
+class JumpReplay(Struct, frozen=True):
     """Go to the next event of a kind, or (not `forward`) to the one before."""
 
     kind: MarkKind
     forward: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class PlayReplay:
+class PlayReplay(Struct, frozen=True):
     """Play or stop playing."""
 
     playing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PaceReplay:
+class PaceReplay(Struct, frozen=True):
     """Play faster or slower from now on, by one speed of `pacing.SPEEDS`."""
 
     faster: bool

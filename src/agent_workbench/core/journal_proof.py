@@ -1,8 +1,10 @@
 """Proof of a journal: its own hash chain, compared with every anchor that is left in the repository."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.anchors import Anchor, FoundAnchors
 from agent_workbench.core.events import CheckpointTaken, Recorded, SessionForked, SessionStarted
@@ -22,8 +24,7 @@ class Proof(StrEnum):
     UNPROVABLE = "not provable"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A line of a journal that does not fit, counted from 1; 0 where it is the whole journal."""
 
     line: int
@@ -34,8 +35,7 @@ class Problem:
         return f"line {self.line}: {self.what}" if self.line else self.what
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Struct, frozen=True):
     """A journal examined by itself; `head` is the hash that the last line claims.
 
     `hashes` are what all lines claim, `recorded` the events of the lines that fit. An unfinished last line
@@ -69,8 +69,7 @@ class VerifyReport:
         return min((max(problem.line - 2, -1) for problem in self.problems), default=len(self.hashes) - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class JournalProof:
+class JournalProof(Struct, frozen=True):
     """The outcome: events 0 to `through` (-1: none) are proved by the anchor named `by`.
 
     `anchors` are those that fit, and name an event before which every line fits.
@@ -94,8 +93,7 @@ class JournalProof:
         return Proof.GREEN if self.through >= 0 else Proof.UNPROVABLE
 
 
-@dataclass(frozen=True, slots=True)
-class Relative:
+class Relative(Struct, frozen=True):
     """A parent or a fork of a session: both began with the same events up to number `shared`."""
 
     report: VerifyReport

@@ -1,6 +1,6 @@
 """What is true only at this moment and is never journaled: streaming text, progress, notices, questions."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import TaskId
@@ -12,8 +12,7 @@ from agent_workbench.core.settings import GateKind, UiSettings
 from agent_workbench.core.state import SessionState
 
 
-@dataclass(frozen=True, slots=True)
-class Streaming:
+class Streaming(Struct, frozen=True):
     """An answer as it comes: reasoning, text, tokens, seconds and dollars so far, and how much of the prompt was read.
 
     `prompt_cached` of the prompt's tokens were in the server's cache.
@@ -29,8 +28,7 @@ class Streaming:
     dollars: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """A command that runs now: its line, the tail of its output, seconds so far."""
 
     line: str
@@ -38,8 +36,7 @@ class Running:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Something to settle before a session can start: `key` is `init` or `trust`."""
 
     key: str
@@ -49,8 +46,7 @@ class Question:
     no: str
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCode:
+class FoundCode(Struct, frozen=True):
     """What was found for what the user asked for: pieces to choose from, best first. `number` counts the searches."""
 
     asked: str
@@ -58,16 +54,14 @@ class FoundCode:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """What a replay goes through: the events, and what stands out among them. The same value from beginning to end."""
 
     events: tuple[Recorded, ...] = ()
     marks: Marks = field(default_factory=Marks)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanAnswer:
+class PlanAnswer(Struct, frozen=True):
     """What came of the user's last wish for the plan's text. `number` counts these answers.
 
     `piece` is to be edited, or was (None: there is none); `fault` says why it could not be shown or kept.
@@ -78,8 +72,7 @@ class PlanAnswer:
     fault: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedFile:
+class OpenedFile(Struct, frozen=True):
     """A file that the user wanted to see: its text (cut where it is long), and the line to begin at.
 
     `number` counts them.
@@ -91,8 +84,7 @@ class OpenedFile:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class PastShown:
+class PastShown(Struct, frozen=True):
     """Past actions of a kind, for which the user asked; `number` counts how often."""
 
     kind: GateKind
@@ -100,19 +92,17 @@ class PastShown:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayPosition:
+class ReplayPosition(Struct, frozen=True):
     """Where a replay stands: the event shown last, the number of the last one, whether it plays, and how fast."""
 
     seq: int
     last_seq: int
     playing: bool = False
     speed: float = 1.0
-    recording: Recording = field(default_factory=Recording, compare=False)
+    recording: Recording = field(default_factory=Recording)
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(Struct, frozen=True):
     """The moment. `activity` is one line on what is being done now (empty: nothing); `notice` is for the user once.
 
     `no_plan` says why the plan could not be read.
@@ -142,8 +132,7 @@ class Live:
     opened: OpenedFile | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionUpdate:
+class SessionUpdate(Struct, frozen=True):
     """The newest state with the moment; `ended` closes the front end, `farewell` is printed after it."""
 
     state: SessionState

@@ -2,8 +2,9 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from agent_workbench.core.checks import CheckPurpose, all_passed
 from agent_workbench.core.events import (
@@ -44,8 +45,7 @@ class MarkKind(StrEnum):
     COMMIT = "commit"
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     """For each kind the numbers of its events, rising. `count` is how many events there are."""
 
     count: int = 0

@@ -1,21 +1,19 @@
 """What a merge comes to before it is made."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.values import FileChange
 
 
-@dataclass(frozen=True, slots=True)
-class MergeTarget:
+class MergeTarget(Struct, frozen=True):
     """The branch that is checked out (empty when HEAD is detached) and its commit; a merge is approved for these."""
 
     branch: str
     head: CommitId
 
 
-@dataclass(frozen=True, slots=True)
-class MergePreview:
+class MergePreview(Struct, frozen=True):
     """A merge as it would be made into `target` now.
 
     `commits` are newest first, as short hash and title. `changes` are those of the branch's files, empty where the two

@@ -1,7 +1,10 @@
 """What is asked of a model and what comes back, as values."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
+
+from agent_workbench.core.recorded_value import RecordedValue
 
 
 class Role(StrEnum):
@@ -12,8 +15,7 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message of a prompt."""
 
     role: Role
@@ -29,8 +31,7 @@ class Purpose(StrEnum):
     SUMMARY = "summary"
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(RecordedValue, frozen=True):
     """How the next token is chosen; None leaves it to the server. The words are llama.cpp's."""
 
     temperature: float | None = None
@@ -39,8 +40,7 @@ class Sampling:
     min_p: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """A prompt with its bounds. `grammar` is GBNF (empty: free text); `answer_seconds` is how long a server may be
     silent.
 
@@ -67,8 +67,7 @@ class ModelRequest:
     patient: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelFacts(RecordedValue, frozen=True):
     """What the server says of itself; journaled once, never asked again in replay.
 
     `context_tokens` is the context of one slot (0: unknown). `template_hash` is SHA-256 of the chat template. `thinks`
@@ -91,8 +90,7 @@ class ModelFacts:
     passed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PromptProgress:
+class PromptProgress(Struct, frozen=True):
     """The server is reading the prompt: tokens done of all, and how many came from its cache."""
 
     processed_tokens: int
@@ -100,22 +98,19 @@ class PromptProgress:
     cached_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ThoughtDelta:
+class ThoughtDelta(Struct, frozen=True):
     """The next piece of the reasoning before an answer; shown and kept, never sent back."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     """The next piece of the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerCost:
+class AnswerCost(Struct, frozen=True):
     """What an answer that has a price has cost so far: it counts where the answer is stopped."""
 
     dollars: float
@@ -128,8 +123,7 @@ class StopCause(StrEnum):
     LENGTH = "length"
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFigures:
+class AnswerFigures(RecordedValue, frozen=True):
     """What an answer cost, as the server measured it (0 where it did not say); `dollars` by the endpoint's price."""
 
     prompt_tokens: int = 0
@@ -145,8 +139,7 @@ class AnswerFigures:
         return self.answer_tokens / self.answer_seconds if self.answer_seconds else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerEnd:
+class AnswerEnd(Struct, frozen=True):
     """The last item of an answer's stream; `endpoint` and `model` say who answered."""
 
     stop: StopCause

@@ -1,12 +1,11 @@
 """Which servers think, for what, how they are sampled and what they cost."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from agent_workbench.core.model import Purpose, Sampling
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ModelSettings(Struct, frozen=True):
     """Which server thinks: a GGUF file to serve (`path`) or the address of one that runs (`url`)."""
 
     path: str = ""
@@ -26,8 +25,7 @@ MOST_DOLLARS = 1e9
 """The largest sum that is counted; a larger one counts as this."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPrice:
+class TokenPrice(Struct, frozen=True):
     """Dollars for a million tokens; nothing where the endpoint costs nothing."""
 
     input: float = 0.0
@@ -43,8 +41,7 @@ class TokenPrice:
         return min((prompt_tokens * self.input + answer_tokens * self.output) / 1_000_000, MOST_DOLLARS)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointSettings:
+class EndpointSettings(Struct, frozen=True):
     """One server that a chain may name: the address of one that runs (`url`) or a GGUF file to serve (`path`).
 
     `model` is the model's name in requests.
@@ -62,8 +59,7 @@ class EndpointSettings:
 Chain = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RoleSettings:
+class RoleSettings(Struct, frozen=True):
     """Which endpoints are asked for what, by name and in this order; a role without a chain follows the others."""
 
     planner: Chain = ()
@@ -72,8 +68,7 @@ class RoleSettings:
     skills: tuple[tuple[str, Chain], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RoleSampling:
+class RoleSampling(Struct, frozen=True):
     """How a role's tokens are chosen; None leaves it to the server, and to each prompt its own `seed`."""
 
     temperature: float | None = None
@@ -88,8 +83,7 @@ class RoleSampling:
         return Sampling(self.temperature, self.top_p, self.top_k, self.min_p)
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingSettings:
+class SamplingSettings(Struct, frozen=True):
     """The sampling of each role; a summary is sampled as the executor is."""
 
     planner: RoleSampling = field(default_factory=RoleSampling)

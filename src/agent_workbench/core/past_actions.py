@@ -1,7 +1,9 @@
 """Actions of past sessions, as far as a rule can be tried on them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.events import ActionDecided, ActionProposed, Event, ProposalReplaced
 from agent_workbench.core.ids import ProposalId, SessionId
@@ -10,8 +12,7 @@ from agent_workbench.core.rules import lets_through
 from agent_workbench.core.settings import GateKind, Rule
 
 
-@dataclass(frozen=True, slots=True)
-class PastAction:
+class PastAction(Struct, frozen=True):
     """What stood at the gate in a session, without its diff, and what was decided (None: nothing yet)."""
 
     session: SessionId
@@ -20,8 +21,7 @@ class PastAction:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PastActions:
+class PastActions(Struct, frozen=True):
     """Actions of one kind, the newest first, from so many sessions; `complete` unless there were too many to read."""
 
     actions: tuple[PastAction, ...] = ()

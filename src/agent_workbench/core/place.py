@@ -1,14 +1,14 @@
 """Where and with what the workbench was started."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.core.ids import TaskId
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where and with what a verb was started; `flags` are settings by dotted key, `session` is what names one.
 
     An unattended run does `tasks`, all that are ready when None; with `unconfined` also where no sandbox holds. The

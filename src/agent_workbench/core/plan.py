@@ -1,11 +1,15 @@
 """The plan and its tasks as values, and which task may start when."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, field
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.recorded_value import RecordedValue
 
 
 class TaskStatus(StrEnum):
@@ -25,12 +29,11 @@ class Owner(StrEnum):
     HUMAN = "human"
 
 
-OR_NUMBER = {"or_number": True}
-"""Mark of a text that a document may also spell as a whole number: it is kept as it is spelled."""
+OrNumber = Annotated[str, Meta(extra={"or_number": True})]
+"""A text that a document may also spell as a whole number: it is kept as it is spelled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(RecordedValue, frozen=True):
     """What a task may cost at most; None is no limit of its own. Waiting at a gate costs no minutes."""
 
     tokens: int | None = None
@@ -38,16 +41,14 @@ class Budget:
     minutes: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(RecordedValue, frozen=True):
     """The paths a task may write and read, as globs over repo-relative POSIX paths."""
 
     allowed_write_globs: tuple[str, ...] = ("**",)
     allowed_read_globs: tuple[str, ...] = ("**",)
 
 
-@dataclass(frozen=True, slots=True)
-class Constraints:
+class Constraints(RecordedValue, frozen=True):
     """Bounds on what a task may change and run; None is no bound of its own."""
 
     max_files_changed: int | None = None
@@ -56,8 +57,7 @@ class Constraints:
     denylisted_commands: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(RecordedValue, frozen=True):
     """One unit of work of a plan; `blocked_because` says why, where it is blocked."""
 
     id: TaskId
@@ -73,7 +73,7 @@ class Task:
     scope: Scope = field(default_factory=Scope)
     constraints: Constraints = field(default_factory=Constraints)
     source: str = ""
-    parent_issue: str = field(default="", metadata=OR_NUMBER)
+    parent_issue: OrNumber = ""
     subtask: str = ""
     blocked_because: str = ""
 
@@ -91,8 +91,7 @@ class Task:
         return self.with_status(TaskStatus.PENDING) == other.with_status(TaskStatus.PENDING)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(RecordedValue, frozen=True):
     """An ordered list of tasks with what they are for."""
 
     tasks: tuple[Task, ...] = ()

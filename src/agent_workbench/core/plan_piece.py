@@ -1,12 +1,11 @@
 """A piece of the plan's text while it is edited."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.ids import TaskId
 
 
-@dataclass(frozen=True, slots=True)
-class PlanPiece:
+class PlanPiece(Struct, frozen=True):
     """`text` is to be edited and takes the place of `whole[start:end]`; `whole` is the file as it was read.
 
     `first_line` is the number in the file of its first line, `at_line` the one to begin at. `task` is the one it

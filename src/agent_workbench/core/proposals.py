@@ -1,24 +1,22 @@
 """What waits at a gate, and what was decided about it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import GateKind
 
 
-@dataclass(frozen=True, slots=True)
-class Preimage:
+class Preimage(RecordedValue, frozen=True):
     """What a file held when the proposal was shown: SHA-256 of its bytes, empty when it did not exist."""
 
     path: str
     sha: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(RecordedValue, frozen=True):
     """What a summary comes to: tokens of the prompt `before` it (0: not known) and `after` it.
 
     It stands for what was said through event `through_seq`; what came later stays as it was said.
@@ -38,8 +36,7 @@ class HunkFate(StrEnum):
     EDITED = "edited"
 
 
-@dataclass(frozen=True, slots=True)
-class HunkVerdict:
+class HunkVerdict(RecordedValue, frozen=True):
     """The decision about one hunk of a diff, and where it stands: its path and the number of its first line.
 
     `left` are the lines, with their signs, that were not taken of a hunk that was taken partly.
@@ -53,8 +50,7 @@ class HunkVerdict:
     left: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(RecordedValue, frozen=True):
     """An action at the gate.
 
     `text` is what was asked for, verbatim: a diff, a command, a commit message, or JSON arguments. `diff` is what

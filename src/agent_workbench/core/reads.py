@@ -1,7 +1,9 @@
 """How much of its prompts a server read: what was new, and what it had read before and read again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ContextCompacted,
@@ -13,8 +15,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import AnswerFigures, Purpose
 
 
-@dataclass(frozen=True, slots=True)
-class PromptReads:
+class PromptReads(Struct, frozen=True):
     """Tokens of some prompts: all, those that were new in them, and those that were read again.
 
     Read again is what a prompt has in common with the prompt and the answer before it and what the server did not find

@@ -1,16 +1,17 @@
 """What is asked of the code search, what it finds and why, and how far its index is."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 from agent_workbench.core.ids import CommitId
+from agent_workbench.core.recorded_value import RecordedValue
 
 # How vectors stand where the settings want none, which is no news.
 VECTORS_UNWANTED = "off (retrieval.embeddings.provider)"
 
 
-@dataclass(frozen=True, slots=True)
-class CodeQuery:
+class CodeQuery(Struct, frozen=True):
     """What code is looked for: words that describe it, and the output of what `failing` last (empty: nothing did)."""
 
     text: str
@@ -33,8 +34,7 @@ class SignalKind(StrEnum):
     VECTOR = "vector"
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
+class Signal(RecordedValue, frozen=True):
     """One reason why a piece came: its share of the score (all of a piece sum to 1), and the words it hit on."""
 
     kind: SignalKind
@@ -42,8 +42,7 @@ class Signal:
     words: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(RecordedValue, frozen=True):
     """Lines `first_line` to `last_line` (from 1, inclusive) of a file, as they were when they were found.
 
     `why` holds the words of the query that hit, best first; `tokens` is an estimate until the server counts. `signals`
@@ -66,8 +65,7 @@ class Chunk:
         return f"{self.path}:{self.first_line}-{self.last_line}"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(Struct, frozen=True):
     """How far the index of a folder is: files read of those that had to be, and what it holds now.
 
     `left_out` are files that are not searched because they are too large, or too many; `binary` ones hold no text,
@@ -92,8 +90,7 @@ class IndexStatus:
         return self.done >= self.total
 
 
-@dataclass(frozen=True, slots=True)
-class PastCommit:
+class PastCommit(Struct, frozen=True):
     """A commit of the past: its message and the paths that it touched."""
 
     id: CommitId

@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 LEAST_WORDS = 3
 MOST_ANSWERS = 3
 FIRST = 10
 
 
-@dataclass(frozen=True, slots=True)
-class FileQuestion:
+class FileQuestion(Struct, frozen=True):
     """A message that asks, the files that answer it, and whether it names none of them."""
 
     text: str
@@ -18,8 +18,7 @@ class FileQuestion:
     strict: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """Of `questions`: how much was among the first (0 to 1), the mean of 1/rank of the first hit, seconds for each."""
 
     method: str

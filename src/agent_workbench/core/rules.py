@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
@@ -11,6 +10,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.patch.paths import check_path
 from agent_workbench.core.proposals import POLICY, Proposal
+from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, GateKind, Rule, tool_name
 
 EVERY_FILE = "**"
@@ -57,8 +57,7 @@ KEPT_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRule:
+class KeptRule(RecordedValue, frozen=True):
     """A rule that counts, and where it is kept."""
 
     rule: Rule

@@ -1,9 +1,10 @@
 """The sessions of a repo at a glance, and what can be asked of them from a screen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
@@ -13,8 +14,7 @@ if TYPE_CHECKING:  # what a comparison is made of is not needed to list sessions
     from agent_workbench.core.journal_proof import JournalProof
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSummary:
+class SessionSummary(Struct, frozen=True):
     """A session as a list shows it.
 
     `started` and `last` are UTC times in ISO 8601; `tasks` in the order they were started; `status` of the task
@@ -43,8 +43,7 @@ class SessionSummary:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Onward:
+class Onward(Struct, frozen=True):
     """A session to be shown in a tab, live or (`replayed`) as it was recorded; without a name one that is begun."""
 
     session: SessionId = NO_SESSION

@@ -1,7 +1,9 @@
 """The settings of a run as typed values; `config/` fills them from `.agent.yml`, environment and flags."""
 
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.model_settings import (
@@ -12,6 +14,7 @@ from agent_workbench.core.model_settings import (
     RoleSettings,
     SamplingSettings,
 )
+from agent_workbench.core.recorded_value import RecordedValue
 
 
 class GateKind(StrEnum):
@@ -35,8 +38,7 @@ class Approval(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(RecordedValue, frozen=True):
     """Which proposals of a kind need no question; exactly one of the other fields says which (`core.rules`).
 
     `any`: all of the kind. `commands`: these lines and no others. `program`: this one with any arguments. `paths`:
@@ -51,8 +53,7 @@ class Rule:
     tool: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Approvals:
+class Approvals(RecordedValue, frozen=True):
     """How proposals of each kind are decided, and rules for those that are asked about."""
 
     read: Approval = Approval.AUTO
@@ -86,8 +87,7 @@ class Approvals:
                 return self.finish
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(RecordedValue, frozen=True):
     """Where a task ends whether it is done or not."""
 
     max_tool_calls_per_task: int = 30
@@ -96,8 +96,7 @@ class Limits:
     command_seconds: float = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySettings:
+class MemorySettings(Struct, frozen=True):
     """Folders of plans, notes and sessions, relative to the repo's root, and the size of notes.
 
     A scratchpad of more than `summarise_threshold` tokens is to be summarised (0: never).
@@ -117,8 +116,7 @@ class EmbeddingProvider(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingSettings:
+class EmbeddingSettings(Struct, frozen=True):
     """What makes vectors: a server of embeddings (`url`, `model`, key) or the folder of an ONNX model (`path`)."""
 
     provider: EmbeddingProvider = EmbeddingProvider.NONE
@@ -128,8 +126,7 @@ class EmbeddingSettings:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalSettings:
+class RetrievalSettings(Struct, frozen=True):
     """How much code is put before the model, what is never indexed, and where vectors come from."""
 
     top_n: int = 8
@@ -138,24 +135,21 @@ class RetrievalSettings:
     embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceSettings:
+class WorkspaceSettings(Struct, frozen=True):
     """Ignored things of the checkout that tests need, linked into the worktree."""
 
     link: tuple[str, ...] = ()
     keep: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SkillSettings:
+class SkillSettings(Struct, frozen=True):
     """Where skills are looked for (relative to the repo) and how many tokens they may take."""
 
     dirs: tuple[str, ...] = ("skills",)
     max_tokens: int = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxSettings:
+class SandboxSettings(Struct, frozen=True):
     """Whether commands may reach the network, and whether a missing sandbox stops the work."""
 
     network: bool = False
@@ -170,8 +164,7 @@ class CallBy(StrEnum):
     DESKTOP = "desktop"
 
 
-@dataclass(frozen=True, slots=True)
-class UiSettings:
+class UiSettings(Struct, frozen=True):
     """Theme of the workbench, how it calls its user, and keys the user has moved (action name to key)."""
 
     theme: str = "textual-dark"
@@ -204,8 +197,7 @@ def tool_name(said: str) -> str:
     return TOOL_ALIASES.get(said, said)
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Everything that `.agent.yml` can say, with its defaults."""
 
     model: ModelSettings = field(default_factory=ModelSettings)

@@ -1,7 +1,8 @@
 """What a session's events amount to: the one value that panes, prompts and reports are made from."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
@@ -46,9 +47,7 @@ ENDED = frozenset({Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER})
 """The phases in which nothing is done any more that the user could steer."""
 
 
-# Without slots, these two can be replaced at every event as quickly as `core.replacing` does.
-@dataclass(frozen=True)
-class TaskRun:
+class TaskRun(Struct, frozen=True):
     """One task being worked on in one workspace.
 
     `tree` is the git tree of everything approved so far, `checked_tree` the one the last checks saw. `history` holds
@@ -154,8 +153,7 @@ class TaskRun:
         return acceptable(results, self.baseline, self.required)
 
 
-@dataclass(frozen=True)
-class SessionState:
+class SessionState(Struct, frozen=True):
     """Everything a session's journal amounts to up to `seq` (-1: nothing yet).
 
     `opening` holds the events before the first task; those after it stand in a run's history. `models` holds who was

@@ -1,7 +1,8 @@
 """What trying a model out brought: its answers, what they took, and for which role it is fit."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.reads import PromptReads
@@ -16,8 +17,7 @@ class Kind(StrEnum):
     PLAN = "plan"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """One question with its answer: whether it ended by itself, has the form, is right, and what it took.
 
     `seconds` and `first_seconds` (until the first token) were measured here, `figures` by the server.
@@ -37,8 +37,7 @@ class Asked:
     figures: AnswerFigures
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReport:
+class ModelReport(Struct, frozen=True):
     """What the test found. `reads` are the prompts that grew (None: the server does not tell).
 
     `keeps_grammar` and `repeats` are None where it could not be tried; `repeats_cached` is the same with the cache.
@@ -85,8 +84,7 @@ def _share(held: list[bool]) -> float:
     return sum(held) / len(held) if held else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Fitness:
+class Fitness(Struct, frozen=True):
     """Whether a model is fit for a role: `because` says what speaks for or against it, `but` what one has to know."""
 
     role: Purpose

@@ -1,6 +1,5 @@
 """Reading the nodes of a document as values of a given type, each refusal with its place and what was expected."""
 
-import dataclasses
 import math
 import re
 import types
@@ -10,11 +9,15 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TypeVar
 
+from msgspec import Struct
+from msgspec.structs import fields
+
 from agent_workbench.core.documents import DocumentFault, Listing, Node, Scalar, Table, nearest, shown
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import TaskId, task_id
+from agent_workbench.core.plan import OrNumber
 
-Value = TypeVar("Value")
+Value = TypeVar("Value", bound=Struct)
 
 WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 BELOW = 1e15
@@ -51,7 +54,7 @@ def read_value(node: Node, wanted: object, path: str) -> object:
     """Return the node's value as the type `wanted`; raise `DocumentFault` naming `path`, the key's dotted name.
 
     Types: str, int, float, bool, `StrEnum`s, `TaskId`, any of them `| None`, tuples of them, `tuple[tuple[str, str],
-    ...]` (written as a mapping), frozen dataclasses of all these. Numbers are finite and never negative.
+    ...]` (written as a mapping), `Struct`s of all these. Numbers are finite and never negative.
     """
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
     if origin is types.UnionType:
@@ -60,7 +63,7 @@ def read_value(node: Node, wanted: object, path: str) -> object:
         return _pairs(node, path)
     if origin is tuple:
         return _items(node, arguments[0], path)
-    if isinstance(wanted, type) and dataclasses.is_dataclass(wanted):
+    if isinstance(wanted, type) and issubclass(wanted, Struct):
         return read_table(node, wanted, path)
     if not isinstance(node, Scalar):
         raise expected(node, _name(wanted), path)
@@ -68,17 +71,12 @@ def read_value(node: Node, wanted: object, path: str) -> object:
 
 
 def read_table(node: Node, wanted: type[Value], path: str) -> Value:
-    """Return a mapping as the dataclass `wanted`: its fields are the known keys; one left out keeps its default."""
+    """Return a mapping as the `Struct` `wanted`: its fields are the known keys; one left out keeps its default."""
     if not isinstance(node, Table):
         raise expected(node, "a mapping", path)
     hints = typing.get_type_hints(wanted)
-    fields = dataclasses.fields(wanted)  # type: ignore[arg-type]
-    needed = {
-        each.name
-        for each in fields
-        if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
-    }
-    numbers = {each.name for each in fields if each.metadata.get("or_number")}
+    needed = {each.name for each in fields(wanted) if each.required}
+    numbers = {name for name, hint in typing.get_type_hints(wanted, include_extras=True).items() if hint == OrNumber}
     values: dict[str, object] = {}
     for key, value in node.entries:
         if key.text not in hints:
@@ -193,7 +191,7 @@ def _name(wanted: object) -> str:
         return "a finite number (not negative)"
     if wanted is bool:
         return "true or false"
-    return "a mapping" if isinstance(wanted, type) and dataclasses.is_dataclass(wanted) else "text"
+    return "a mapping" if isinstance(wanted, type) and issubclass(wanted, Struct) else "text"
 
 
 def _found(node: Node) -> str:

@@ -1,12 +1,12 @@
 """Facts about the user's repo and the worktree a task is done in."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.recorded_value import RecordedValue
 
 
-@dataclass(frozen=True, slots=True)
-class RepoFacts:
+class RepoFacts(Struct, frozen=True):
     """The user's checkout as it stands: `head` is the commit, `branch` empty when detached."""
 
     root: str
@@ -20,8 +20,7 @@ class RepoFacts:
     submodules: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceRequest:
+class WorkspaceRequest(Struct, frozen=True):
     """Which worktree is wanted. `branch` is a full short name such as `agent/T-1`; `base` the commit it starts from."""
 
     session: SessionId
@@ -31,8 +30,7 @@ class WorkspaceRequest:
     links: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceFacts:
+class WorkspaceFacts(RecordedValue, frozen=True):
     """A worktree that is ready: `tree` is the tree of approved content."""
 
     path: str
@@ -43,8 +41,7 @@ class WorkspaceFacts:
     rebuilt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Orphan:
+class Orphan(Struct, frozen=True):
     """A branch with its worktree (`path`, empty: none) that belongs to no task: no journal says that one began there.
 
     `session` and `task` are whom it was made for, where that is known; `holds` says what might be work in it. Without
@@ -59,8 +56,7 @@ class Orphan:
     has_branch: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(RecordedValue, frozen=True):
     """The exact content of a workspace, kept under `ref` as `commit`; `journal` is what its message names."""
 
     ref: str
@@ -68,8 +64,7 @@ class Checkpoint:
     tree: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(Struct, frozen=True):
     """Paths that differed from a tree before a workspace was reset to it.
 
     `restored` are paths of the tree, `removed` are files that it lacks and folders (with a slash at the end).
@@ -79,8 +74,7 @@ class Reset:
     removed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
+class FileStat(Struct, frozen=True):
     """A file that differs between two trees: lines `added` and `removed`, None where it is no text."""
 
     path: str
@@ -88,8 +82,7 @@ class FileStat:
     removed: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class MergeOutcome:
+class MergeOutcome(RecordedValue, frozen=True):
     """What a merge did to the user's branch: `how` is `fast-forward` or `merge`."""
 
     commit: CommitId
@@ -97,8 +90,7 @@ class MergeOutcome:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOutcome:
+class CommandOutcome(Struct, frozen=True):
     """A command that ran: `exit_code` None when it was stopped, `reason` then says why (timeout, cancelled)."""
 
     exit_code: int | None
@@ -108,8 +100,7 @@ class CommandOutcome:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxFacts:
+class SandboxFacts(RecordedValue, frozen=True):
     """How commands are confined: `kind` is `bwrap` or `none`; `why` says what is missing."""
 
     kind: str

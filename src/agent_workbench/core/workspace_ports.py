@@ -1,8 +1,9 @@
 """What the engine needs of files, git and commands, as protocols named by role."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.merges import MergePreview, MergeTarget
@@ -116,8 +117,7 @@ class Workspaces(Protocol):
 OnOutput = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command line for `/bin/sh -c`, where and how long it may run (seconds), and what is added to its environment.
 
     `environment` names are set over a clean environment. `writable` are absolute paths a sandbox leaves writable

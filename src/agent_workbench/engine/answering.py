@@ -2,7 +2,8 @@
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.events import ActionRejected, InterruptCause, ModelAnswered, ModelInterrupted

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from agent_workbench.core.patch import similar_paths
 
@@ -18,8 +19,7 @@ class ArgumentKind(StrEnum):
     INTEGER = "integer"
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One argument of a tool; `max_length` bounds strings in characters."""
 
     name: str
@@ -29,8 +29,7 @@ class Argument:
     max_length: int = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Struct, frozen=True):
     """Checked values of a call."""
 
     values: Mapping[str, str | int]

@@ -1,8 +1,9 @@
 """Asking the model: the prompt is built, and sent if there is room and budget for its answer."""
 
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ContextOverflow, ModelError
 from agent_workbench.core.events import (

@@ -1,8 +1,10 @@
 """The diffs that a task has tried so far and what became of each, read from its events."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
@@ -41,8 +43,7 @@ class Fate(StrEnum):
 LOST = frozenset({Fate.FAILED, Fate.REJECTED, Fate.REFUSED, Fate.UNDONE})
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One diff: the step that proposed it, the tree it was made against, and why it was lost if it was.
 
     `settled`: the user has said nothing since, so that a diff they rejected they would reject again.
@@ -63,8 +64,7 @@ class Attempt:
         return f"step {self.proposal.step}, diff of {files}{edited}{taken}: {self.why or self.fate}"
 
 
-@dataclass(frozen=True, slots=True)
-class LeftHunk:
+class LeftHunk(Struct, frozen=True):
     """A hunk that the user left out of the diff of `step`, with a reason; `tree` is what came of the rest."""
 
     hunk: HunkVerdict

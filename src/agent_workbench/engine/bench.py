@@ -1,7 +1,8 @@
 """What a tool has on its bench: the task, the workspace, and the ports it may use."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import PatchBounds
@@ -13,8 +14,7 @@ from agent_workbench.core.workspace_ports import OnOutput, Shell, Workspace, Wor
 from agent_workbench.engine.scope import Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(Struct, frozen=True):
     """The world, as a session is given it.
 
     `environment_for` tells what a command in a worktree needs set, `redacted` a text as a journal would have it:
@@ -34,8 +34,7 @@ class Ports:
     redacted: Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
+class Bench(Struct, frozen=True):
     """One task's bench at one moment: `state` is the session as it was when the tool was called."""
 
     ports: Ports

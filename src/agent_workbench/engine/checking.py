@@ -3,7 +3,8 @@
 import re
 from asyncio import to_thread
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
 from agent_workbench.core.denied_commands import denial
@@ -25,8 +26,7 @@ NAMED_PATHS = 50
 _MISREAD = re.compile(r"^$|[\s,\"]")
 
 
-@dataclass(frozen=True, slots=True)
-class CheckList:
+class CheckList(Struct, frozen=True):
     """The commands of a task, in order; the first `required` must pass."""
 
     commands: tuple[str, ...]

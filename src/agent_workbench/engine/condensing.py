@@ -2,8 +2,10 @@
 
 from asyncio import to_thread
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import ceil
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.errors import ModelError
@@ -69,8 +71,7 @@ async def condense(bench: Bench, summary: str, by: Author) -> ContextCompacted:
     return await _with_more_notes(scale, kept, most)
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """Counts tokens as the server does, or by the length of the text where it cannot."""
 
     bench: Bench

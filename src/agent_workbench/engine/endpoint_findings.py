@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.endpoints import EndpointLine
 from agent_workbench.core.errors import ModelError, WorkbenchError
@@ -13,8 +14,7 @@ from agent_workbench.core.ports import Model
 ENDPOINT_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(Struct, frozen=True):
     """What paid endpoints have cost today (None: not known, `why` says so), and what they may."""
 
     spent: float | None
@@ -23,8 +23,7 @@ class Spending:
     advice: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """How an endpoint was found: its facts, or what is wrong. One that is only started when it is asked has neither."""
 
     facts: ModelFacts | None = None

@@ -1,7 +1,8 @@
 """Code that the user asks for: a place that there is becomes pinned, words bring a choice."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import WorkbenchError, WorkspaceError
 from agent_workbench.core.events import ChunkPinned
@@ -20,8 +21,7 @@ CHARS_PER_TOKEN = 4
 _PLACE = re.compile(r"(?P<path>.+?)(?::(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?)?:?")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A file that was asked for, with its lines from 1 (0: all of it; without a last one: around the first)."""
 
     path: str

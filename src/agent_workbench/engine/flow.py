@@ -1,7 +1,8 @@
 """What comes next, as a pure function of the state; so a session goes on after a crash exactly where it stood."""
 
-from dataclasses import dataclass
 from typing import assert_never
+
+from msgspec import Struct
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import TroubleMet
@@ -13,94 +14,79 @@ from agent_workbench.core.state import Phase, SessionState, TaskRun
 from agent_workbench.engine.budget import spent
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(Struct, frozen=True):
     """No task is being worked on."""
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitRetry:
+class AwaitRetry(Struct, frozen=True):
     """Something outside stopped the work."""
 
     trouble: TroubleMet
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitGo:
+class AwaitGo(Struct, frozen=True):
     """The user paused the task: the model would be asked now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Struct, frozen=True):
     """The diff of this proposal is to be taken back."""
 
     proposal: ProposalId
 
 
-@dataclass(frozen=True, slots=True)
-class Decide:
+class Decide(Struct, frozen=True):
     """A proposal waits for its decision."""
 
     proposal: Proposal
 
 
-@dataclass(frozen=True, slots=True)
-class Carry:
+class Carry(Struct, frozen=True):
     """An approved proposal is to be carried out."""
 
     proposal: Proposal
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(Struct, frozen=True):
     """A proposal was started and nobody knows its outcome: it is never run again by itself."""
 
     proposal: Proposal
 
 
-@dataclass(frozen=True, slots=True)
-class ProposeChecks:
+class ProposeChecks(Struct, frozen=True):
     """The task's checks are to be proposed."""
 
     purpose: CheckPurpose
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieve:
+class Retrieve(Struct, frozen=True):
     """Code for the first prompt is to be found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """The model is to be asked."""
 
     purpose: Purpose
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAnswer:
+class ReadAnswer(Struct, frozen=True):
     """An answer is to be read: a step, a reflexion, or a summary."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProposeCommit:
+class ProposeCommit(Struct, frozen=True):
     """What was approved is to be offered as a commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProposeEnd:
+class ProposeEnd(Struct, frozen=True):
     """The end of a task in which nothing is changed is to be put before the gate."""
 
 
-@dataclass(frozen=True, slots=True)
-class RollBack:
+class RollBack(Struct, frozen=True):
     """The workspace is to go back to its base."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(Struct, frozen=True):
     """The task's end is to be written down."""
 
 

@@ -1,8 +1,10 @@
 """A new session from any step of another one: where it can begin, and what it is made of."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import JournalError, UsageError
 from agent_workbench.core.events import Event, PromptBuilt, Recorded, SessionForked, SessionStarted
@@ -42,8 +44,7 @@ class Branching(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ForkPoint:
+class ForkPoint(Struct, frozen=True):
     """Where a fork begins: the state there, at or before what was asked for; `why` it is before, empty: it is not."""
 
     state: SessionState
@@ -80,8 +81,7 @@ def _goes_on(state: SessionState) -> bool:
     return not isinstance(next_move(replace(state, trouble=None)), Carry | Settle | RollBack)
 
 
-@dataclass(frozen=True, slots=True)
-class Forking:
+class Forking(Struct, frozen=True):
     """What a fork takes: the journal it is written to, the repo, the notes, the time, and who writes it."""
 
     journal: ForkJournal

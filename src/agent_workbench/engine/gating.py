@@ -1,7 +1,8 @@
 """Proposals, and the record of their decisions."""
 
 from asyncio import to_thread
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.errors import PatchError, UsageError, WorkbenchError

@@ -1,7 +1,8 @@
 """A session without a person: tasks one after the other under the policy, parked where a person is needed."""
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ExitCode, LockedError, PlanError, WorkbenchError, WorkspaceError
 from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged

@@ -7,7 +7,8 @@ write around these what they were taught to: fences, bold letters, labels, the o
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.engine.tools.tool import Tool
 
@@ -27,8 +28,7 @@ DIFF_BEGINS = re.compile(r"^(diff --git |--- \S[^\n]*\n\+\+\+ )", re.MULTILINE)
 _CHANGES = re.compile(r"^(\+|-|@@)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Meant:
+class Meant(Struct, frozen=True):
     """The parts of a step: what was thought, the tool, its arguments as one line of JSON or its diff as it is.
 
     `mended` says in a sentence each what was passed over.

@@ -1,8 +1,9 @@
 """How large the next prompt is, and what room the context leaves for its answer and for a summary after it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
+
+from msgspec import Struct
 
 from agent_workbench.core.events import ModelAnswered, ModelInterrupted, ModelObserved, PromptBuilt, Recorded
 from agent_workbench.core.model import Message, ModelFacts, Purpose
@@ -27,8 +28,7 @@ def least_answer_tokens(context_tokens: int) -> int:
     return min(512, max(64, context_tokens // 16))
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """A prompt as it would be sent now; `after` is the last event it knows of.
 
     `counts` are the tokens of its parts, `size` all that the server will find (0: nobody counts). `question` is what

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import ModelError, PatchError
 from agent_workbench.core.model import Message, Purpose, Role
@@ -42,8 +43,7 @@ These are exercises: nothing is carried out. Take one step for each. The reposit
 Exercise 1: show the file test_calc.py."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """Whether an answer has the form (`valid`), keeps to its grammar to the letter (`kept`), and does what was asked.
 
     `why` says what is wrong with it.
@@ -55,8 +55,7 @@ class Judgement:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """One question of the test. Those with a `word` go on in one conversation; a plan is asked for by itself."""
 
     name: str

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import (

@@ -1,8 +1,9 @@
 """Outcomes of a headless run: one for each task, and the exit code and sentence they add up to."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId
@@ -20,8 +21,7 @@ class Outcome(StrEnum):
     DONE = "done"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOutcome:
+class TaskOutcome(Struct, frozen=True):
     """Outcome of one task and one line of why.
 
     `BLOCKED`: it could not begin. `HELD`: another process works on it. `WAITING`: it depends on one that is not done.
@@ -32,8 +32,7 @@ class TaskOutcome:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """Result of a headless run: its exit code, one line of why, and the outcome of each task it came to."""
 
     exit_code: ExitCode

@@ -1,7 +1,8 @@
 """What each event adds to a prompt, and what a prompt begins with after a compaction."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.events import (
     ChunkPinned,
@@ -41,8 +42,7 @@ MOST_WORDS = 12
 """How many of the user's words survive a compaction, the newest ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A piece of a prompt with its name in the receipt."""
 
     role: Role

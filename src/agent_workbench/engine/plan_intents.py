@@ -1,6 +1,6 @@
 """What the user wants of the plan: shown, edited, reordered, blocked; at any time, also while the model answers."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.events import Author, PlanRead, TaskStatusChanged

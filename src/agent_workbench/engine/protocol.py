@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.engine.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.engine.leniency import DIFF_BEGINS, LOOSE_ACTION, cut_made_up, read_meaning
@@ -12,8 +13,7 @@ from agent_workbench.engine.tools.tool import Tool
 ACTION_LINE = re.compile(r"^Action:[ \t]*+(?P<name>\S*+)[ \t]*+$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class StepCall:
+class StepCall(Struct, frozen=True):
     """A valid step: what was thought, which tool is called, and its checked arguments (or raw text).
 
     `mended` says what was passed over to read it; nothing, where the answer has the form that was asked for.
@@ -26,8 +26,7 @@ class StepCall:
     mended: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StepFault:
+class StepFault(Struct, frozen=True):
     """An answer that is no step, and why."""
 
     reason: str

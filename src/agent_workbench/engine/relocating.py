@@ -1,7 +1,8 @@
 """A piece of code that was seen a while ago, as it reads now."""
 
-from dataclasses import replace
 from difflib import SequenceMatcher
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.retrieval import Chunk

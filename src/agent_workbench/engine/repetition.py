@@ -1,7 +1,8 @@
 """Lines that a prompt shows already, so that each change is sent once."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.events import ActionProposed, ContextCompacted, PatchApplied, ProposalReplaced, Recorded
 from agent_workbench.core.ids import ProposalId

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.background import in_background
 from agent_workbench.core.events import Recorded

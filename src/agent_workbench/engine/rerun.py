@@ -1,9 +1,10 @@
 """An exact re-run: each prompt of a session is built again from its journal alone, and its answer read again."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import zip_longest
+
+from msgspec import Struct
 
 from agent_workbench.core.again import Difference, PromptAgain
 from agent_workbench.core.events import (
@@ -36,8 +37,7 @@ SHOWN_HASH = 12
 Outcome = ActionProposed | ActionRejected | ReflexionNoted | ContextCompacted
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A prompt of a journal: `before` is the state it was made from, `after` what came until the next prompt."""
 
     number: int

@@ -1,6 +1,6 @@
 """What decides a proposal without anybody: the policy, where it is open or closed, and the user's rules."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.rules import Keeping, KeptRule, decided_by, lets_through
@@ -8,8 +8,7 @@ from agent_workbench.core.settings import Approval, GateKind
 from agent_workbench.core.state import SessionState
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """A decision that needs nobody."""
 
     verdict: Verdict

@@ -1,8 +1,9 @@
 """What a task may read and change, known without any workspace: from its definition, the settings and its record."""
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch import FileContent, PatchBounds, matches_glob
@@ -39,8 +40,7 @@ class Files(Protocol):
         """Return a regular file's content, None where there is none; raise `WorkspaceError`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """One task's bounds at one moment of a session."""
 
     settings: Settings

@@ -2,7 +2,8 @@
 
 from asyncio import to_thread
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import Author, ProposalReplaced

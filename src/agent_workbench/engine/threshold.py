@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave

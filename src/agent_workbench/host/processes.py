@@ -7,11 +7,12 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import ShellError
 
@@ -33,8 +34,7 @@ class Guard(StrEnum):
     """Those that it has bound to files; names without a file may be the host's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceLimits:
+class ResourceLimits(Struct, frozen=True):
     """Resources that a command may take before it is killed (`resource_watch`); 0: as much as the machine can spare."""
 
     processes: int = 4096

@@ -1,9 +1,10 @@
 """What is asked of postings, and what those of some words say: each posting's part of a document's number."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,16 +24,14 @@ class Measure(Enum):
     COVERAGE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """What is to be known of all documents for these words; one said twice counts twice, but in coverage."""
 
     words: Sequence[str]
     measure: Measure = Measure.SCORE
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(Struct, frozen=True):
     """Postings of some words: their documents, how often the word is there, and by word how many there are.
 
     `numbers` are the words' places among those that were looked for.
@@ -52,8 +51,7 @@ class Hits:
         return Hits(self.words[:words], self.numbers[:words], self.rows[:end], self.counts[:end], self.sizes[:words])
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """What hits say: each posting's share of a score, and by word how telling it is."""
 
     shares: "Scores"

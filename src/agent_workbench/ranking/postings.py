@@ -1,10 +1,11 @@
 """Which word is in which document how often: immutable arrays that are built, merged and read without loops."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.ranking.vocabulary import Vocabulary, unite
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 _MOVED_AT_ONCE = 500_000
 
 
-@dataclass(frozen=True)
-class Postings:
+class Postings(Struct, frozen=True, dict=True):
     """The documents of word `w` are `rows[starts[w]:starts[w + 1]]`, ascending, `counts` beside them how often.
 
     `lengths` is by document: how many words it has.
@@ -41,8 +41,7 @@ class Postings:
         return counted(np.diff(self.starts))
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """What a merge takes of an index: its words, its fields, and by field the new number of each document, -1: gone."""
 
     vocabulary: Vocabulary
@@ -140,8 +139,7 @@ def _of_documents(documents: Sequence[Mapping[str, int]], number_of: Mapping[str
     return inverted(sizes, words, counts, len(number_of))
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
+class _Move(Struct, frozen=True):
     """One field of one index on its way into another: its documents' and words' new numbers, and how many it brings."""
 
     postings: Postings

@@ -1,9 +1,10 @@
 """Reading the postings of words from parts that number their documents one after the other."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.ranking.hits import Hits
 from agent_workbench.ranking.postings import Postings
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 _READ_AT_ONCE = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Some of the documents: their words, where these are, and which documents are alive (None: all)."""
 
     vocabulary: Vocabulary

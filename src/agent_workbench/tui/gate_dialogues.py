@@ -1,7 +1,8 @@
 """What the workbench asks about a proposal that waits, and the intent that the answer becomes."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.core.intents import EditProposal, RejectProposal
 from agent_workbench.core.proposals import Proposal
@@ -24,8 +25,7 @@ EDIT_TITLES = {
 SUFFIXES = {GateKind.DIFF: ".diff", GateKind.COMMAND: ".sh", GateKind.COMMIT: ".txt", GateKind.SUMMARY: ".md"}
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """What the user made of a proposal, as long as it may have to be tried again."""
 
     proposal: Proposal

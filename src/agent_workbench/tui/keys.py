@@ -1,7 +1,8 @@
 """Every key of the workbench as data."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Scope(StrEnum):
@@ -31,8 +32,7 @@ class Scope(StrEnum):
     ALWAYS = "Also while something is asked"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """A key: the action it stands for, the keys as Textual names them, a word for hints, a sentence for the help."""
 
     scope: Scope

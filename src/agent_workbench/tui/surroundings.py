@@ -1,8 +1,9 @@
 """What an app is given by where it runs: other sessions, an editor, a desktop, a browser or tmux."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 # Only types: this is loaded before the first frame.
 if TYPE_CHECKING:
@@ -10,8 +11,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.sessions import Onward, PastSessions
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What an app has around it; of what is not there nothing is offered.
 
     `past` is what is known of the repo's sessions; `open_session` returns one of them, or a new one, for a tab, and may

@@ -5,10 +5,11 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+
+from msgspec import Struct
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
@@ -35,8 +36,7 @@ OTHER_SESSION = SessionId("20261120T111500-xy3zab")
 TASK = TaskId("T-1")
 
 
-@dataclass(frozen=True)
-class User:
+class User(Struct, frozen=True):
     """Somebody at work in the folder `root`."""
 
     root: Path

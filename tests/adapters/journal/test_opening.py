@@ -2,10 +2,10 @@
 
 import asyncio
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from agent_workbench.adapters.journal.opening import Sessions, Wanted
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
@@ -19,8 +19,7 @@ UNFINISHED = STORY[1:-1]
 OLD, NEW = SessionId("20260102T030405-abc234"), SessionId("20260103T030405-def567")
 
 
-@dataclass
-class GivenIds:
+class GivenIds(Struct):
     """`core.ports.Ids` that gives what it was given."""
 
     given: SessionId

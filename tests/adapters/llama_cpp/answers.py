@@ -1,7 +1,8 @@
 """Asks a model and sorts what came."""
 
 import contextlib
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agent_workbench.core.model import (
     AnswerEnd,
@@ -16,8 +17,7 @@ from agent_workbench.core.model import (
 from agent_workbench.core.ports import Model
 
 
-@dataclass
-class Collected:
+class Collected(Struct):
     """The items of one answer, sorted."""
 
     deltas: list[str] = field(default_factory=list)

@@ -11,8 +11,9 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
@@ -34,8 +35,7 @@ class BadGrammar(Exception):
     """The server will not take the grammar at all."""
 
 
-@dataclass(frozen=True)
-class Oracle:
+class Oracle(Struct, frozen=True):
     """A server on a model that knows some sentences by heart: their tokens, and the token that ends an answer."""
 
     endpoint: Endpoint

@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.ledger import FILE, SpendingLedger

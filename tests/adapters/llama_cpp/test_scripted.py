@@ -1,9 +1,9 @@
 import contextlib
-import dataclasses
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
@@ -81,8 +81,8 @@ async def test_an_answer_is_given_whole_whatever_the_limit(model: ScriptedModel)
 
 
 async def test_answers_stay_given_when_a_summary_takes_their_place(model: ScriptedModel) -> None:
-    assert (await collect(model, dataclasses.replace(_request(), answered=2))).text == LAST
-    assert (await collect(model, dataclasses.replace(_request(FIRST, "x"), answered=0))).text == FIRST
+    assert (await collect(model, replace(_request(), answered=2))).text == LAST
+    assert (await collect(model, replace(_request(FIRST, "x"), answered=0))).text == FIRST
 
 
 @pytest.mark.parametrize("text", [FIRST, SECOND, LAST, "two  spaces\n\n", "ends with a return\r\n"])

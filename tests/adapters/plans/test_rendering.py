@@ -1,8 +1,7 @@
-import dataclasses
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from agent_workbench.adapters.plans.reading import read_plan
 from agent_workbench.adapters.plans.rendering import render_flow, render_plan
@@ -146,7 +145,7 @@ def test_control_characters_are_refused(text: str) -> None:
 
 
 def test_every_field_of_a_task_is_written() -> None:
-    names = {field.name for field in dataclasses.fields(Task)}
+    names = {field.name for field in fields(Task)}
     full = Task(
         TaskId("T-1"),
         *("x",) * 3,

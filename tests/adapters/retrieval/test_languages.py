@@ -1,10 +1,10 @@
 """Every language with a grammar is cut at its definitions."""
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.building.parsing import Parser
 from agent_workbench.adapters.retrieval.cutting import syntax

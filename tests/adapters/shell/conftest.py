@@ -6,10 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec import Struct, field
 
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.settings import SandboxSettings
@@ -17,8 +17,7 @@ from agent_workbench.core.workspace import CommandOutcome
 from agent_workbench.core.workspace_ports import Command
 
 
-@dataclass
-class Bench:
+class Bench(Struct):
     """A shell with the folder it works in and all that was said while commands ran."""
 
     shell: SandboxedShell

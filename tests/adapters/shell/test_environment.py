@@ -5,12 +5,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import editables
 import pytest
+from msgspec import Struct
 
 from agent_workbench.adapters.shell import environment as environments
 from agent_workbench.adapters.shell.canary import check_import_place
@@ -41,8 +41,7 @@ LAYOUTS = {
 }
 
 
-@dataclass
-class Project:
+class Project(Struct):
     """A checkout that is installed in its own `.venv`, and a worktree of it beside."""
 
     checkout: Path

@@ -1,11 +1,11 @@
 """What must hold for every diff: it makes exactly the right contents, or it is refused."""
 
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import (

@@ -1,11 +1,11 @@
 """Diffs that tempt to be applied in the wrong place: each with its files and the one right result, if there is one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Trap:
+class Trap(Struct, frozen=True):
     """A diff, the files it meets, and what it may make of them; `right` None: it must be refused."""
 
     name: str

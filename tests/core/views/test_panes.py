@@ -1,10 +1,9 @@
 """What the other panes, the gate and the status line say in each state."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (

@@ -1,8 +1,7 @@
 """What the receipt of a prompt says: each part's tokens, what was cached, new and read again, and what it took."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ActionFinished,

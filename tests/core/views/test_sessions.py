@@ -1,11 +1,11 @@
 """The tree of sessions: forks below what they come from, and every session once, whatever journals claim."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus

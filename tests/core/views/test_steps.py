@@ -1,9 +1,8 @@
 """The transcript: the same made event by event or at once, live or read back."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.events import (

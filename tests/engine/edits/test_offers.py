@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import (

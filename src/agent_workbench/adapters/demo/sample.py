@@ -12,11 +12,10 @@ from agent_workbench.host.programs import find_program
 CART = '''\
 """A shopping cart. Prices are whole cents."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """One product: its name, how many of it, and the price of one in cents."""
 
     name: str

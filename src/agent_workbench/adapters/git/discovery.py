@@ -1,16 +1,16 @@
 """Finds the repository around a folder, and says clearly what is in the way when there is none to work in."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.adapters.git.plumbing import GitProgram, Outcome, find_git, git_environment
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.patch.paths import shown
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a repository is: the user's checkout, its git directory, and the one all its worktrees share."""
 
     root: str

@@ -1,8 +1,9 @@
 """Keeps the content of a task's worktree as checkpoints, brings it back, and commits what was approved."""
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.git.content import Content
 from agent_workbench.adapters.git.deposit import Deposit

@@ -3,8 +3,9 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 _CLASSES = {
     b"alnum": rb"0-9A-Za-z",
@@ -30,8 +31,7 @@ class _NeverMatches(Exception):
     """Git takes the pattern for one that matches nothing."""
 
 
-@dataclass(frozen=True)
-class _Pattern:
+class _Pattern(Struct, frozen=True):
     """One line of a `.gitignore`. `parts` are names; None is any number of them. A `floating` one fits at any depth."""
 
     parts: tuple[Callable[[bytes], object] | None, ...]

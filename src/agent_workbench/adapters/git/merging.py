@@ -6,8 +6,9 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.adapters.git.checkout import Checkout
 from agent_workbench.adapters.git.files import changes_between
@@ -35,8 +36,7 @@ _UNDER_WAY = {
 _MOST_NAMED = 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """What a merge would do, or why it would not."""
 
     target: MergeTarget

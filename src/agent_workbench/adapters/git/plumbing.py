@@ -6,9 +6,10 @@ import signal
 import subprocess
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import RepoError, StorageError, WorkbenchError, WorkspaceError
 from agent_workbench.core.patch.paths import shown
@@ -76,8 +77,7 @@ class Outcome(NamedTuple):
     err: str
 
 
-@dataclass(frozen=True, slots=True)
-class GitProgram:
+class GitProgram(Struct, frozen=True):
     """The git that is run, by its absolute path."""
 
     path: str

@@ -1,8 +1,9 @@
 """Where a task's worktree lies, and the short note beside it that says whose it is."""
 
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from msgspec import Struct, to_builtins
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import TaskId
@@ -13,8 +14,7 @@ BRANCH_PREFIX = "agent/"
 _MOST_NOTE_BYTES = 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """Whose worktree it is.
 
     `ready` once its files are complete; `commits` are what we put, or were about to put, on its branch.
@@ -28,8 +28,7 @@ class Note:
     commits: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """The places of one branch below the repository's folder in the user's state."""
 
     tree: Path
@@ -63,7 +62,7 @@ class Site:
             make_directories(self.scratch)
         except OSError as error:
             raise storage_error(f"{self.private} cannot be made", error) from error
-        write_atomically(self.private / "note.json", json.dumps(asdict(note)).encode())
+        write_atomically(self.private / "note.json", json.dumps(to_builtins(note)).encode())
 
 
 def site_of(folder: Path, branch: str) -> Site:

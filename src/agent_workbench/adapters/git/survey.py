@@ -4,8 +4,9 @@ import os
 import stat
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import IntFlag
+
+from msgspec import Struct, field
 
 from agent_workbench.adapters.git.folders import parents_of
 from agent_workbench.adapters.git.ignore_rules import IgnoreRules
@@ -32,8 +33,7 @@ class Rights(IntFlag):
     CHANGE = stat.S_IRWXU
 
 
-@dataclass(slots=True)
-class Survey:
+class Survey(Struct):
     """Content of a worktree. Paths are relative; of a link the status is its own.
 
     `files` are files and links that are tracked or not ignored. `folders` hold nothing that is tracked and are not

@@ -4,9 +4,10 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from agent_workbench.adapters.git.folders import MAX_FILE_BYTES
 from agent_workbench.adapters.git.plumbing import Plumbing
@@ -35,8 +36,7 @@ class Entry(NamedTuple):
         return self.mode in {REGULAR, EXECUTABLE}
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A path that is not the same in two trees; None where one of them lacks it."""
 
     path: str

@@ -4,8 +4,9 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.git.deposit import Deposit
 from agent_workbench.adapters.git.discovery import Place

@@ -4,8 +4,9 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.adapters.git.folders import (
     MAX_FILE_BYTES,
@@ -28,8 +29,7 @@ from agent_workbench.host.regular import read_regular
 _PLAN = "plan.json"
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
+class _Move(Struct, frozen=True):
     """What is done to one path: its new content lies in `new-<number>`, its old is kept in `old-<number>`."""
 
     number: int

@@ -2,8 +2,9 @@
 
 import json
 import re
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 from agent_workbench.core.codec import JsonObject
 from agent_workbench.core.errors import JournalError
@@ -16,8 +17,7 @@ _HASH_CHARACTERS = 64
 _HEAD = re.compile(rb'\{"v":\d+,"seq":\d+,"time":"[^"]*","kind":"([a-z_]+)"')
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """What a line holds; `body` may name blobs."""
 
     seq: int

@@ -9,8 +9,10 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.copying import NewJournal
 from agent_workbench.adapters.journal.redaction import Redactor
@@ -25,8 +27,7 @@ from agent_workbench.core.sessions import SessionSummary
 from agent_workbench.host.atomic import make_directories, storage_error, write_atomically
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """A journal that is held now, and what stands in it (nothing when it is new)."""
 
     session: SessionId
@@ -36,8 +37,7 @@ class Opening:
     fresh: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Request for a session: one by name, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any).
 
     A session that stopped in one of the tasks `passing` is not the unfinished one.

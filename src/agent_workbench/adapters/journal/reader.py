@@ -1,8 +1,10 @@
 """Reading a journal back, and proving that it is as it was written."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.blobs import Blobs
 from agent_workbench.adapters.journal.files import JOURNAL, read_regular
@@ -19,8 +21,7 @@ FIRST_KIND = "session_started"
 LAST_KIND = "session_left"
 
 
-@dataclass(frozen=True, slots=True)
-class JournalContent:
+class JournalContent(Struct, frozen=True):
     """What a journal holds; `torn` is an unfinished last line, which nobody was told of."""
 
     events: tuple[Recorded, ...]

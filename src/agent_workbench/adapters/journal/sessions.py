@@ -3,8 +3,9 @@
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from agent_workbench.adapters.journal.files import JOURNAL, LOCK
 from agent_workbench.adapters.journal.line import Line, glance, parse
@@ -139,8 +140,7 @@ def _line(lines: Sequence[bytes], place: int, problems: list[str]) -> Line | Non
     return line
 
 
-@dataclass
-class _Told:
+class _Told(Struct):
     """What the lines so far tell: `steps` of the tasks before, `step` of the one that is worked on."""
 
     tasks: dict[TaskId, None] = field(default_factory=dict)

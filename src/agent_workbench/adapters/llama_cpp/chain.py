@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.link import Link, NotReady
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
@@ -18,8 +20,7 @@ RETURN_SECONDS = 60.0
 WAIT_SECONDS = 600.0
 
 
-@dataclass
-class Standing:
+class Standing(Struct):
     """Where a chain stands: who is asked, and who failed (in this order) since the last answer.
 
     `waited` are those that were already waited for; `prompt_tokens` is the size of the last prompt.

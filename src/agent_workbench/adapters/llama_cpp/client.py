@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Collection, Sequence
-from dataclasses import dataclass, replace
 from http import HTTPStatus
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.bodies import GRAMMAR, blamed_field, is_of_this_grammar, request_body
 from agent_workbench.adapters.llama_cpp.deadline import Deadline
@@ -138,8 +140,7 @@ class LlamaCppModel:
         )
 
 
-@dataclass
-class _Found:
+class _Found(Struct):
     """What answers showed of a server: whether it tells what came from its cache, thinks, begins within a thought."""
 
     tells_cache: bool | None = None

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import re
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.client import LlamaCppModel, say_nothing
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
@@ -163,14 +164,14 @@ class EmbeddedModel:
         except ModelUnavailable as lost:
             raise await self._explained(lost) from lost
         # The port is another one each time and tells nobody anything.
-        return dataclasses.replace(facts, endpoint=ENDPOINT)
+        return replace(facts, endpoint=ENDPOINT)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         client = await self._started()
         try:
             async with contextlib.aclosing(client.answer(request)) as items:
                 async for item in items:
-                    yield dataclasses.replace(item, endpoint=ENDPOINT) if isinstance(item, AnswerEnd) else item
+                    yield replace(item, endpoint=ENDPOINT) if isinstance(item, AnswerEnd) else item
         except ModelUnavailable as lost:
             raise await self._explained(lost) from lost
 

@@ -6,11 +6,11 @@ import json
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 import httpx
+from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.deadline import Appointment, Deadline
 from agent_workbench.adapters.llama_cpp.faults import Fault, fault_in
@@ -25,8 +25,7 @@ _MOST_RETRY_SECONDS = 86_400.0
 START_ADVICE = "start the server, or set model.path to a GGUF file and the workbench serves it itself"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A whole answer of a server."""
 
     status: int

@@ -1,8 +1,9 @@
 """The shapes in which servers say that something is wrong, turned into our errors."""
 
 import re
-from dataclasses import dataclass
 from http import HTTPStatus
+
+from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.json_values import MOST, JsonObject, first_at, number_at, object_at, text_at
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
@@ -38,8 +39,7 @@ _OF_FIELDS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatu
 OVERFLOW_ADVICE = "shorten the task's context, or serve the model with a larger one (model.context_tokens)"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """What a server said is wrong: HTTP status (0 inside a stream), kind, message, and the tokens of an overflow."""
 
     status: int

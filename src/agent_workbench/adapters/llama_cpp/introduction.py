@@ -3,10 +3,12 @@
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import PurePath
 from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint, Reply
 from agent_workbench.adapters.llama_cpp.faults import error_of
@@ -28,8 +30,7 @@ _OWN = _RELATIVE | {"cache_prompt", "return_progress"}
 _CONTEXT_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window")
 
 
-@dataclass(frozen=True, slots=True)
-class Introduction:
+class Introduction(Struct, frozen=True):
     """What a server said of itself: the facts, the model's name as requests have to give it, how it thinks.
 
     `fields` are what requests may hold besides OpenAI's own; `heard` is what all this was found out from. A `plain`

@@ -1,7 +1,8 @@
 """Says what a server cannot do, a sentence each, from what was found out about it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.model import ModelFacts
 

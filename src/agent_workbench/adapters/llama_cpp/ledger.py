@@ -4,9 +4,10 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import LockedError, StorageError
 from agent_workbench.core.model_settings import MOST_DOLLARS
@@ -28,8 +29,7 @@ def utc_day() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """What was set aside for one answer, and on which day."""
 
     day: str

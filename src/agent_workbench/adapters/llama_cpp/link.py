@@ -1,7 +1,8 @@
 """One endpoint of a chain: whom it reaches, how long it rests after a failure, and how fast it reads."""
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.patience import OnStatus
 from agent_workbench.adapters.llama_cpp.prices import TooDear

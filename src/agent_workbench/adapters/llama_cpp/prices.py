@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.ledger import CapReached, Reservation, SpendingLedger
 from agent_workbench.adapters.llama_cpp.patience import OnStatus

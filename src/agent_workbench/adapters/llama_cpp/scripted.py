@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.gbnf import sentence_grammar, tokens_grammar
 from agent_workbench.adapters.llama_cpp.token_counts import Token
@@ -48,7 +49,7 @@ class ScriptedModel:
         self._takes_tokens = True
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
-        return dataclasses.replace(await self._inner.observe(purpose), scripted=True)
+        return replace(await self._inner.observe(purpose), scripted=True)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         text = self._text(request)
@@ -74,7 +75,7 @@ class ScriptedModel:
         if not self._takes_tokens or not isinstance(self._inner, Tokenising):
             return None
         tokens = await self._inner.tokens_of(text)
-        return dataclasses.replace(_saying(request, text), grammar=tokens_grammar(tokens)) if tokens else None
+        return replace(_saying(request, text), grammar=tokens_grammar(tokens)) if tokens else None
 
     async def _paced(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         async with contextlib.aclosing(self._inner.answer(request)) as items:
@@ -111,7 +112,7 @@ class ScriptedModel:
 def _saying(request: ModelRequest, text: str) -> ModelRequest:
     """Return the request with no other answer to it than `text`, and room for all of it."""
     tokens = max(request.answer_tokens, len(text.encode()) + _SPARE_TOKENS)
-    return dataclasses.replace(request, grammar=sentence_grammar(text), answer_tokens=tokens)
+    return replace(request, grammar=sentence_grammar(text), answer_tokens=tokens)
 
 
 def _was_rejected(request: ModelRequest) -> bool:

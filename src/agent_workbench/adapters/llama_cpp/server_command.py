@@ -3,8 +3,9 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.serve import API_KEY_VARIABLE
 from agent_workbench.core.errors import ModelUnavailable
@@ -30,8 +31,7 @@ _OF_DEVICES = (
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[3]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerCommand:
+class ServerCommand(Struct, frozen=True):
     """A command line without secrets, and the environment that holds the API key."""
 
     argv: tuple[str, ...]

@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.faults import error_of
@@ -16,8 +17,7 @@ _AT_ONCE = 4
 _SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A token: its id in the model's vocabulary and the bytes it stands for, which need not be whole characters."""
 
     id: int

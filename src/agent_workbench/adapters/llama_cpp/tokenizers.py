@@ -1,7 +1,9 @@
 """The routes by which servers count tokens, and which of them a server has."""
 
-from dataclasses import dataclass, replace
 from http import HTTPStatus
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.faults import error_of
@@ -10,8 +12,7 @@ from agent_workbench.adapters.llama_cpp.json_values import JsonObject, list_at, 
 _PROBE = "one two three"
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenizer:
+class Tokenizer(Struct, frozen=True):
     """How to ask: the route, under which key the text goes, and what else goes with it.
 
     `context_tokens` is what the answer said of the context (0: nothing).

@@ -1,9 +1,10 @@
 """The vocabulary of the tiny model: every byte, the beginnings of some common words, and what a chat template needs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import count, product
+
+from msgspec import Struct, field
 
 from agent_workbench.core.errors import UsageError
 
@@ -57,8 +58,7 @@ def spelled(text: str) -> str:
     return "".join(letters[byte] for byte in text.encode())
 
 
-@dataclass
-class Vocabulary:
+class Vocabulary(Struct):
     """Tokens as the file holds them, the merges that lead to them, and which tokens are special.
 
     `extra` holds the numbers of whole texts that no merge leads to: a tokeniser never makes one, a sampler may.

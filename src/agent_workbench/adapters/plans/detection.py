@@ -3,8 +3,9 @@
 import json
 import os
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.host.inside import read_inside
@@ -16,8 +17,7 @@ INTERPRETERS = (".venv/bin/python", "venv/bin/python")
 LINKED = (".venv", "venv", "node_modules")
 
 
-@dataclass(frozen=True, slots=True)
-class Detected:
+class Detected(Struct, frozen=True):
     """Values for a first `.agent.yml`; empty where nothing was found.
 
     `absent` are commands that the files tell of whose program is not installed.

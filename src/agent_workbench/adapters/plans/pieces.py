@@ -1,6 +1,6 @@
 """Where each task stands in the plan's text: to be edited alone, moved, or followed by a new one."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.adapters.plans.editing import with_tasks
 from agent_workbench.adapters.plans.reading import PlanText
@@ -13,8 +13,7 @@ from agent_workbench.core.plan_piece import PlanPiece
 TO_BE_WRITTEN = "what is to be done"
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A part of a text, in characters from 0, the last one excluded."""
 
     start: int

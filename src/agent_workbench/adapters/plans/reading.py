@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.denied_commands import denial, pattern_fault
 from agent_workbench.core.documents import DocumentFault, Listing, Mark, Node, Scalar, Table, nearest, shown
@@ -17,8 +18,7 @@ SUBTASK = re.compile(r"[1-9]\d*/[1-9]\d*", re.ASCII)
 Compose = Callable[[str], Node | None]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanText:
+class PlanText(Struct, frozen=True):
     """A plan as it stands in its file: the text, its nodes and what they mean."""
 
     text: str

@@ -1,8 +1,10 @@
 """Tasks and plans as YAML that reads well and reads back as the same values."""
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.plan import Plan, Task
@@ -41,15 +43,14 @@ def render_flow(task: Task) -> str:
     return _flow(_fields(task))
 
 
-def _fields(value: object) -> dict[str, Value]:
-    """Return what differs from the defaults of a dataclass, and what should always be seen."""
+def _fields(value: Struct) -> dict[str, Value]:
+    """Return what differs from the defaults of a `Struct`, and what should always be seen."""
     found: dict[str, Value] = {}
-    for field in dataclasses.fields(value):  # type: ignore[arg-type]  # a task or a part of it
+    for field in fields(value):
         said = getattr(value, field.name)
-        made = field.default_factory
-        default = field.default if made is dataclasses.MISSING else made()
+        default = field.default_factory() if field.default_factory is not NODEFAULT else field.default
         if said != default or field.name in ALWAYS:
-            found[field.name] = _fields(said) if dataclasses.is_dataclass(said) else said
+            found[field.name] = _fields(said) if isinstance(said, Struct) else said
     return found
 
 

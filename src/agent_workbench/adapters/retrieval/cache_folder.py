@@ -6,9 +6,10 @@ import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
 from agent_workbench.adapters.retrieval.vectors.keeper import LOCK
@@ -31,8 +32,7 @@ _MOST_NOTE_BYTES = 100_000
 _FORGOTTEN_SECONDS = 30 * 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotFacts:
+class SnapshotFacts(Struct, frozen=True):
     """The saved index of one folder: its size, when it was `saved` (since the epoch), whether the folder exists."""
 
     root: str
@@ -41,8 +41,7 @@ class SnapshotFacts:
     there: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CacheFacts:
+class CacheFacts(Struct, frozen=True):
     """What the cache holds, and whether it is `writable`. `blobs` are contents that need not be parsed again."""
 
     folder: str

@@ -4,9 +4,10 @@ import asyncio
 import os
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.building.folder_index import FolderIndex, Tools
 from agent_workbench.adapters.retrieval.building.parsing import Parser

@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from io import StringIO
+
+from msgspec.structs import fields
 
 from agent_workbench.core.document_lines import after_lines, with_lines
 from agent_workbench.core.documents import DocumentFault, Listing, Node, Scalar, Table

@@ -8,8 +8,9 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
@@ -66,8 +67,7 @@ print("done")
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Sandbox:
+class Sandbox(Struct, frozen=True):
     """Confinement of commands; `bwrap` is the program's path, empty where there is none that works."""
 
     facts: SandboxFacts
@@ -75,8 +75,7 @@ class Sandbox:
     guard: Guard = Guard.OPEN
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     inside: Path
     outside: Path
     port: int
@@ -180,8 +179,7 @@ def _why(said: list[str], wanted: set[str]) -> str:
     return why
 
 
-@dataclass(frozen=True, slots=True)
-class ImportPlace:
+class ImportPlace(Struct, frozen=True):
     """Where a package was imported from (empty: it could not be), whether that is the worktree, and what was said."""
 
     package: str

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 # Where services of the host keep what is theirs, and where a command's own temporary files go.
 _EMPTIED = ("/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - they are emptied, not written to
@@ -28,8 +29,7 @@ INNER_HOME = "/tmp/home"  # noqa: S108 - inside the sandbox it is a fresh file s
 INNER_TEMPORARY = "/tmp"  # noqa: S108 - as above
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """What a command may touch: it starts in `folder` and writes there, in `writable` and in its own `/tmp`.
 
     `readable` are places that must stay visible even where they lie under a folder that is emptied.
@@ -41,8 +41,7 @@ class Bounds:
     network: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(Struct, frozen=True):
     """Real paths: folders that are emptied, folders of secrets, and files that are masked."""
 
     emptied: tuple[str, ...]

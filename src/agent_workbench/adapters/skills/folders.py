@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.adapters.skills.bundled import bundled_skills
 from agent_workbench.adapters.skills.front_matter import SkillHead, is_skill_name, read_skill
@@ -18,8 +19,7 @@ _MAX_BYTES = 1024 * 1024
 _CHARS_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class SkillSummary:
+class SkillSummary(Struct, frozen=True):
     """A skill that is there, the folder it is read from, and what is wrong with it (empty: nothing)."""
 
     head: SkillHead
@@ -27,8 +27,7 @@ class SkillSummary:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(Struct, frozen=True):
     """A folder of skills under `root`; the repo's may not lead out of it, the user's links may lead anywhere."""
 
     root: Path

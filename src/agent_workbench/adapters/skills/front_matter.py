@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import yaml
+from msgspec import Struct
 
 from agent_workbench.core.errors import ConfigError
 
@@ -17,8 +17,7 @@ _FENCE = "---"
 _FIRST_LINE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class SkillHead:
+class SkillHead(Struct, frozen=True):
     """What a skill says of itself: its name, when it is of use, and the words it may be chosen by."""
 
     name: str

@@ -3,7 +3,7 @@
 A body's field may be added with a default; anything else is a new schema version with a migration.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.events.gate import (
     AbortAsked,
@@ -111,8 +111,7 @@ WorkEvent = (
 Event = SessionEvent | PlanEvent | StepEvent | GateEvent | WorkEvent
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """An event as it stands in the journal: position, UTC time in ISO 8601 with microseconds, hash of its line."""
 
     seq: int

@@ -1,21 +1,18 @@
 """The gate's events: what waited, and what was decided."""
 
-from dataclasses import dataclass
-
 from agent_workbench.core.events.plan import Author
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import HunkVerdict, Preimage, Proposal, Verdict
+from agent_workbench.core.recorded_value import RecordedValue
 
 
-@dataclass(frozen=True, slots=True)
-class ActionProposed:
+class ActionProposed(RecordedValue, frozen=True):
     """An action stands at the gate."""
 
     proposal: Proposal
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalReplaced:
+class ProposalReplaced(RecordedValue, frozen=True):
     """What waits was changed before its decision: by the user's editing, or because a file moved under it."""
 
     proposal: Proposal
@@ -23,8 +20,7 @@ class ProposalReplaced:
     by: Author
 
 
-@dataclass(frozen=True, slots=True)
-class ActionDecided:
+class ActionDecided(RecordedValue, frozen=True):
     """The gate was answered; `by` is `user` or `policy:<rule>`."""
 
     proposal_id: ProposalId
@@ -36,22 +32,19 @@ class ActionDecided:
     preimages: tuple[Preimage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AbortAsked:
+class AbortAsked(RecordedValue, frozen=True):
     """The user gave the task up while nothing waited at the gate."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class UndoAsked:
+class UndoAsked(RecordedValue, frozen=True):
     """The user wants this diff, the one applied last, to be taken back; what waits is not carried out any more."""
 
     proposal_id: ProposalId
 
 
-@dataclass(frozen=True, slots=True)
-class PauseChanged:
+class PauseChanged(RecordedValue, frozen=True):
     """The user wants the model not to be asked again for the time being, or (not `paused`) wants the task to go on."""
 
     paused: bool

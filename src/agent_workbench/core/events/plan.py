@@ -1,10 +1,10 @@
 """The plan's events: what it holds, how tasks stand, what scratchpads say."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, TaskStatus
+from agent_workbench.core.recorded_value import RecordedValue
 
 
 class Author(StrEnum):
@@ -15,8 +15,7 @@ class Author(StrEnum):
     WORKBENCH = "workbench"
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRead:
+class PlanRead(RecordedValue, frozen=True):
     """The plan as it stood in its file."""
 
     path: str
@@ -24,8 +23,7 @@ class PlanRead:
     by: Author = Author.WORKBENCH
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStatusChanged:
+class TaskStatusChanged(RecordedValue, frozen=True):
     """A task's status was written to the plan."""
 
     task: TaskId
@@ -33,8 +31,7 @@ class TaskStatusChanged:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ScratchpadChanged:
+class ScratchpadChanged(RecordedValue, frozen=True):
     """The whole text of a task's scratchpad after a change; prompts show `told_chars` characters of it (0: all)."""
 
     task: TaskId

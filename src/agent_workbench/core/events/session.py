@@ -1,16 +1,14 @@
 """The session's own events: beginning, configuration, who answers, trouble, leaving."""
 
-from dataclasses import dataclass
-
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
+from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.rules import Keeping, KeptRule
 from agent_workbench.core.settings import Approvals, GateKind, Limits, Rule
 from agent_workbench.core.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStarted:
+class SessionStarted(RecordedValue, frozen=True):
     """Line 0 of every journal."""
 
     session: SessionId
@@ -21,8 +19,7 @@ class SessionStarted:
     parent_seq: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionForked:
+class SessionForked(RecordedValue, frozen=True):
     """The lines before this one were copied from the parent, up to its event `parent_seq`; here the own ones begin.
 
     `workspace` is where the open task goes on and `checkpoint` keeps the files it goes on from; None: no task was open.
@@ -33,8 +30,7 @@ class SessionForked:
     checkpoint: Checkpoint | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionConfigured:
+class SessionConfigured(RecordedValue, frozen=True):
     """What this session was set to do; recorded at its start and at each resumption.
 
     The repo's rules stand in `approvals`, `own_rules` are those that the user keeps outside of it.
@@ -52,30 +48,26 @@ class SessionConfigured:
     own_rules: tuple[KeptRule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SessionResumed:
+class SessionResumed(RecordedValue, frozen=True):
     """The journal was opened again; `torn_bytes` of an unfinished last line were set aside."""
 
     torn_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLeft:
+class SessionLeft(RecordedValue, frozen=True):
     """The user left, or the process was asked to end; the work can be taken up again."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModelObserved:
+class ModelObserved(RecordedValue, frozen=True):
     """The server that answers for `purpose` introduced itself."""
 
     facts: ModelFacts
     purpose: Purpose = Purpose.EXECUTOR
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointPassed:
+class EndpointPassed(RecordedValue, frozen=True):
     """An endpoint of a role could not answer, and why; the next one of its chain is asked."""
 
     purpose: Purpose
@@ -83,8 +75,7 @@ class EndpointPassed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class GrammarIgnored:
+class GrammarIgnored(RecordedValue, frozen=True):
     """An answer did not fit the grammar it was asked under: `endpoint` is treated as one without from now on."""
 
     endpoint: str
@@ -92,8 +83,7 @@ class GrammarIgnored:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class TroubleMet:
+class TroubleMet(RecordedValue, frozen=True):
     """Something outside stopped the work; it waits for `RetryAsked`, a resumption, or an abort.
 
     `lasting`: only a new start, with other settings, can help.
@@ -105,13 +95,11 @@ class TroubleMet:
     lasting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RetryAsked:
+class RetryAsked(RecordedValue, frozen=True):
     """The user wants what failed to be tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalChanged:
+class ApprovalChanged(RecordedValue, frozen=True):
     """The user kept a rule, or (not `always`) revoked one; it was written where it is `kept` before this.
 
     Without a rule, as former versions recorded it, a whole kind of gate was opened or closed for the session.

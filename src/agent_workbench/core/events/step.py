@@ -1,26 +1,26 @@
 """The steps' events: what the model was shown, what it was told besides, and what it said."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import field
 
 from agent_workbench.core.events.plan import Author
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose, Sampling
 from agent_workbench.core.plan import Task
+from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.workspace import WorkspaceFacts
 
 
-@dataclass(frozen=True, slots=True)
-class SkillText:
+class SkillText(RecordedValue, frozen=True):
     """A skill that goes into the prompt."""
 
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStarted:
+class TaskStarted(RecordedValue, frozen=True):
     """A task got its workspace. `definition` and `tools` are what this run goes by, whatever becomes of the plan.
 
     `checks` are its acceptance commands, the repo's test command and lint, in order. The first `required` must pass;
@@ -38,16 +38,14 @@ class TaskStarted:
     wording: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CodeRetrieved:
+class CodeRetrieved(RecordedValue, frozen=True):
     """What the search brought for the task's first prompt."""
 
     query: str
     chunks: tuple[Chunk, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPart:
+class PromptPart(RecordedValue, frozen=True):
     """One part of a prompt: what it is, its tokens (0 where the server cannot count), and SHA-256 of its text."""
 
     label: str
@@ -55,8 +53,7 @@ class PromptPart:
     sha: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptBuilt:
+class PromptBuilt(RecordedValue, frozen=True):
     """A prompt was made: parts that are new since the last one, tokens of all, SHA-256 of its messages.
 
     `endpoint` is who is asked, `seed` what its sampling starts from, `grammar_sha` SHA-256 of the grammar that the
@@ -76,8 +73,7 @@ class PromptBuilt:
     answer_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ModelAnswered:
+class ModelAnswered(RecordedValue, frozen=True):
     """The whole answer, who gave it, and what it cost. `reasoning` is kept and never sent back."""
 
     step: int
@@ -96,8 +92,7 @@ class InterruptCause(StrEnum):
     DIED = "died"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInterrupted:
+class ModelInterrupted(RecordedValue, frozen=True):
     """An answer without its end; never executed."""
 
     step: int
@@ -110,8 +105,7 @@ class ModelInterrupted:
     reasoning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionRejected:
+class ActionRejected(RecordedValue, frozen=True):
     """An answer that holds no valid action: exactly what was wrong with it.
 
     `empty_finish`: it is a finish that was sent back because nothing is changed, which is no failed step.
@@ -122,43 +116,37 @@ class ActionRejected:
     empty_finish: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReflexionNoted:
+class ReflexionNoted(RecordedValue, frozen=True):
     """The model's own account of why a step failed."""
 
     step: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class UserSaid:
+class UserSaid(RecordedValue, frozen=True):
     """A word from the user to the model; it stands in the next prompt."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkPinned:
+class ChunkPinned(RecordedValue, frozen=True):
     """The user wants this piece of code kept before the model, or (not `pinned`) no longer so."""
 
     chunk: Chunk
     pinned: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkDropped:
+class ChunkDropped(RecordedValue, frozen=True):
     """The user says that the piece of code at `place` does not matter; the next compaction leaves it out."""
 
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionAsked:
+class CompactionAsked(RecordedValue, frozen=True):
     """The user wants the older steps to become a summary, though there is room yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFilled:
+class ContextFilled(RecordedValue, frozen=True):
     """A prompt and its answer do not fit into the context any more: older steps have to become a summary.
 
     The summary is asked of a prompt that ends with the event `through_seq` (-1: the newest), so that it finds room.
@@ -175,8 +163,7 @@ class ContextFilled:
     notes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ContextCompacted:
+class ContextCompacted(RecordedValue, frozen=True):
     """What the task's events up to `through_seq` were is told by `summary` from now on.
 
     Verbatim beside it stay rules, task, skills, notes, the user's words, the `pinned` code and what of the found `code`

@@ -1,18 +1,17 @@
 """The work's events: effects of approved actions, checks, checkpoints, commits, and the end of a task."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome
 
 
-@dataclass(frozen=True, slots=True)
-class ActionStarted:
+class ActionStarted(RecordedValue, frozen=True):
     """An approved action is about to have its effect."""
 
     proposal_id: ProposalId
@@ -27,8 +26,7 @@ class ActionResult(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class ActionFinished:
+class ActionFinished(RecordedValue, frozen=True):
     """What came of an action; `observation` is what the model is told, bounded; `output` the rest that is kept.
 
     `shown` are the lines of files that the observation shows.
@@ -43,8 +41,7 @@ class ActionFinished:
     shown: tuple[Chunk, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PatchApplied:
+class PatchApplied(RecordedValue, frozen=True):
     """Approved changes stand in the workspace; `tree` is the tree of all that was approved so far.
 
     `shown` are the changed files' lines around the change as they now are, for the prompt.
@@ -57,8 +54,7 @@ class PatchApplied:
     shown: tuple[Chunk, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StepUndone:
+class StepUndone(RecordedValue, frozen=True):
     """The diff that was applied last is taken back: the workspace is at `tree`, as it was before that diff.
 
     `step` and `paths` are the diff's, `shown` its files' lines around the change as they are again, for the prompt.
@@ -71,16 +67,14 @@ class StepUndone:
     shown: tuple[Chunk, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointTaken:
+class CheckpointTaken(RecordedValue, frozen=True):
     """The workspace's exact content is kept."""
 
     step: int
     checkpoint: Checkpoint
 
 
-@dataclass(frozen=True, slots=True)
-class TestsFinished:
+class TestsFinished(RecordedValue, frozen=True):
     """Acceptance commands and lint ran (all, in order).
 
     `restored_paths` are approved files that were put back, `removed_paths` others that were removed before or after.
@@ -94,8 +88,7 @@ class TestsFinished:
     removed_paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TaskCommitted:
+class TaskCommitted(RecordedValue, frozen=True):
     """The approved changes are a commit on the task's branch."""
 
     task: TaskId
@@ -104,16 +97,14 @@ class TaskCommitted:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskMerged:
+class TaskMerged(RecordedValue, frozen=True):
     """The task's commit is on the user's branch."""
 
     task: TaskId
     outcome: MergeOutcome
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRolledBack:
+class TaskRolledBack(RecordedValue, frozen=True):
     """The workspace is back at its base; the attempts stay under `refs/agent/`."""
 
     task: TaskId
@@ -121,8 +112,7 @@ class TaskRolledBack:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFinished:
+class TaskFinished(RecordedValue, frozen=True):
     """The task is over in this session."""
 
     task: TaskId

@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from functools import reduce
 
+from msgspec.structs import replace
+
 from agent_workbench.core.events import GateEvent, PlanEvent, Recorded, SessionEvent, StepEvent, WorkEvent
 from agent_workbench.core.fold.gate import fold_gate
 from agent_workbench.core.fold.plan import fold_plan
 from agent_workbench.core.fold.session import fold_session
 from agent_workbench.core.fold.step import fold_step
 from agent_workbench.core.fold.work import fold_work
-from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import SessionState
 
 

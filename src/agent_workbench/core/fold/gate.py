@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.events import (
     AbortAsked,
@@ -14,7 +16,6 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold.notes import with_notes_settled
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
-from agent_workbench.core.replacing import replace
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.state import ENDED, Phase, SessionState, TaskRun
 

@@ -1,6 +1,7 @@
 """The end of what was to become of a scratchpad that is too long."""
 
-from agent_workbench.core.replacing import replace
+from msgspec.structs import replace
+
 from agent_workbench.core.state import TaskRun
 
 

@@ -2,8 +2,9 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from agent_workbench.core.events import PlanEvent, PlanRead, ScratchpadChanged, TaskStatusChanged
-from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import SessionState
 
 

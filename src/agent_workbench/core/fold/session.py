@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from agent_workbench.core.events import (
     ApprovalChanged,
     EndpointPassed,
@@ -17,7 +19,6 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.ids import session_suffix
-from agent_workbench.core.replacing import replace
 from agent_workbench.core.rules import Keeping, KeptRule
 from agent_workbench.core.settings import Rule
 from agent_workbench.core.state import SessionState, TaskRun

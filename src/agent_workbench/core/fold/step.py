@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from agent_workbench.core.events import (
     ActionRejected,
     Author,
@@ -23,7 +25,6 @@ from agent_workbench.core.events import (
 from agent_workbench.core.fold.notes import with_notes_settled
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.reads import grown_from, reads_of
-from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import Phase, SessionState, TaskRun
 
 

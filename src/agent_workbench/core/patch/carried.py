@@ -1,9 +1,11 @@
 """The user's choice among the hunks of a diff, carried over to an edited text of that diff."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.patch.choice import HunkChoice
 from agent_workbench.core.patch.identify import file_id
@@ -12,8 +14,7 @@ from agent_workbench.core.patch.values import HunkLine, LeftOut, LineKind, Patch
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """One hunk, or the change of one file without hunks, which has a line that stands for it."""
 
     id: str
@@ -26,8 +27,7 @@ class _Part:
         return self.path, self.lines
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """One line, its part and its number there; `left` if it is left out, context of a hunk left out whole included."""
 
     part: _Part

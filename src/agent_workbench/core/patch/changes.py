@@ -1,14 +1,13 @@
 """What a placed piece changes in the file, where that is certain."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.patch.ground import Ground, key_of
 from agent_workbench.core.patch.loose import LooseLine
 from agent_workbench.core.patch.pieces import EDGE_LINES, Doubt, Placing
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Lines `start` to `end` of the file become these; they end as the lines of `near` do."""
 
     start: int
@@ -41,8 +40,7 @@ def edits_of(placing: Placing, ground: Ground, *, settle: bool = False) -> tuple
     return tuple(edits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """A row of changed lines: `first` to `last` of the piece's lines, `old` to `old_end` of its old ones."""
 
     placing: Placing

@@ -1,7 +1,9 @@
 """What a user takes of a diff and what is left: by hunk, or by line."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.patch.identify import file_id, patch_hash
 from agent_workbench.core.patch.render import patch_stat, render_patch
@@ -11,8 +13,7 @@ from agent_workbench.core.patch.values import LeftOut, Patch
 from agent_workbench.core.proposals import HunkFate
 
 
-@dataclass(frozen=True, slots=True)
-class Takeable:
+class Takeable(Struct, frozen=True):
     """A hunk, or a change without hunks: its id, its file, and which of its lines (from 0) it adds or removes."""
 
     id: str
@@ -31,8 +32,7 @@ def takeables(patch: Patch) -> tuple[Takeable, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class HunkChoice:
+class HunkChoice(Struct, frozen=True):
     """What is left of a diff, with the reasons; all else is taken."""
 
     left: tuple[LeftOut, ...] = ()
@@ -84,8 +84,7 @@ def _meant(each: Takeable, lines: Collection[int] | None) -> frozenset[int]:
     return frozenset(each.changes if lines is None else set(each.changes).intersection(lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Taking:
+class Taking(Struct, frozen=True):
     """What a choice comes to: hunks taken (those in part too) of how many, lines, unusual paths, the resulting diff."""
 
     left: tuple[LeftOut, ...]

@@ -1,8 +1,9 @@
 """Fitting a diff from anywhere to the files: applied where it is certain what is meant, refused otherwise."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.apply import apply_patch
@@ -35,8 +36,7 @@ from agent_workbench.core.patch.values import (
 _NUMBERS = "line numbers or counts in the headers of hunks were set right"
 
 
-@dataclass(frozen=True, slots=True)
-class LooseDiff:
+class LooseDiff(Struct, frozen=True):
     """A diff that was read and is not yet placed; `readings` are the ways to read it, the strictest first."""
 
     readings: tuple["_Aimed", ...]
@@ -47,8 +47,7 @@ class LooseDiff:
         return tuple(dict.fromkeys(path for each in self.readings for path in each.patch.paths))
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """A diff that fits: what it says, what each path becomes, and a sentence for each thing that was mended."""
 
     patch: Patch
@@ -56,8 +55,7 @@ class Fit:
     repairs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Aimed:
+class _Aimed(Struct, frozen=True):
     """A reading whose files are known."""
 
     patch: Patch

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.patch.ground import Ground, is_trivial, key_of
 from agent_workbench.core.patch.loose import LooseLine
@@ -22,8 +23,7 @@ _WORD = re.compile(r"\w*", re.ASCII)
 _DIGITS = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """What was found: `placings`, the best first, and `crowded` where there are too many places to look at."""
 
     placings: tuple[Placing, ...]

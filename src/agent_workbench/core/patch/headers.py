@@ -1,7 +1,8 @@
 """What a diff's headers say about a file: its names, whether it is made, removed or renamed, and its mode."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import check_path, shown
@@ -17,8 +18,7 @@ _ESCAPED = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t
 _INDEX = re.compile(r"[0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: (\d+))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class FileHeader:
+class FileHeader(Struct, frozen=True):
     """What is to be done to which file; `mode` is None where the diff does not say."""
 
     operation: FileOperation

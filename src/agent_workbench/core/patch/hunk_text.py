@@ -1,7 +1,8 @@
 """One hunk of a diff as a text that a person edits, and the diff with what came of it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.render import render_patch

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.patch.ground import Ground
 from agent_workbench.core.patch.loose import LooseLine

@@ -1,6 +1,7 @@
 """Every place where a piece of a hunk may stand, from those to the letter to those with a line lost or altered."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.changes import Edit, edits_of
@@ -24,8 +25,7 @@ _ENOUGH_LINES = 3
 _MOST_KEPT = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """A piece and where it may stand; `placings` is never empty. `exact`: its lines stand there as they are."""
 
     piece: Piece

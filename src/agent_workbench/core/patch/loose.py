@@ -1,6 +1,6 @@
 """A diff as it came: its lines, hunks and files before anything of it is known to be right."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import shown
@@ -11,8 +11,7 @@ UNSIGNED = "?"
 """The sign of a line that has none: context whose space was lost, or no part of the hunk."""
 
 
-@dataclass(frozen=True, slots=True)
-class LooseLine:
+class LooseLine(Struct, frozen=True):
     """A line of a hunk: `sign` is one of ` -+?`; `newline` is False before the marker of a missing line feed."""
 
     sign: str
@@ -34,8 +33,7 @@ class LooseLine:
         return HunkLine(LineKind.CONTEXT if self.is_context else LineKind(self.sign), self.text, self.newline)
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """What a hunk's header says: where, counted from 1, and how many lines."""
 
     old_start: int
@@ -44,8 +42,7 @@ class Numbers:
     new_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class LooseHunk:
+class LooseHunk(Struct, frozen=True):
     """A hunk as it came; `numbers` is None where the header has none that can be read.
 
     `counted`: the header's counts are those of the lines. `tail` of the last lines have no sign and may be prose.
@@ -65,16 +62,14 @@ class LooseHunk:
         return signs.count("+") - signs.count("-")
 
 
-@dataclass(frozen=True, slots=True)
-class LooseFile:
+class LooseFile(Struct, frozen=True):
     """What a diff says of one file: its headers, whose own hunks are left empty, and its hunks."""
 
     section: Section
     hunks: tuple[LooseHunk, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One way to read a text as a diff; `repairs` says what was mended in the text for it."""
 
     files: tuple[LooseFile, ...]

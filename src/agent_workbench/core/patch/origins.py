@@ -1,9 +1,10 @@
 """Diffs made one after the other as one diff, which knows of each hunk which of them wrote it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from agent_workbench.core.patch.align import shared_blocks
 from agent_workbench.core.patch.identify import hunk_ids
@@ -14,8 +15,7 @@ MODES = (0o100644, 0o100755)
 Line = tuple[str, bool]
 
 
-@dataclass(frozen=True, slots=True)
-class CombinedFile:
+class CombinedFile(Struct, frozen=True):
     """What all diffs together do to a file; `origins` are for each hunk the numbers, from 0, of those that wrote it."""
 
     patch: FilePatch
@@ -39,8 +39,7 @@ class _Shown(NamedTuple):
     origin: int
 
 
-@dataclass
-class _File:
+class _File(Struct):
     """A file as the diffs so far made it: numbers of lines that it had at first, and lines that were added.
 
     Of the lines it had at first, those are `known` that some diff shows; `mode` and `mode_before` are None until one

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.patch.ground import Ground, key_of
 from agent_workbench.core.patch.loose import UNSIGNED, LooseHunk, LooseLine
@@ -12,8 +14,7 @@ _WORDED = re.compile(r"(?:#|//|/\*|<!--)\s*(?:\.{3}|…)[\w\s,'-]*(?:\.{3}|…)?
 EDGE_LINES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A part of a hunk that stands in one row; `number` counts the hunks of the file.
 
     `start` is the index that the header gives its first old line, None where it gives none; `consistent`: the
@@ -60,8 +61,7 @@ class Piece:
         return any(not line.is_context for line in self.lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Placing:
+class Placing(Struct, frozen=True):
     """A piece with the file's line for each of its old lines; `cost` counts the damage."""
 
     piece: Piece

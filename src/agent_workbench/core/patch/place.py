@@ -2,8 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.misfit import misfit, nearest_place
@@ -13,8 +14,7 @@ from agent_workbench.core.patch.values import FilePatch, Hunk
 _PLACES_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class FileLines:
+class FileLines(Struct, frozen=True):
     """A file's lines without their line feeds; `terminated` says whether the last one has its own."""
 
     bodies: list[bytes]
@@ -34,8 +34,7 @@ class FileLines:
         return frozenset(b"\r\n" if body.endswith(b"\r") else b"\n" for body in ended)
 
 
-@dataclass(frozen=True, slots=True)
-class _Old:
+class _Old(Struct, frozen=True):
     """The old lines of a hunk; `unterminated` if the diff marks the last one as having no line feed."""
 
     hunk: Hunk

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import shown
@@ -17,8 +18,7 @@ BINARY = ("GIT binary patch", "Binary file ", "Binary files ")
 _BLANK = frozenset({"", "\r"})
 
 
-@dataclass(frozen=True, slots=True)
-class RawHunk:
+class RawHunk(Struct, frozen=True):
     """A hunk as it stands in the text: its header's numbers, and its body's lines without their line feeds."""
 
     old_start: int
@@ -29,8 +29,7 @@ class RawHunk:
     body: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """What a diff says of one file.
 
     `line` counts from 1. `git` is what follows `diff --git` (None in a plain diff), `extended` holds git's further

@@ -1,7 +1,8 @@
 """What is left of a diff when only some of its hunks, or of their lines, are taken."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.identify import file_id, hunk_ids, takeable_ids

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.headers import file_name, read_header
@@ -19,8 +21,7 @@ _PREFIX = re.compile(r"[abciow12]/")
 _KEPT = re.compile(r"\.(?:orig|old|bak)$|~$")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """One file: what is to be done with it, its hunks as they came, and what was mended to know it.
 
     `guessed`: its path was told by what files there are, so its lines must fit to the letter.

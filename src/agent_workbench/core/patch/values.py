@@ -1,7 +1,8 @@
 """What a parsed diff is made of, and what applying it changes."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class LineKind(StrEnum):
@@ -12,8 +13,7 @@ class LineKind(StrEnum):
     ADDED = "+"
 
 
-@dataclass(frozen=True, slots=True)
-class HunkLine:
+class HunkLine(Struct, frozen=True):
     """One line of a hunk.
 
     `text` is what stands before the line feed: a carriage return of a CRLF file belongs to it. `newline` is False
@@ -25,8 +25,7 @@ class HunkLine:
     newline: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(Struct, frozen=True):
     """A contiguous change; `id` is the SHA-256 of path, old and new lines. Line numbers are hints, counted from 1.
 
     `section` is what stands behind the second `@@`; it is shown and never matched.
@@ -63,8 +62,7 @@ class FileOperation(StrEnum):
     RENAME = "rename"
 
 
-@dataclass(frozen=True, slots=True)
-class FilePatch:
+class FilePatch(Struct, frozen=True):
     """The change of one file.
 
     `old_path` equals `path` unless it is renamed. `mode` is 0o100644, 0o100755 or None (kept; not executable if new).
@@ -77,8 +75,7 @@ class FilePatch:
     mode: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """A whole diff."""
 
     files: tuple[FilePatch, ...]
@@ -89,8 +86,7 @@ class Patch:
         return tuple(dict.fromkeys(path for each in self.files for path in (each.old_path, each.path)))
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """What the user leaves out of a diff, and why.
 
     `id` is a hunk's, or that of a change without hunks. `lines` are the numbers, from 0, of lines of the hunk that are
@@ -102,16 +98,14 @@ class LeftOut:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FileContent:
+class FileContent(Struct, frozen=True):
     """A regular file: its bytes and whether it is executable."""
 
     data: bytes
     executable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """What one path becomes: `after` None removes it, `before` None says that it must not exist yet."""
 
     path: str
@@ -119,8 +113,7 @@ class FileChange:
     after: FileContent | None
 
 
-@dataclass(frozen=True, slots=True)
-class PatchBounds:
+class PatchBounds(Struct, frozen=True):
     """The limits a diff is held to before and after it is parsed.
 
     Every path must match one of `write_globs` and none of `protected_globs`; for the latter, spellings that a

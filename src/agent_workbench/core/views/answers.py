@@ -1,7 +1,8 @@
 """The parts of a model's answer as far as it has come: what it thinks, what it wants to do, and with what."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # Possessive, or a line of many blanks would be divided in every way there is.
 ACTION_LINE = re.compile(r"^Action:[ \t]*+(\S*+)[ \t]*+$", re.MULTILINE)
@@ -9,8 +10,7 @@ WRITE_DIFF = "write_diff"
 REFLEXION = "Reflexion:"
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerParts:
+class AnswerParts(Struct, frozen=True):
     """An answer taken apart; `action` is empty until there is one, `body` is what follows it."""
 
     thought: str

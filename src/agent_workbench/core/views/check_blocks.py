@@ -1,7 +1,8 @@
 """A run of checks in the transcript: what passed, what failed, why, and what had failed before."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult, all_passed
 from agent_workbench.core.events import TestsFinished

@@ -1,8 +1,10 @@
 """The code pane: the pieces of code that were put before the model, why, what they cost, and whether they still are."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.events import CodeRetrieved
 from agent_workbench.core.inert import inert, inert_line
@@ -35,8 +37,7 @@ class Standing(Enum):
         return self in (Standing.IN_PROMPT, Standing.PINNED, Standing.DROPPED)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeRow:
+class CodeRow(Struct, frozen=True):
     """One piece: where it stands, what it costs, why it came, and its text with the line it starts at.
 
     `tokens` begin with `~` where nobody counted them. `number` is its place in what was found, empty for others.
@@ -58,8 +59,7 @@ class CodeRow:
     said: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CodeView:
+class CodeView(Struct, frozen=True):
     """The pieces: those the user brought, what the search brought, best first, then what the model searched for itself.
 
     A pin moves nothing. `progress` is how far the index is, in a few words, empty where nothing is to be said.

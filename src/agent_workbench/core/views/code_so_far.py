@@ -1,8 +1,10 @@
 """The code that a run has shown its model so far, event by event, so that a long run costs no more than a short one."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import takewhile
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ActionFinished,
@@ -13,15 +15,13 @@ from agent_workbench.core.events import (
     Recorded,
 )
 from agent_workbench.core.log import Log
-from agent_workbench.core.replacing import replace
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.shown import shown_by
 from agent_workbench.core.trail import Trail
 from agent_workbench.core.views.receipt_pieces import counted_parts
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """What a piece takes in the prompt; `counted` by the server, or estimated."""
 
     tokens: int
@@ -33,9 +33,7 @@ class Cost:
         return f"{'' if self.counted else '~'}{self.tokens:,}" if self.tokens else ""
 
 
-# Without slots it can be replaced at every event as quickly as `core.replacing` does.
-@dataclass(frozen=True)
-class CodeSoFar:
+class CodeSoFar(Struct, frozen=True):
     """What a run's events came to.
 
     `found` is what the search brought, `searched` by place what the model searched for itself, `brought` what the user

@@ -1,7 +1,9 @@
 """The diff pane: what waits at the gate in full, what runs, what the model is writing, or what was applied last."""
 
-from dataclasses import dataclass, replace
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.applied import standing_diffs
 from agent_workbench.core.checks import CheckPurpose
@@ -27,8 +29,7 @@ OUTPUT_LINES = 120
 """So much of running output is shown: it comes many times a second, and all of it is laid out each time."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiffView:
+class DiffView(Struct, frozen=True):
     """What the pane shows: notes above, then a diff. `key` names what it is; `proposal` is empty when nothing waits.
 
     `special` are its files outside of the usual. `by_hunk`: parts of the diff can be left. `taken`: it is what the user

@@ -1,7 +1,9 @@
 """The header of a file in a diff: several lines of git's, and what they say in one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.inert import inert_whole
 
@@ -9,8 +11,7 @@ _NOTHING = "/dev/null"
 _PLAIN, _EXECUTABLE = "100644", "100755"
 
 
-@dataclass(frozen=True, slots=True)
-class FileHead:
+class FileHead(Struct, frozen=True):
     """A file of the diff: its paths as the headers write them, made inert, and what is done with it.
 
     `hunks` is how many there are of it, `first_hunk` the number of the first one in the diff, from 0.

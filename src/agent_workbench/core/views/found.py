@@ -1,6 +1,6 @@
 """What the user's search brought, to choose from: each piece with its reasons and whether the model sees it already."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from agent_workbench.core.live import FoundCode
 from agent_workbench.core.state import SessionState

@@ -1,9 +1,11 @@
 """The gate bar: what waits, what is being done, what went wrong, or what can be started."""
 
 import sys
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.applied import last_diff
 from agent_workbench.core.ids import TaskId
@@ -49,8 +51,7 @@ class GateAct(StrEnum):
     LEAVE = "leave"
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """The proposal at the gate: what a decision has to name, and what an edit starts from."""
 
     proposal: Proposal
@@ -58,8 +59,7 @@ class Waiting:
     sha: str
 
 
-@dataclass(frozen=True, slots=True)
-class GateView:
+class GateView(Struct, frozen=True):
     """The bar: `word` (what kind of thing), `text` (which one), `more` (figures or advice), and what can be done.
 
     `paused`: the user wants the task to stop before the model is asked (None: there is none that could).

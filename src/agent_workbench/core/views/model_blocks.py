@@ -1,6 +1,6 @@
 """What the model was given, thought and said, and what it was told besides, as blocks of the transcript."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     Author,

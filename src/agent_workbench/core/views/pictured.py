@@ -1,7 +1,8 @@
 """Which moments of a recording are worth a picture: the gates, as they stood when they were decided."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.proposals import POLICY, Proposal
@@ -12,8 +13,7 @@ ALWAYS_SEEN = frozenset({GateKind.DIFF, GateKind.COMMIT, GateKind.MERGE})
 UNDECIDED = "waits"
 
 
-@dataclass(frozen=True, slots=True)
-class PicturedGate:
+class PicturedGate(Struct, frozen=True):
     """A gate after event `seq`, what waited at it, and the verdict that followed (`waits`: none did)."""
 
     seq: int

@@ -1,7 +1,9 @@
 """The plan pane: tasks with where they stand, and all that is known of each."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inert import inert, inert_line
@@ -18,8 +20,7 @@ GLYPHS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRow:
+class TaskRow(Struct, frozen=True):
     """One task: a short form for the list, and a long one. `mergeable`: its commit is not in the user's branch.
     `open`: it is still to be done, `blocked`: not for now."""
 
@@ -32,8 +33,7 @@ class TaskRow:
     blocked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PlanView:
+class PlanView(Struct, frozen=True):
     """The list, its title, and what to say when it is empty."""
 
     title: str

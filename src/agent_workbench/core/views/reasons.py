@@ -1,6 +1,7 @@
 """Why a piece of code was found, as bars and words; and how far the index is that it was found in."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus
@@ -11,8 +12,7 @@ MOST_WORDS = 6
 _NO_NEWS = frozenset({"", "ready", VECTORS_UNWANTED})
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """One signal: its name, its share of the score (from 0 to 1), and the words it hit on."""
 
     name: str

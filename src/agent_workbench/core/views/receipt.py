@@ -1,6 +1,6 @@
 """The receipt of a prompt: each of its parts with its tokens, what the server had of it, and what reading it took."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.events import (
     ModelObserved,
@@ -14,8 +14,7 @@ from agent_workbench.core.views.receipt_prompts import Sent, has_steps, one_cont
 from agent_workbench.core.views.receipt_rows import BEGINNING, KEPT, LABEL_CHARS, TEMPLATE, ReceiptRow, kind_of, rows_of
 
 
-@dataclass(frozen=True, slots=True)
-class Compacting:
+class Compacting(Struct, frozen=True):
     """What a compaction now would come to: tokens it frees at most, those to be read anew, and the seconds for them."""
 
     frees: int
@@ -23,8 +22,7 @@ class Compacting:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptView:
+class ReceiptView(Struct, frozen=True):
     """The receipt of prompt `number` of `count`; `tokens` are the server's where it told, `context_tokens` 0: unknown.
 
     `answered` is False while no answer told what the prompt took; then there are no figures. `tells_cache` is False

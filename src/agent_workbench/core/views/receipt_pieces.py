@@ -1,7 +1,8 @@
 """What a prompt's parts consist of: their tokens, counted or estimated, and the pieces of code in them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.events import (
     ActionFinished,
@@ -31,8 +32,7 @@ _CHARS_PER_TOKEN = 4
 _UNKNOWN_CHARS = 3_000
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A piece of code in a part: about how many tokens it has, and how many of the part stand before it."""
 
     place: str
@@ -41,8 +41,7 @@ class Piece:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class CountedPart:
+class CountedPart(Struct, frozen=True):
     """A part of a prompt with its tokens; `place` where it is one piece of code, `pieces` where it shows some."""
 
     label: str

@@ -1,7 +1,9 @@
 """The prompts that a run has sent, each with what happened before it and what was answered."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ContextCompacted,
@@ -17,8 +19,7 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.state import TaskRun
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """A prompt as it was sent, the events since the one before, and its answer's figures as far as there are any.
 
     `notes`: it asked for a summary of the scratchpad.

@@ -1,7 +1,9 @@
 """The rows of a receipt: parts of the prompt and the code in them, where each stands, what the server had of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.model import AnswerFigures
@@ -18,8 +20,7 @@ BEGINNING = ("rules", "task", "skill")
 KEPT = ("scratchpad", "pinned", "code", "user", "change", "failing")
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptRow:
+class ReceiptRow(Struct, frozen=True):
     """A part of the prompt, or (`inside`) a piece of code in the part above it, with the tokens of both.
 
     `tokens` is the sum of `cached`, `new` and `again` where the server tells what it had. `prompt` is the number of the

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.events import (
     AbortAsked,
@@ -38,8 +39,7 @@ BEFORE_CHARS = 40
 """How much of a long line stands before the words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """One line that holds the words: of which event, when, what kind of text it is; the words begin at `at`."""
 
     seq: int
@@ -50,8 +50,7 @@ class Match:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What was found in the first `searched` events: `count` lines, of which `matches` holds the first ones."""
 
     asked: str

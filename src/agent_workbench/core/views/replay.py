@@ -1,7 +1,8 @@
 """The replay bar: where in a recorded session we stand."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.live import SessionUpdate
@@ -10,8 +11,7 @@ from agent_workbench.core.narration import narrate
 from agent_workbench.core.state import SessionState
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayView:
+class ReplayView(Struct, frozen=True):
     """Event `seq` of `count` (from 0), what it is in a line, when it was; whether and how fast it plays.
 
     `marks` are those of the whole recording, the same value as long as it is shown.

@@ -1,7 +1,8 @@
 """The final review of a task: all of its changes as one diff, above each hunk the steps that made it and why."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.applied import standing_diffs
 from agent_workbench.core.errors import PatchError
@@ -21,16 +22,14 @@ from agent_workbench.core.views.tones import Tone
 LONGEST_THOUGHT = 300
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewStep:
+class ReviewStep(Struct, frozen=True):
     """A step that wrote a hunk: `key` is its entry in the transcript (empty: it has none), `text` says why."""
 
     key: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewHunk:
+class ReviewHunk(Struct, frozen=True):
     """A hunk with the steps that wrote it, oldest first. `head` is the header of a file that begins with it."""
 
     head: str
@@ -38,8 +37,7 @@ class ReviewHunk:
     lines: tuple[DiffLine, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewView:
+class ReviewView(Struct, frozen=True):
     """A task's changes; `remark` says what became of them, empty while it is worked on."""
 
     title: str

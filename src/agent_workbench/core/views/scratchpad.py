@@ -1,6 +1,6 @@
 """The scratchpad pane: the notes of the task at hand."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inert import inert
@@ -8,8 +8,7 @@ from agent_workbench.core.state import SessionState
 from agent_workbench.core.views.tones import Block, Entry, Tone
 
 
-@dataclass(frozen=True, slots=True)
-class ScratchpadView:
+class ScratchpadView(Struct, frozen=True):
     """The notes of `task` (None: no task): what is shown, and `text` as it is edited."""
 
     title: str

@@ -1,7 +1,8 @@
 """A session as one JSON document for other programs: a summary, and every event as it stands in the journal."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from agent_workbench.core.codec import JsonObject, JsonValue, encode_event
 from agent_workbench.core.events import Recorded
@@ -52,9 +53,9 @@ def _task(account: TaskAccount) -> JsonObject:
             {"command": each.command, "passed": each.passed, "exit_code": each.exit_code, "seconds": each.seconds}
             for each in account.checks
         ],
-        "decisions": [dict(asdict(each)) for each in account.decisions],
+        "decisions": [dict(to_builtins(each)) for each in account.decisions],
         "undone": [{"seq": each.seq, "step": each.step, "paths": list(each.paths)} for each in account.undone],
-        "merged": dict(asdict(account.merged)) if account.merged is not None else None,
+        "merged": dict(to_builtins(account.merged)) if account.merged is not None else None,
     }
 
 

@@ -1,8 +1,9 @@
 """The line of the sessions that stand side by side, and what of a session calls for its user."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from agent_workbench.core.inert import inert_line
 from agent_workbench.core.live import SessionUpdate
@@ -43,8 +44,7 @@ CALLING = frozenset({TabState.WAITS, TabState.TROUBLE})
 """States in which nothing goes on without the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class TabView:
+class TabView(Struct, frozen=True):
     """A session in a few words: what it is called, how it stands, `what` waits."""
 
     name: str = "new"
@@ -67,16 +67,14 @@ class TabView:
         return f"{self.what} {self.state}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """What the user is called for: `key` tells one from the next, `text` is one inert line."""
 
     key: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedTab:
+class PlacedTab(Struct, frozen=True):
     """Tab `number` (from 0), written as `text` from cell `start` on, its badge after `badge_at` characters of it."""
 
     number: int

@@ -1,7 +1,8 @@
 """The sessions of a repo as a tree: each below the one that it was forked from."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inert import inert_line
@@ -13,8 +14,7 @@ _DEEPEST = 8
 """How far a tree is indented at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(Struct, frozen=True):
     """A session in the tree: `branch` is what stands before its name; `state` a glyph and a word.
 
     `origin` says after which event it was forked; `about` who has it open, or what is wrong with it. `takes_up`: it can

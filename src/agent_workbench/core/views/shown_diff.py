@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.views.diff_heads import FileHead, is_header, with_header
 from agent_workbench.core.views.diff_lines import LIMIT_LINES, DiffLine, LineReader, not_shown
@@ -12,8 +14,7 @@ KEPT_CONTEXT = 3
 LEAST_FOLDED = 6
 
 
-@dataclass(frozen=True, slots=True)
-class ShownDiff:
+class ShownDiff(Struct, frozen=True):
     """The lines and the headers of their files. `same`: so many of the first lines are as they were the last time."""
 
     lines: tuple[DiffLine, ...] = ()

@@ -1,6 +1,6 @@
 """The status line: figures of the moment, each with how much it matters when there is little room."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent_workbench.core.events import ModelAnswered, ModelInterrupted, PromptBuilt
 from agent_workbench.core.ids import session_suffix
@@ -16,8 +16,7 @@ READ_AGAIN_LIMIT = 0.01
 """Which share of a task's prompt tokens may be read twice before it counts as waste."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One piece of the line; where there is little room those with the highest `rank` are left out first.
 
     `short` is the same in fewer words, for a narrow line (empty: it has none).
@@ -29,8 +28,7 @@ class Figure:
     short: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusView:
+class StatusView(Struct, frozen=True):
     """The line, from left to right."""
 
     figures: tuple[Figure, ...]

@@ -1,8 +1,10 @@
 """The steps pane: the transcript of all runs, made event by event so that a long one costs no more than a short one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from dataclasses import replace as replaced
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+from msgspec.structs import replace as replaced
 
 from agent_workbench.core.checks import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
@@ -25,7 +27,6 @@ from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.live import SessionUpdate, Streaming
 from agent_workbench.core.log import Joined, Log
 from agent_workbench.core.model import ModelFacts, Purpose
-from agent_workbench.core.replacing import replace
 from agent_workbench.core.state import SessionState
 from agent_workbench.core.trail import Trail
 from agent_workbench.core.views.answers import WRITE_DIFF, take_apart
@@ -38,9 +39,7 @@ THOUGHT_TAIL_CHARS = 2_000
 BEFORE_STEPS = "what the model thinks and does stands here, step by step, once a task runs"
 
 
-# Without slots it can be replaced at every event as quickly as `core.replacing` does.
-@dataclass(frozen=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """What is settled: the `entries` of all events so far.
 
     `told`: what the running action came to was shown already; `purpose` is the last prompt's. `unread` are the user's
@@ -65,8 +64,7 @@ class Transcript:
         return "" if self.usual in ("", event.endpoint) else event.model or event.endpoint
 
 
-@dataclass(frozen=True, slots=True)
-class StepsView:
+class StepsView(Struct, frozen=True):
     """The transcript, and what is not settled yet at its end."""
 
     title: str

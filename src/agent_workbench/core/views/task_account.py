@@ -1,7 +1,8 @@
 """What became of a task in one run: the account that an export gives."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.applied import standing_diffs
 from agent_workbench.core.checks import CheckResult
@@ -16,8 +17,7 @@ from agent_workbench.core.workspace import FileStat, MergeOutcome
 OUTSIDE = "outside of the session"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A diff that stands in the outcome: the step it came with, why the model made it, the files it changed."""
 
     step: int
@@ -25,8 +25,7 @@ class Change:
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """What was decided at a gate, by whom (`user`, `policy:<rule>`) and why."""
 
     seq: int
@@ -36,8 +35,7 @@ class Decided:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(Struct, frozen=True):
     """A diff that the user took back: the step it came with, and the files it had changed."""
 
     seq: int
@@ -45,8 +43,7 @@ class Undone:
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskAccount:
+class TaskAccount(Struct, frozen=True):
     """A task's run with what it came to; `files` is None where git has the files no more, `merged` where it is not."""
 
     run: TaskRun

@@ -1,7 +1,8 @@
 """The vocabulary of what is shown: what a piece of text is (its tone), blocks of it, and entries of a list."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from agent_workbench.core.failure_tree import CodePlace
 
@@ -30,8 +31,7 @@ class Tone(StrEnum):
     HIT = "hit"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Some lines of one tone, with a word beside the first of them. `fold_lines` (0: all) are shown when not expanded.
 
     The text is inert already. `fold_end` keeps the last lines when folded, not the first. `rule` draws a line to the
@@ -54,8 +54,7 @@ class Block:
     indent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One thing of a list that can be selected and, when something is folded, expanded; `place` is what it is about."""
 
     key: str

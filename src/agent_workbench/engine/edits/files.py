@@ -1,7 +1,8 @@
 """A file as a diff may change it now: its lines as a diff writes them, and which of them may be named."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.patch import FileContent
 
@@ -9,8 +10,7 @@ MAX_LINE_BYTES = 4_000
 _CONTROLS = frozenset(map(chr, [*range(0x20), 0x7F])) - {"\t", "\f"}
 
 
-@dataclass(frozen=True, slots=True)
-class EditableFile:
+class EditableFile(Struct, frozen=True):
     """`lines` are all lines of the file, without their line ends; `offered` the places of those a diff may name.
 
     A line whose place is in `offered` is text that can be written in one line of a diff. `terminated` tells whether the
@@ -33,8 +33,7 @@ class EditableFile:
         return len(self.offered) == len(self.lines)
 
 
-@dataclass(frozen=True, slots=True)
-class FileText:
+class FileText(Struct, frozen=True):
     """A file's content as lines; a carriage return before a line feed belongs to the line's end."""
 
     lines: tuple[str, ...]

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.patch import FileContent, Fit, PatchBounds, apply_patch, parse_patch
 from agent_workbench.core.patch.parse import check_text

@@ -8,7 +8,8 @@ they are numbered by the first place that the hunks before leave open.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.core.gbnf import literal
 from agent_workbench.engine.edits.files import EditableFile
@@ -38,8 +39,7 @@ COMMON = (
 hunk's header, the marker of an open end (which no blank line can have), a file's only lines, a new file's hunk."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(Struct, frozen=True):
     """The rules of one `Shared`: their names begin with `name`; `blank` tells that its runs end with a blank line."""
 
     name: str

@@ -1,8 +1,9 @@
 """The rules of names that new files may have: in which folders, inside what a task may write."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+
+from msgspec import Struct, field
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.gbnf import literal
@@ -19,8 +20,7 @@ _MAX_GROUPS = 4
 _WILD = frozenset("*?[")
 
 
-@dataclass
-class _Folder:
+class _Folder(Struct):
     """What may be made in one folder, the names that are taken there (as `fold_path` has them), and its folders."""
 
     taken: set[str] = field(default_factory=set)

@@ -1,14 +1,14 @@
 """Which runs of a file's lines stand in it only once: where a hunk may begin, and how long it must be at least."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 MAX_SHARED_LINES = 16
 """So many lines at most may a run share with another before it differs; a longer one is not followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """One more line for a run that begins at `start`; `further` is None when that makes it stand in one place only."""
 
     start: int
@@ -16,8 +16,7 @@ class Way:
     further: "Shared | None"
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """Runs of equal lines that stand more than once, by where they begin (rising), and the next line of each.
 
     Only those from which a run that stands once can be reached over offered lines.

@@ -6,8 +6,9 @@ slip of the pen would be a rename.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from math import comb
+
+from msgspec import Struct
 
 from agent_workbench.core.patch import PatchBounds
 from agent_workbench.engine.edits import hunks, spelling
@@ -21,8 +22,7 @@ _MAX_STATES = 64
 """Files may come in any order while there are no more states than these; further ones come in the order given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Editing:
+class Editing(Struct, frozen=True):
     """What a diff may change now: `files` in the order they matter, and where new ones may be made.
 
     `existing` are all paths of the repository. `max_files` bounds how many files the diff may name (None: no bound).
@@ -34,8 +34,7 @@ class Editing:
     max_files: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """One section of a diff: how it begins (after `--- `) and the rule of what follows.
 
     A file that is there has a `path`, and `hunks` where some fit it; new ones have the rule of their `name`.

@@ -6,7 +6,8 @@ Names that differ by case alone are the same here.
 
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agent_workbench.core.gbnf import literal
 from agent_workbench.core.patch.paths import fold_path
@@ -42,8 +43,7 @@ def spelled_anew(rules: Rules, taken: Iterable[str], pattern: Pattern) -> str:
     return f"{literal(before) if before else ''} {name} {literal(after) if after else ''}".strip()
 
 
-@dataclass
-class _Letters:
+class _Letters(Struct):
     """Names by their letters: `ends` where one ends here."""
 
     ends: bool = False

@@ -5,24 +5,23 @@ here on" cost, for each line, only the way to it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from agent_workbench.engine.edits.notation import Rules
 
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf(Generic[Value]):
+class Leaf(Struct, Generic[Value], frozen=True, eq=False):
     """The rest of one text, and what it stands for."""
 
     label: str
     value: Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fork(Generic[Value]):
+class Fork(Struct, Generic[Value], frozen=True, eq=False):
     """What several texts have in common, and how they go on, by their next letter."""
 
     label: str

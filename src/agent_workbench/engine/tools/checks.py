@@ -15,7 +15,7 @@ from agent_workbench.engine.tools.tool import Outcome, ToolFace
 HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "The final checks:\n"}
 
 
-class Checks(ToolFace):
+class Checks(ToolFace, frozen=True):
     """Runs what a check proposal lists."""
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:

@@ -15,7 +15,7 @@ from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 TITLE_CHARS = 72
 
 
-class Commit(ToolFace):
+class Commit(ToolFace, frozen=True):
     """Commits the tree that the approvals amount to."""
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:

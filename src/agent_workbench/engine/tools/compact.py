@@ -12,7 +12,7 @@ from agent_workbench.engine.notes import notes_changed, notes_sha
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 
-class Compact(ToolFace):
+class Compact(ToolFace, frozen=True):
     """Makes room in the context."""
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:

@@ -9,7 +9,7 @@ from agent_workbench.engine.tools.finish import finish_summary
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 
-class EndUnchanged(ToolFace):
+class EndUnchanged(ToolFace, frozen=True):
     """Ends a task as done without a commit."""
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:

@@ -9,7 +9,7 @@ from agent_workbench.engine.bench import Bench
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 
-class Finish(ToolFace):
+class Finish(ToolFace, frozen=True):
     """Ends the steps; whether the task is done is decided by its checks."""
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:

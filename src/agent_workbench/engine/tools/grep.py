@@ -20,7 +20,7 @@ MAX_BYTES = 1_000_000
 LINE_CHARS = 240
 
 
-class Grep(ToolFace):
+class Grep(ToolFace, frozen=True):
     """Searches text files line by line, regardless of case."""
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:

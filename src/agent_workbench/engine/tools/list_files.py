@@ -9,7 +9,7 @@ from agent_workbench.engine.tools.tool import Outcome, ToolFace
 MAX_FILES = 300
 
 
-class ListFiles(ToolFace):
+class ListFiles(ToolFace, frozen=True):
     """Lists the workspace's files, those that git ignores left out."""
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:

@@ -1,7 +1,8 @@
 """Bringing a task's commit into the user's branch; the only thing that touches the user's checkout."""
 
 from asyncio import to_thread
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import TaskMerged
@@ -17,7 +18,7 @@ from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 DETACHED = "HEAD"
 
 
-class Merge(ToolFace):
+class Merge(ToolFace, frozen=True):
     """Merges what was committed."""
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:

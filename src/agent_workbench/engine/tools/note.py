@@ -8,7 +8,7 @@ from agent_workbench.engine.notes import notes_changed
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 
-class Note(ToolFace):
+class Note(ToolFace, frozen=True):
     """Appends to the notes that the model and the user share."""
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:

@@ -17,7 +17,7 @@ MAX_LINES = 400
 MAX_CHARS = 24_000
 
 
-class ReadFile(ToolFace):
+class ReadFile(ToolFace, frozen=True):
     """Shows the model a file, at most `MAX_LINES` lines at a time."""
 
     async def choices(self, scope: Scope, present: Files) -> Choices:

@@ -13,7 +13,7 @@ from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 OBSERVED_CHARS = 6_000
 
 
-class RunCommand(ToolFace):
+class RunCommand(ToolFace, frozen=True):
     """Runs a command in the workspace; patterns of denied commands stop accidents, the sandbox stops the rest."""
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:

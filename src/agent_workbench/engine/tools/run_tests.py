@@ -10,7 +10,7 @@ from agent_workbench.engine.tools.checks import Checks
 from agent_workbench.engine.tools.tool import Draft
 
 
-class RunTests(Checks):
+class RunTests(Checks, frozen=True):
     """Proposes the acceptance commands and the repo's tests."""
 
     async def choices(self, scope: Scope, present: Files) -> Choices | None:

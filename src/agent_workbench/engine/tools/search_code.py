@@ -10,7 +10,7 @@ from agent_workbench.engine.tools.tool import Outcome, ToolFace
 MAX_CHUNKS = 5
 
 
-class SearchCode(ToolFace):
+class SearchCode(ToolFace, frozen=True):
     """Finds the pieces of code that a question is about."""
 
     async def run(self, bench: Bench, proposal: Proposal) -> Outcome:

@@ -10,7 +10,7 @@ from agent_workbench.engine.tools.checks import Checks
 from agent_workbench.engine.tools.tool import Draft
 
 
-class StaticAnalyze(Checks):
+class StaticAnalyze(Checks, frozen=True):
     """Proposes the lint command."""
 
     async def choices(self, scope: Scope, present: Files) -> Choices | None:

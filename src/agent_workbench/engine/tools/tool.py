@@ -1,8 +1,9 @@
 """What a tool is: a schema, a permission class, and what it does."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from agent_workbench.core.checks import CheckPurpose
 from agent_workbench.core.errors import ConfigError, PatchError, RepoError, ShellError, UsageError, WorkspaceError
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from agent_workbench.engine.bench import Bench
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """What a call comes to before it is decided: the parts of a proposal that the tool knows."""
 
     text: str
@@ -34,8 +34,7 @@ class Draft:
     brings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a call came to. `effects` are recorded, in order, before the action is recorded as finished.
 
     `shown` are the lines of files that the observation shows, exactly as it shows them.
@@ -86,8 +85,7 @@ class Tool(Protocol):
         """Do what was approved. A `WorkbenchError` becomes a refusal the model is told."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFace:
+class ToolFace(Struct, frozen=True):
     """The plain facts of a tool; tools inherit from it and add `draft` and `run`."""
 
     name: str

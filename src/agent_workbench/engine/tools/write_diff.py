@@ -2,7 +2,8 @@
 
 import re
 from asyncio import to_thread
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import PatchApplied
@@ -33,7 +34,7 @@ SHOWN_CONTEXT = 3
 SHOWN_LINES = 60
 
 
-class WriteDiff(ToolFace):
+class WriteDiff(ToolFace, frozen=True):
     """Applies an approved diff: whole, exactly where it says, or not at all."""
 
     async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:

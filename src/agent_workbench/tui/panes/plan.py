@@ -1,9 +1,10 @@
 """The plan: which tasks there are and how they stand; from here one is started or merged."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec.structs import replace
 from textual.message import Message
 
 from agent_workbench.core.ids import TaskId

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
 
+from msgspec.structs import replace
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static

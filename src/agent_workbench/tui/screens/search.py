@@ -1,8 +1,8 @@
 """Words looked up in a recording while they are typed: each line that holds them, and the event to go to."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.cells import cell_len
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -25,8 +25,7 @@ AFTER_CELLS = 8
 HELP = "words, of the model, the files, the checks or yourself"
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The event to go to, and all that hold the words."""
 
     asked: str

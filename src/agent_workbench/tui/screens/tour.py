@@ -1,8 +1,8 @@
 """A short tour: what the panes are, what the gate is, and the keys that are used most."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from msgspec import Struct
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
@@ -16,8 +16,7 @@ SCRIPTED = "Demo: answers are scripted, the rest is real."
 LABEL_CELLS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """One page of the tour: its title, and lines."""
 
     title: str

@@ -1,15 +1,14 @@
 """Key hints: a key, a word, and where they stand, so that they can be clicked."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 GAP = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """A key as people write it, what it does in a word, and the action."""
 
     key: str
@@ -17,8 +16,7 @@ class Hint:
     action: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedHint:
+class PlacedHint(Struct, frozen=True):
     """A hint from cell `start` to before cell `end`."""
 
     hint: Hint

@@ -1,9 +1,10 @@
 """Rows of a pane: text wrapped to a width, in tones, ready to be drawn one by one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import islice
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.style import Style
 
@@ -16,8 +17,7 @@ _UNJOINED_CELLS = {"\ufe0f": 1, **dict.fromkeys("\U0001f3fb\U0001f3fc\U0001f3fd\
 SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A part of a line that has to be seen in full, as it stands in a row.
 
     `source` is the line's number; the part begins at the line's cell `start`, has `cells`, and stands at the row's
@@ -36,8 +36,7 @@ class Piece:
         return self.start + self.cells == self.size
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row: its spans, the entry it belongs to, the tone behind it to the edge, the lines that are seen by it.
 
     `lead` are the cells before its text, such as a label; `link` is what stood between this text and that of the row

@@ -1,7 +1,6 @@
 """The status line: as many figures of the moment as there is room for, the important ones first."""
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip

@@ -1,8 +1,8 @@
 """How each tone looks: a variable of the theme, mixed with the background it stands on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.style import Style
 from textual.color import BLACK, WHITE, Color
 from textual.widget import Widget
@@ -10,8 +10,7 @@ from textual.widget import Widget
 from agent_workbench.core.views.tones import Tone
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """A theme's variable for the text and how much of it (percent), bold or struck out; one for what is behind it."""
 
     text: str = "foreground"

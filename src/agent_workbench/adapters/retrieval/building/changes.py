@@ -1,7 +1,8 @@
 """What of a folder is to be read anew, and in which portions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.files.indexed import Stamp
 
@@ -10,8 +11,7 @@ _BATCH_FILES = 256
 _BATCH_BYTES = 512 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """What is to be read, what the disk said of all files before, and what is not: too large, too many, submodules."""
 
     paths: tuple[str, ...]

@@ -4,8 +4,10 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.building.changes import Changes, batches
 from agent_workbench.adapters.retrieval.building.parsing import Batch, Parser
@@ -37,8 +39,7 @@ _FEW_FILES, _FEW_BYTES = 64, 128 * 1024
 _WORTH_SAVING = 50
 
 
-@dataclass(slots=True)
-class Tools:
+class Tools(Struct):
     """What cuts files, for all folders; `parsed` counts those whose content no cache knew."""
 
     parser: Parser

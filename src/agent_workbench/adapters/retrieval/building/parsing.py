@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.cutting.cutting import cut, headings
 from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
@@ -18,8 +19,7 @@ class Stopped(Exception):
     """The one who asked for the work no longer wants it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Indexed files, and how many of them had to be cut because no cache knew their content."""
 
     segment: Segment

@@ -1,8 +1,9 @@
 """An index on the disk, with what the disk said of the files that it was made of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.cutting.piece_cache import FORMAT
 from agent_workbench.adapters.retrieval.files.indexed import Stamp
@@ -12,8 +13,7 @@ from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIn
 from agent_workbench.core.settings import RetrievalSettings
 
 
-@dataclass(frozen=True, slots=True)
-class SavedIndex:
+class SavedIndex(Struct, frozen=True):
     """An index, and the `stamps` of all files that were read for it: those that are not in it hold no text."""
 
     index: WorkspaceIndex

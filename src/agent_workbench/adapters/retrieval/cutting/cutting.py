@@ -3,8 +3,9 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.cutting.naming import LONGEST_NAME
 from agent_workbench.adapters.retrieval.cutting.pieces import CHARS_PER_TOKEN, Definition, Outline, Piece
@@ -20,8 +21,7 @@ _LETTER = re.compile(r"[^\W_]")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """Rows `first` to `last`; `signature` is the row of the definition it is a later part of, -1 if it is none."""
 
     first: int

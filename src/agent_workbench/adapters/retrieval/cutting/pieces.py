@@ -1,13 +1,13 @@
 """A piece of a file: which lines, what it defines, and the words it is found by."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 CHARS_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Lines `first_line` to `last_line` (from 1, inclusive).
 
     `body`, `names` and `comments` count the stems in all its text, in the names of the definitions it holds or is part
@@ -22,8 +22,7 @@ class Piece:
     comments: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A named thing in rows `first` to `last` (from 0, inclusive; its comments and decorators too) of a file.
 
     `signature` is the row in which it is named. `inside` are the definitions it holds, in order.
@@ -36,16 +35,14 @@ class Definition:
     inside: tuple["Definition", ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Struct, frozen=True):
     """A comment or docstring and the row it begins in."""
 
     row: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """What a parser sees in a file: its definitions, nested and in order, and its comments."""
 
     definitions: tuple[Definition, ...] = ()

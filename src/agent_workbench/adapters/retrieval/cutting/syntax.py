@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.cutting.naming import name_of, text_of
 from agent_workbench.adapters.retrieval.cutting.pieces import Comment, Definition, Outline
@@ -25,8 +26,7 @@ _WIDEST_ERROR = 5_000
 _NODES_LOOKED_AT = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Grammar:
+class _Grammar(Struct, frozen=True):
     language: Language
     parser: "tree_sitter.Parser"
     query: "tree_sitter.Query"
@@ -127,8 +127,7 @@ def _outline(grammar: _Grammar, tree: "tree_sitter.Tree", source: bytes) -> Outl
     return Outline(_nested(grammar.language, nodes, comment_kinds, source), tuple(comments))
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A definition whose end has not come yet."""
 
     node: "tree_sitter.Node"

@@ -5,9 +5,10 @@ import re
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha1
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.files.languages import find_language, language_of
 from agent_workbench.core.patch.globs import matches_glob
@@ -25,8 +26,7 @@ _SUBMODULE = re.compile(rb"^[ \t]*\[submodule[ \t]", re.MULTILINE | re.IGNORECAS
 _EXAMPLES = (".env.example", ".env.sample", ".env.template")
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(Struct, frozen=True):
     """What the disk says of a file: equal stamps mean equal content, unless `fresh`."""
 
     modified_ns: int

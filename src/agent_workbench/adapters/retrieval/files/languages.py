@@ -1,12 +1,12 @@
 """What is known of each language: its grammar, and which nodes of its syntax are definitions and comments."""
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Language:
+
+class Language(Struct, frozen=True):
     """A language that is parsed.
 
     `module` and `entry` are where its grammar is. `definitions` and `comments` are tree-sitter patterns. `wrappers` are

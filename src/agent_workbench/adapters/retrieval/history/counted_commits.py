@@ -1,9 +1,10 @@
 """Commits by what is searched of them: the paths they touched, and how often their messages say which stem."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.history.messages import plain, title_of
 from agent_workbench.core.ids import CommitId
@@ -23,8 +24,7 @@ MOST_CHARS = 2_000
 MOST_FILES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class SaidWords:
+class SaidWords(Struct, frozen=True):
     """By text how many different words it says (`sizes`), and of all texts one after another which, and how often.
 
     The numbers in `words` are those of the words in their `CountedCommits`.
@@ -67,8 +67,7 @@ class SaidWords:
         return SaidWords(self.sizes, numbers[self.words], self.counts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CountedCommits:
+class CountedCommits(Struct, frozen=True, eq=False):
     """Newest first; one that touched no file or too many has neither `paths` nor words. `words` are in order."""
 
     ids: tuple[CommitId, ...]

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.cutting.pieces import Piece
 from agent_workbench.adapters.retrieval.files.kinds import Kind
@@ -46,8 +47,7 @@ FIELDS_OF_FILES = (Field.PATH, Field.WHOLE_FILE)
 FIELDS = FIELDS_OF_PIECES + FIELDS_OF_FILES
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """A file to be indexed: where it is, the name of its content, and what it was cut into, in order."""
 
     path: str
@@ -56,8 +56,7 @@ class SourceFile:
     pieces: Sequence[Piece]
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(Struct, frozen=True, dict=True):
     """The files of a segment, by number; file `n` has the pieces `first_pieces[n]` to `first_pieces[n + 1]`."""
 
     paths: Strings
@@ -90,8 +89,7 @@ class Files:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Extents:
+class Extents(Struct, frozen=True):
     """The pieces of a segment, by number: their lines (from 1, inclusive) and symbols."""
 
     first_lines: "Ints"
@@ -99,8 +97,7 @@ class Extents:
     symbols: Strings
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(Struct, frozen=True, dict=True):
     """Files, their pieces, and their words in all fields. Arrays only: to store, send or map it costs nothing."""
 
     vocabulary: Vocabulary
@@ -198,8 +195,7 @@ class Segment:
         return cls(vocabulary, fields, files, extents)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     """Takes arrays by name; raises `DamagedIndex` where one does not fit the others."""
 
     arrays: "Mapping[str, Array]"

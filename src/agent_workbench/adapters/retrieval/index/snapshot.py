@@ -6,9 +6,10 @@ import stat
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.index.packing import DamagedIndex, pack, take, unpack
 from agent_workbench.adapters.retrieval.index.segments import Segment
@@ -27,8 +28,7 @@ _ABANDONED_SECONDS = 600.0
 _MOST_SEGMENTS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """Segments, which of their files are alive, and `extra`: what else belongs to this state."""
 
     segments: "Sequence[Segment]"

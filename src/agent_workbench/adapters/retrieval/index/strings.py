@@ -1,17 +1,17 @@
 """Many texts in two arrays: their letters one behind the other, and where each begins."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Strings:
+class Strings(Struct, frozen=True):
     """Text `n` is what the bytes `starts[n]` to `starts[n + 1]` of `letters` say in UTF-8, lone surrogates allowed."""
 
     letters: "NDArray[np.uint8]"

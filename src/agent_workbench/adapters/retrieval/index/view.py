@@ -2,9 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar, cast
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.index.segments import FIELDS_OF_PIECES, Field, Segment
 from agent_workbench.ranking.bm25 import K1, B, Bm25
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """Where a piece is in its file (lines from 1, inclusive) and what it defines or is part of."""
 
     first_line: int
@@ -33,8 +33,7 @@ class Extent:
     symbol: str
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """How often each word is in each living file: word `w` is in `files[starts[w]:starts[w + 1]]`, `counts` beside."""
 
     words: Vocabulary

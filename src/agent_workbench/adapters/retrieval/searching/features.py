@@ -1,9 +1,10 @@
 """What speaks for each file: one number for each reason, the best source file having 1."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.history.history import Past
 from agent_workbench.adapters.retrieval.index.segments import Field
@@ -67,8 +68,7 @@ KIND_OF = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """By feature a number for each file, the scores of the pieces, what these are made of, and what each file holds.
 
     `parts` are scores of body, names and comments before they are weighed; `held` counts by file different words of the

@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.history.messages import plain
 from agent_workbench.core.retrieval import CodeQuery
@@ -36,16 +37,14 @@ _INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", "lib",
 _MOST_NAMESAKES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A file that the query names, and the line in it (from 1), 0 where it names none."""
 
     path: str
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """`stems` of its words, as often as they count, each with the word as it was `written`, and what else it says.
 
     `title` are the stems of its `first_line`, `names` what is written as code writes names.

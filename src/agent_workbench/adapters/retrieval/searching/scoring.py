@@ -3,10 +3,11 @@
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.files.kinds import Kind
 from agent_workbench.adapters.retrieval.history.history import Past
@@ -33,8 +34,7 @@ _MOST_REASONS = 6
 _MOST_EXPLAINED = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A piece that fits a query: where it is, in which content of the file, and why it came."""
 
     path: str

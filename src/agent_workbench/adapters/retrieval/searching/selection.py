@@ -1,8 +1,9 @@
 """Which pieces are shown: the best files' best ones, and no file fills the list alone."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.index.view import IndexView
 
@@ -19,8 +20,7 @@ _NEXT_IN_FILE = 0.7
 _NAMED_SHARE = 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """A piece, by its number, and its final score."""
 
     piece: int

@@ -1,8 +1,9 @@
 """The files that get vectors, and the words that are in them."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
+class Corpus(Struct, frozen=True):
     """Files by number from 0: `paths`, and beside them `blobs`, the names of their contents.
 
     The words stand by column: `words[i]` is in the files `rows[starts[i]:starts[i + 1]]`, as often as `counts` says at

@@ -1,8 +1,9 @@
 """Vectors held for searching: by content, shared by all folders of a repo."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.vectors.lsa import DIMENSIONS
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class FileVectors:
+class FileVectors(Struct, frozen=True):
     """The files of one folder that have a vector: beside `paths` the `rows` of `matrix`, each of length 1."""
 
     paths: Sequence[str]

@@ -4,9 +4,10 @@ The singular vectors are found by the randomised method of Halko, Martinsson and
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus, starts_of
 
@@ -31,8 +32,7 @@ _ROUNDS = 1
 _FLOATS_AT_ONCE = 1_000_000
 
 
-@dataclass(frozen=True)
-class Projection:
+class Projection(Struct, frozen=True, dict=True):
     """What was learnt: for each word how telling it is, and its direction (a row of `directions`)."""
 
     words: Sequence[str]
@@ -113,8 +113,7 @@ def _vocabulary(corpus: Corpus) -> "NDArray[np.int64]":
     return np.sort(commonest)
 
 
-@dataclass(frozen=True)
-class _Sparse:
+class _Sparse(Struct, frozen=True):
     """A matrix of which row `i` holds `values` in `columns`, at the places `starts[i]` to `starts[i + 1]` of both."""
 
     starts: "NDArray[np.int64]"

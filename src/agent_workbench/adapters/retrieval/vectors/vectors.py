@@ -1,9 +1,10 @@
 """Which files are like a query: vectors of all files of a repo, made and kept in the background."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
 from agent_workbench.adapters.retrieval.vectors.held import FileVectors
@@ -18,8 +19,7 @@ LEARNING = "learning"
 HELD = "held by another session"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A query as written, and its words as the index has them."""
 
     text: str

@@ -4,8 +4,9 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from agent_workbench.adapters.retrieval.children.child import Child, ChildLost
 from agent_workbench.adapters.retrieval.children.frames import MOST_BYTES, NoFrame
@@ -26,8 +27,7 @@ _NICENESS = 10
 Fact = str | int
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """What is wanted or what came of it, in a `word`; small `facts`, and `arrays` of numbers."""
 
     word: str

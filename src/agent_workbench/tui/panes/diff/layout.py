@@ -2,9 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from agent_workbench.core.views.diff_lines import DiffLine
@@ -19,8 +19,7 @@ MARK_CELLS = 3
 HALF_MARK_CELLS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """How a diff is laid out: the cells it has, side by side or not, wrapped or not, with marks of what is taken.
 
     `files` are folded, `folds` (by their first lines) are not, `special` are files outside of the usual. `below`:

@@ -1,7 +1,8 @@
 """A diff that is looked at: how much of it was on screen, and the keys that bring other parts of it there."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from msgspec.structs import replace
 from textual.message import Message
 
 from agent_workbench.core.views.diff import DiffView

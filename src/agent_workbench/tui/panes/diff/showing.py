@@ -1,8 +1,8 @@
 """A diff that is shown: laid out for the room there is, its rows made and coloured as they are drawn."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agent_workbench.core.failure_tree import CodePlace
