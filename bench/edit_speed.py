@@ -17,13 +17,13 @@ import psutil
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.json_values import number_at, object_at
+from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.http_client.json_values import number_at, object_at
 from agent_workbench.adapters.llama_cpp.vocabulary import make_vocabulary, spelled
-from agent_workbench.core.gbnf import literal
 from agent_workbench.core.patch import FileContent, PatchBounds
-from agent_workbench.engine.edits.files import editable, text_of
-from agent_workbench.engine.edits.sections import Editing, diff_rules
+from agent_workbench.core.patch.grammar.diff_grammar import Editing, diff_rules
+from agent_workbench.core.patch.grammar.editable_file import editable, text_of
+from agent_workbench.core.text.gbnf import literal
 from bench.figures import Figure
 
 Serving = Callable[[int, int], AbstractAsyncContextManager[tuple[Endpoint, int]]]

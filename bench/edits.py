@@ -23,20 +23,20 @@ from msgspec import Struct, field, to_builtins
 if __package__ in {None, ""}:  # run as a file: the repository's root is where `bench` is found
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.json_values import first_at, object_at, text_at
-from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
+from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.http_client.json_values import first_at, object_at, text_at
+from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.adapters.llama_cpp.vocabulary import MESSAGE_END, make_vocabulary, spelled
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import FileContent, PatchBounds, fit_diff, read_diff
+from agent_workbench.core.patch.grammar.diff_grammar import Editing, diff_rules
+from agent_workbench.core.patch.grammar.editable_file import editable, text_of
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.engine.edits.files import editable, text_of
-from agent_workbench.engine.edits.holding import fit_held
-from agent_workbench.engine.edits.offers import offered_lines
-from agent_workbench.engine.edits.sections import Editing, diff_rules
-from agent_workbench.engine.grammar import step_grammar
-from agent_workbench.engine.scope import PROTECTED_GLOBS
+from agent_workbench.engine.answer.grammar import step_grammar
+from agent_workbench.engine.edits.constrained_diff import fit_held
+from agent_workbench.engine.edits.offered_lines import offered_lines
+from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
 from agent_workbench.engine.tools import open_tools
 from bench.edit_sources import given_files, library_files, odd_files
 from bench.edit_speed import Speeds, measure_speeds

@@ -16,12 +16,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import quantiles
 
-from agent_workbench.adapters.retrieval.files.indexed import MAX_FILE_BYTES, blob_id
-from agent_workbench.adapters.retrieval.files.kinds import kind_of
+from agent_workbench.adapters.retrieval.index.file_kinds import kind_of
 from agent_workbench.adapters.retrieval.index.segments import Field, Segment, SourceFile
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.searching.freed_memory import keep_freed_memory
-from agent_workbench.adapters.retrieval.searching.scoring import search as search_view
+from agent_workbench.adapters.retrieval.indexer.indexable_files import MAX_FILE_BYTES, blob_id
+from agent_workbench.adapters.retrieval.search.freed_memory import keep_freed_memory
+from agent_workbench.adapters.retrieval.search.scoring import search as search_view
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.ranking.stems import count_stems
 from bench.figures import Figure, milliseconds
@@ -81,9 +81,9 @@ def _batches(chunks: int) -> Iterator[list[Path]]:
 
 def _segment(paths: Sequence[Path]) -> tuple[bytes, list[list[str]], list[int]]:
     """Return a segment of these files, some queries that they could answer, and how many pieces, lines and bytes."""
-    from agent_workbench.adapters.retrieval.cutting.cutting import cut
-    from agent_workbench.adapters.retrieval.cutting.pieces import Outline
-    from agent_workbench.adapters.retrieval.cutting.syntax import Syntax
+    from agent_workbench.adapters.retrieval.chunking.chunker import cut
+    from agent_workbench.adapters.retrieval.chunking.chunks import Outline
+    from agent_workbench.adapters.retrieval.chunking.syntax import Syntax
 
     syntax, chooser = Syntax(), random.Random(str(paths[0]))
     files, asked, lines, size = [], [], 0, 0
@@ -184,7 +184,7 @@ def _search(index: WorkspaceIndex, query: CodeQuery) -> None:
 
 def _changed(path: str, number: int) -> SourceFile:
     """Return a file of some size with that path."""
-    from agent_workbench.adapters.retrieval.cutting.pieces import Piece
+    from agent_workbench.adapters.retrieval.chunking.chunks import Piece
 
     spec = importlib.util.find_spec("argparse")
     assert spec is not None

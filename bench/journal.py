@@ -5,13 +5,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from agent_workbench.adapters.journal.files import JOURNAL
-from agent_workbench.adapters.journal.line import compose
+from agent_workbench.adapters.journal.line_format import compose
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.journal.redaction import environment_redactor
+from agent_workbench.adapters.journal.session_files import JOURNAL
 from agent_workbench.adapters.journal.writer import JournalWriter
-from agent_workbench.core.codec import encode_event
 from agent_workbench.core.events import Event, ModelAnswered, SessionStarted, TaskStarted
+from agent_workbench.core.events.codec import encode_event
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures

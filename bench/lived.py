@@ -11,13 +11,13 @@ from pathlib import Path
 
 import psutil
 
-from agent_workbench.calls.working import system_clock
+from agent_workbench.api.runs import system_clock
 from agent_workbench.core.events import ModelAnswered
 from agent_workbench.core.fold import fold
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.state import SessionState
-from agent_workbench.engine.board import Board
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.tui.app import WorkbenchApp
 from bench.long_session import story_of
 from bench.tui_scenes import EVENTS_PER_STEP, task_count
@@ -28,7 +28,7 @@ TENTHS = 10
 class _Happening:
     """A session that nobody steers."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: UpdatePublisher) -> None:
         self._board = board
 
     async def submit(self, intent: Intent) -> None:
@@ -42,7 +42,7 @@ class _Happening:
 
 async def live(steps: int, told: Path) -> None:
     """Show a session of so many steps from its beginning to its end."""
-    board = Board(SessionState())
+    board = UpdatePublisher(SessionState())
     app = WorkbenchApp(lambda: _Happening(board), clock=system_clock())
     shown = asyncio.create_task(app.run_async())
     await app.first_screen.wait()

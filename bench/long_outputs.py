@@ -15,15 +15,15 @@ import psutil
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import environment_redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
-from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.checks.failed_tests import failed_tests
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import Recorded, SessionStarted, TaskStarted, TestsFinished
-from agent_workbench.core.failures import failed_tests
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.plan import Task
-from agent_workbench.core.state import SessionState
-from agent_workbench.core.views.steps import transcript_of
+from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.workspace import WorkspaceFacts
+from agent_workbench.views.transcript.transcript import transcript_of
 from bench.figures import Figure
 
 TIME = "2026-01-01T00:00:00.000000Z"

@@ -16,11 +16,11 @@ from unittest.mock import patch
 
 from msgspec import Struct
 
-from agent_workbench.adapters.demo.script import T1_FINISH, T1_RIGHT
-from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
+from agent_workbench.adapters.demo.scripted_answers import T1_FINISH, T1_RIGHT
+from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
+from agent_workbench.api.repo_context import TerminalRepoContext, find_site, open_desk
+from agent_workbench.api.runs import demo_place
 from agent_workbench.bootstrap import Say
-from agent_workbench.calls.sites import TerminalSite, find_site, open_desk
-from agent_workbench.calls.working import demo_place
 from agent_workbench.core.events import (
     ChunkDropped,
     ChunkPinned,
@@ -44,14 +44,14 @@ from agent_workbench.core.intents import (
     SayToModel,
     StartTask,
 )
+from agent_workbench.core.invocation import Place
 from agent_workbench.core.model import AnswerFigures, Purpose
-from agent_workbench.core.place import Place
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.ports import Model
+from agent_workbench.core.ports.services import Model
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.state import SessionState, TaskRun
-from agent_workbench.engine.board import Board
-from agent_workbench.engine.session import LiveSession
+from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.engine.session.live_session import LiveSession
 from bench.figures import Figure
 
 TASK = TaskId("T-1")
@@ -61,7 +61,7 @@ AIM = "≤ 1 %"
 WISHED: set[type] = {ChunkPinned, ChunkDropped, ScratchpadChanged, UserSaid}
 
 
-class _BenchSite(TerminalSite):
+class _BenchSite(TerminalRepoContext):
     """The demo's repository, with a script of its own, or with none."""
 
     script: tuple[str, ...] = ()
@@ -174,15 +174,15 @@ async def _run(folder: Path, steps: int, *, scripted: bool, compacts: bool) -> S
     site = _BenchSite(found.place, found.repository, found.root)
     if scripted:
         site.script = (*_readings(steps - 2), T1_RIGHT.replace("cents + line.quantity", "cents"), T1_FINISH)
-    board = Board(SessionState())
+    board = UpdatePublisher(SessionState())
     # A random model may want what takes a person to approve, such as a file removed: unattended that is refused.
-    desk, recorder = await open_desk(site, board, trusted=True, headless=not scripted, on_recorded=lambda *_: None)
-    session = LiveSession(desk, recorder)
-    living = asyncio.create_task(session.run())
+    session, recorder = await open_desk(site, board, trusted=True, headless=not scripted, on_recorded=lambda *_: None)
+    driver = LiveSession(session, recorder)
+    living = asyncio.create_task(driver.run())
     try:
-        return await _watched(session, steps, busy=scripted and not compacts, compacts=compacts)
+        return await _watched(driver, steps, busy=scripted and not compacts, compacts=compacts)
     finally:
-        await session.submit(Leave())
+        await driver.submit(Leave())
         await living
 
 

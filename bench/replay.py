@@ -9,27 +9,27 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from agent_workbench.adapters.journal.files import JOURNAL
-from agent_workbench.adapters.journal.line import compose
+from agent_workbench.adapters.journal.line_format import compose
 from agent_workbench.adapters.journal.reader import read_journal
-from agent_workbench.core.codec import encode_event
+from agent_workbench.adapters.journal.session_files import JOURNAL
 from agent_workbench.core.events import Recorded
+from agent_workbench.core.events.codec import encode_event
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import GoToEvent
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.views.code import view_code
-from agent_workbench.core.views.code_so_far import code_trail
-from agent_workbench.core.views.diff import view_diff
-from agent_workbench.core.views.gate import view_gate
-from agent_workbench.core.views.plan import view_plan
-from agent_workbench.core.views.receipt import view_receipt
-from agent_workbench.core.views.record_search import search
-from agent_workbench.core.views.replay import view_replay
-from agent_workbench.core.views.scratchpad import view_scratchpad
-from agent_workbench.core.views.status import view_status
-from agent_workbench.core.views.steps import transcript_of, transcripts, view_steps
-from agent_workbench.core.views.timeline import view_timeline
-from agent_workbench.engine.replay import ReplaySession
+from agent_workbench.engine.replay.playback import ReplaySession
+from agent_workbench.views.code.code_pane import view_code
+from agent_workbench.views.code.shown_code import shown_code_snapshots
+from agent_workbench.views.gate.diff_pane import view_diff
+from agent_workbench.views.gate.gate_bar import view_gate
+from agent_workbench.views.plan import view_plan
+from agent_workbench.views.receipt.receipt import view_receipt
+from agent_workbench.views.scratchpad import view_scratchpad
+from agent_workbench.views.sessions.record_search import search
+from agent_workbench.views.sessions.replay_bar import view_replay
+from agent_workbench.views.sessions.timeline import view_timeline
+from agent_workbench.views.status import view_status
+from agent_workbench.views.transcript.transcript import transcript_of, transcripts, view_steps
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from bench.long_session import long_session
 
@@ -68,7 +68,7 @@ def write_journal(folder: Path, story: Sequence[Recorded]) -> None:
 
 def _moves(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
     """Return what a move costs without the screen: the state, and each view."""
-    session, trail, code = ReplaySession(story), transcripts(), code_trail()
+    session, trail, code = ReplaySession(story), transcripts(), shown_code_snapshots()
     end = SessionUpdate(fold_all(story))
     view_steps(end, trail)
     view_code(end.state, None, code)
@@ -103,7 +103,7 @@ def _moves(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
 
 async def _screen(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
     """Return what a seek costs with all that the screen makes of it, from the first picture on."""
-    from agent_workbench.calls.working import system_clock
+    from agent_workbench.api.runs import system_clock
     from agent_workbench.tui.app import WorkbenchApp
 
     session = ReplaySession(story)

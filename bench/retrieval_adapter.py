@@ -13,9 +13,9 @@ from pathlib import Path
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.core.settings import RetrievalSettings
-from agent_workbench.core.workspace_ports import Sources
 
 
 async def serve(root: Path, work: Path) -> None:

@@ -16,16 +16,16 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.retrieval.building.parsing import Parser
-from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
-from agent_workbench.adapters.retrieval.files.indexed import is_text
-from agent_workbench.adapters.retrieval.history.counted_commits import MOST_COMMITS
-from agent_workbench.adapters.retrieval.history.history import Past
+from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
+from agent_workbench.adapters.retrieval.history.commit_words import MOST_COMMITS
+from agent_workbench.adapters.retrieval.history.repo_history import Past
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.adapters.retrieval.searching.features import Feature, gather
-from agent_workbench.adapters.retrieval.searching.layout import layout_of
-from agent_workbench.adapters.retrieval.searching.query import read_query
-from agent_workbench.adapters.retrieval.searching.scoring import counted_as
+from agent_workbench.adapters.retrieval.indexer.file_parser import Parser
+from agent_workbench.adapters.retrieval.indexer.indexable_files import is_text
+from agent_workbench.adapters.retrieval.search.features import Feature, gather
+from agent_workbench.adapters.retrieval.search.layout import layout_of
+from agent_workbench.adapters.retrieval.search.query import read_query
+from agent_workbench.adapters.retrieval.search.scoring import counted_as
 from agent_workbench.adapters.retrieval.vectors.corpus import corpus_of
 from agent_workbench.adapters.retrieval.vectors.lsa import train
 from agent_workbench.core.retrieval import CodeQuery, PastCommit
@@ -140,7 +140,7 @@ def _view(root: Path, pieces: Path) -> IndexView:
         place = root / path
         if path and place.is_file() and not place.is_symlink() and is_text(data := place.read_bytes()):
             files[path] = data
-    segment = Parser(PieceCache(pieces), RetrievalSettings().max_chunk_tokens).index(files).segment
+    segment = Parser(ChunkCache(pieces), RetrievalSettings().max_chunk_tokens).index(files).segment
     return IndexView([segment], [np.ones(len(segment.files.kinds), bool)])
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
-from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
+from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 
 CONTEXT_TOKENS = 8192
 SMALL_CONTEXT_TOKENS = 2048

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.demo.sample import FILES
-from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
+from agent_workbench.adapters.demo.sample_repo import FILES
+from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.cli.main import parser
 from agent_workbench.tui.keymap import key_name
 from agent_workbench.tui.keys import KEYS

@@ -7,7 +7,7 @@ import sys
 def main() -> None:
     """Run the command line and exit with its code; Ctrl-C counts from the first moment, while all is still loaded."""
     try:
-        from agent_workbench.host.programs import clean_path
+        from agent_workbench.system.programs import clean_path
 
         # Libraries start programs too: the current folder, which may be anybody's, is no place to find them.
         os.environ["PATH"] = clean_path(os.environ.get("PATH", ""))

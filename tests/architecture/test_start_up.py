@@ -5,7 +5,20 @@ import subprocess
 import sys
 
 HEAVY = {
-    *("chromadb", "git", "gguf", "httpx", "numpy", "onnxruntime", "pydantic", "pydantic_settings", "rank_bm25"),
+    *(
+        "chromadb",
+        "dataclasses",
+        "git",
+        "gguf",
+        "httpx",
+        "jsonschema",
+        "msgspec",
+        "numpy",
+        "onnxruntime",
+        "pydantic",
+        "pydantic_settings",
+        "rank_bm25",
+    ),
     *("rich", "ruamel", "textual", "tokenizers", "tree_sitter", "xllamacpp"),
 }
 

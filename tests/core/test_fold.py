@@ -10,16 +10,16 @@ from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
-from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, Proposal, ProposalStage, Verdict
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.rules import Keeping, KeptRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import GateKind, Rule
-from agent_workbench.core.state import Phase, SessionState, TaskRun
+from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 from tests.strategies import events, recorded
 
@@ -132,9 +132,9 @@ def test_a_kind_is_opened_once_and_closed() -> None:
     old = e.ApprovalChanged(GateKind.DIFF, always=True)
     assert [each.rule for each in state_after(old, old).rules] == [Rule(GateKind.DIFF, any=True)]
     assert state_after(old, e.ApprovalChanged(GateKind.DIFF, always=False)).rules == ()
-    kept = e.ApprovalChanged(GateKind.READ, always=True, rule=Rule(GateKind.READ, tool="grep"), kept=Keeping.USER)
+    kept = e.ApprovalChanged(GateKind.READ, always=True, rule=Rule(GateKind.READ, tool="grep"), kept=RuleScope.USER)
     assert state_after(old, kept, e.SessionResumed()).rules == (
-        KeptRule(Rule(GateKind.READ, tool="grep"), Keeping.USER),
+        StoredRule(Rule(GateKind.READ, tool="grep"), RuleScope.USER),
     )
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.plans.plan_file import PlanFile
-from agent_workbench.config.yaml_file import compose_text
+from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import session_id
 from agent_workbench.core.intents import Intent, Leave, SeekReplay, StepReplay
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus, check_plan
-from agent_workbench.core.state import SessionState
-from agent_workbench.engine.replay import ReplaySession
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.replay.playback import ReplaySession
 from tests.architecture.source_tree import ROOT
 
 # What Python tells of before it starts a program, connects, or opens a file.

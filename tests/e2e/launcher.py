@@ -17,14 +17,14 @@ from unittest.mock import patch
 from msgspec import Struct
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.git.workspace import GitWorkspace
-from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
+from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
+from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.bootstrap import Say, Site
 from agent_workbench.cli.main import execute
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
-from agent_workbench.core.ports import Model
+from agent_workbench.core.ports.services import Model
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.recorder import Recorder

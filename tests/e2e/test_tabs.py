@@ -8,14 +8,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.adapters.demo.script import SCRIPTS
-from agent_workbench.calls.lives import Lives
-from agent_workbench.calls.working import demo_place
+from agent_workbench.adapters.demo.scripted_answers import SCRIPTS
+from agent_workbench.api.runs import demo_place
+from agent_workbench.api.session_host import Lives
+from agent_workbench.core.history.summaries import Onward
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import Leave, StartTask
-from agent_workbench.core.place import Place
+from agent_workbench.core.invocation import Place
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.sessions import Onward
 from agent_workbench.core.settings import GateKind
 from tests.engine.front import Front
 
@@ -26,7 +26,9 @@ def model_servers() -> int:
     """Return how many servers of models this process has."""
     lines = [process.cmdline() for process in psutil.Process().children(recursive=True)]
     # Each is started by a minder, whose own line says so too.
-    return sum("agent_workbench.adapters.llama_cpp.serve" in line and "-m" in line[:4] for line in lines)
+    return sum(
+        "agent_workbench.adapters.llama_cpp.server.xllamacpp_server" in line and "-m" in line[:4] for line in lines
+    )
 
 
 async def test_two_sessions_commit_each_on_its_branch_with_one_server(

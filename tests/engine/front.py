@@ -14,13 +14,13 @@ from agent_workbench.core.intents import (
     StartTask,
 )
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.ports import Session
+from agent_workbench.core.ports.services import Session
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import GateKind
-from agent_workbench.core.state import Phase
+from agent_workbench.core.state.session_state import Phase
+from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.flow import AwaitRetry, Idle, next_move
-from agent_workbench.engine.rulings import ruling
-from agent_workbench.engine.session import LiveSession
+from agent_workbench.engine.session.live_session import LiveSession
 from tests.engine.stage import T1, Stage
 
 PATIENCE_SECONDS = 20
@@ -128,7 +128,7 @@ def _waiting(update: SessionUpdate) -> Proposal | None:
 @asynccontextmanager
 async def in_front_of(stage: Stage) -> AsyncIterator[Front]:
     """Let the stage's session live; at the end the user leaves, and the journal tells the same as the state."""
-    session = LiveSession(stage.desk, stage.recorder)
+    session = LiveSession(stage.session, stage.recorder)
     life = asyncio.create_task(session.run())
     front = Front(session)
     try:

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_workbench.core.events import Event, Recorded
-from agent_workbench.engine.headless import run_headless
+from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.stage import T1, Stage
 
 
@@ -36,4 +36,4 @@ async def run_until_killed(stage: Stage, kind: type[Event], number: int = 1, *, 
     """Work on T-1 without a person until the kill."""
     kill_at(stage, kind, number, before=before)
     with pytest.raises(Killed):
-        await run_headless(stage.desk, stage.recorder, (T1,))
+        await run_unattended(stage.session, stage.recorder, (T1,))

@@ -18,14 +18,14 @@ from agent_workbench.core.events import Event, Recorded, SessionConfigured, Sess
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import Plan, Task
-from agent_workbench.core.ports import Model, Retriever
+from agent_workbench.core.ports.services import Model, Retriever
 from agent_workbench.core.settings import Approval, Approvals, Settings
-from agent_workbench.core.state import SessionState
-from agent_workbench.engine.beginning import begin
-from agent_workbench.engine.bench import Ports
-from agent_workbench.engine.board import Board
-from agent_workbench.engine.desk import Desk
+from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool_context import Ports
+from agent_workbench.engine.session.session_start import begin
 from tests.adapters.git.user import User, make_repo
 from tests.fakes.ports import (
     GivenChunks,
@@ -87,9 +87,9 @@ class Stage(Struct):
     plan: HeldPlan
     settings: Settings
     headless: bool
-    board: Board
+    board: UpdatePublisher
     recorder: Recorder
-    desk: Desk
+    session: SessionContext
 
     @property
     def state(self) -> SessionState:
@@ -162,7 +162,7 @@ async def a_stage(
     try:
         yield stage
     finally:
-        await stage.desk.close()
+        await stage.session.close()
         await stage.recorder.close()
 
 
@@ -189,7 +189,7 @@ async def reopened(
     try:
         yield again
     finally:
-        await again.desk.close()
+        await again.session.close()
         await again.recorder.close()
 
 
@@ -205,7 +205,7 @@ async def _opened(  # noqa: PLR0917 - one caller for each way in
     writer: JournalWriter,
     state: SessionState,
 ) -> Stage:
-    board = Board(state)
+    board = UpdatePublisher(state)
     recorder = Recorder(writer, ports.clock, state, lambda _, after: board.show_state(after))
     config = SessionConfigured(
         approvals=settings.approvals,
@@ -220,8 +220,8 @@ async def _opened(  # noqa: PLR0917 - one caller for each way in
         own_rules=await ports.rules.kept(),
     )
     await begin(recorder, SessionStarted(SESSION, str(user.root), user.head(), "0"), config, 0)
-    desk = Desk(ports, settings, recorder, board)
-    return Stage(user, sessions, ports, model, shell, plan, settings, headless, board, recorder, desk)
+    session = SessionContext(ports, settings, recorder, board)
+    return Stage(user, sessions, ports, model, shell, plan, settings, headless, board, recorder, session)
 
 
 def kinds(events: Iterable[Event]) -> list[str]:

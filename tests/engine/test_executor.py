@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.reader import verify_journal
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ContextOverflow, ExitCode, ModelRefused, ModelUnavailable, WorkspaceError
 from agent_workbench.core.events import (
     ActionDecided,
@@ -40,11 +40,11 @@ from agent_workbench.core.plan import Budget, Constraints, Scope, TaskStatus
 from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Settings
-from agent_workbench.engine.headless import run_headless
-from agent_workbench.engine.measuring import MARK_TOKENS, summary_tokens
-from agent_workbench.engine.outcomes import Ending
-from agent_workbench.engine.starting import start_task
-from agent_workbench.engine.wording import SUMMARY
+from agent_workbench.engine.prompt.prompt_size import MARK_TOKENS, summary_tokens
+from agent_workbench.engine.prompt.prompt_text import SUMMARY
+from agent_workbench.engine.session.outcomes import Ending
+from agent_workbench.engine.session.unattended import run_unattended
+from agent_workbench.engine.task.task_start import start_task
 from tests.adapters.git.fingerprint import fingerprint
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, SESSION, T1, Stage, a_stage, call, change, kinds, reflexion, reopened, task
@@ -55,7 +55,7 @@ WRONG, RIGHT = change("wrong", "rigth"), change("rigth", "right")
 
 async def run(stage: Stage, *tasks: str) -> Ending:
     """Run headless to the end, and check that the journal tells the same as the state."""
-    ending = await run_headless(stage.desk, stage.recorder, tuple(map(TaskId, tasks)) or None)
+    ending = await run_unattended(stage.session, stage.recorder, tuple(map(TaskId, tasks)) or None)
     assert stage.read_back() == stage.state
     return ending
 
@@ -290,7 +290,7 @@ async def test_several_dependencies_refuse_a_start(tmp_path: Path, monkeypatch: 
 
         monkeypatch.setattr(stage.ports.workspaces, "task_commit", unmerged)
         with pytest.raises(WorkspaceError, match="T-1, T-2") as refused:
-            await start_task(stage.desk, third.id)
+            await start_task(stage.session, third.id)
         assert "merge them first" in refused.value.advice
         assert stage.state.run is None
 
@@ -503,7 +503,7 @@ async def test_unattended_a_task_whose_checks_it_denies_is_blocked(tmp_path: Pat
     async with a_stage(
         tmp_path, sayings, tasks=(DENIED, task("T-2")), settings=settings, approvals=OPEN, headless=True
     ) as stage:
-        ending = await run_headless(stage.desk, stage.recorder, None)
+        ending = await run_unattended(stage.session, stage.recorder, None)
         blocked = [each for each in stage.events if isinstance(each, TaskStatusChanged) and each.task == tasks[0].id]
         assert "does not allow 'make *'" in blocked[0].reason, ending
 
@@ -513,12 +513,12 @@ async def test_a_session_of_before_does_not_run_what_its_task_denies(
 ) -> None:
     """Its checks were recorded when patterns did not count for them."""
     async with a_stage(tmp_path, tasks=(DENIED,), approvals=CHECKS) as stage, in_front_of(stage) as front:
-        recorded = stage.desk.record
+        recorded = stage.session.record
 
         async def with_denied_check(event: Event) -> None:
             await recorded(replace(event, checks=("make test",)) if isinstance(event, TaskStarted) else event)
 
-        monkeypatch.setattr(stage.desk, "record", with_denied_check)
+        monkeypatch.setattr(stage.session, "record", with_denied_check)
         await front.start()
         trouble = (await front.trouble()).state.trouble
         assert trouble is not None
@@ -557,18 +557,18 @@ async def test_a_commit_whose_outcome_is_unknown_is_asked_for_again(
         async with in_front_of(stage) as front:
             await front.start()
             await front.gate(GateKind.COMMIT)
-            record = stage.desk.record
+            record = stage.session.record
 
             async def killed(event: object) -> None:
                 if isinstance(event, TaskCommitted | TaskRolledBack):
                     raise ModelUnavailable("as if the process had died here")
                 await record(event)  # type: ignore[arg-type] # only events come here
 
-            monkeypatch.setattr(stage.desk, "record", killed)
+            monkeypatch.setattr(stage.session, "record", killed)
             await front.approve(GateKind.COMMIT)
             await front.trouble()
             assert stage.git("show", "agent/T-1:answer.txt") == "right"
-            monkeypatch.setattr(stage.desk, "record", record)
+            monkeypatch.setattr(stage.session, "record", record)
         async with reopened(stage) as again, in_front_of(again) as front:
             await front.approve(GateKind.COMMIT)
             await front.skip(GateKind.MERGE)

@@ -3,18 +3,18 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from agent_workbench.core import events as e
-from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import Budget, Task, TaskStatus
 from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
 from agent_workbench.core.settings import GateKind, Limits
-from agent_workbench.core.state import Phase, SessionState
+from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.engine import flow
-from agent_workbench.engine.budget import spent
 from agent_workbench.engine.flow import next_move
+from agent_workbench.engine.runtime.budget import spent
 from tests.strategies import recorded
 
 T1, P1 = TaskId("T-1"), ProposalId("P-1")

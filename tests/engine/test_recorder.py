@@ -5,7 +5,7 @@ from msgspec import Struct, field
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.events import Event, Recorded, RetryAsked, SessionLeft
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.recorder import Recorder
 from tests.fakes.ports import TickingClock
 

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from agent_workbench.core.errors import ConfigError, ModelError, PlanError, WorkbenchError
 from agent_workbench.core.events import SkillText
+from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import (
     AnswerCost,
@@ -24,14 +25,13 @@ from agent_workbench.core.model import (
     StopCause,
     TextDelta,
 )
-from agent_workbench.core.past_actions import PastAction, PastActions
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.plan_piece import PlanPiece
+from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
-from agent_workbench.core.rules import KeptRule
+from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.settings import GateKind
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
-from agent_workbench.core.workspace_ports import Command, OnOutput, Sources
 
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
 
@@ -243,19 +243,19 @@ class HeldPlan:
 class HeldRules(Struct):
     """`core.ports.Rules` in memory; `broken` is raised by changes."""
 
-    rules: tuple[KeptRule, ...] = ()
+    rules: tuple[StoredRule, ...] = ()
     actions: tuple[PastAction, ...] = ()
     broken: WorkbenchError | None = None
 
-    async def kept(self) -> tuple[KeptRule, ...]:
+    async def kept(self) -> tuple[StoredRule, ...]:
         return self.rules
 
-    async def keep(self, kept: KeptRule) -> None:
+    async def keep(self, kept: StoredRule) -> None:
         if self.broken is not None:
             raise self.broken
         self.rules = (*self.rules, kept)
 
-    async def revoke(self, kept: KeptRule) -> None:
+    async def revoke(self, kept: StoredRule) -> None:
         self.rules = tuple(each for each in self.rules if each != kept)
 
     async def past(self, kind: GateKind) -> PastActions:

@@ -1,6 +1,6 @@
 """Realistic events of a small task, in pieces that a test puts together."""
 
-from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
     ActionDecided,
     ActionFinished,

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
+from agent_workbench.core.history.replay_marks import Marks, marks_of
 from agent_workbench.core.intents import Intent, Leave
 from agent_workbench.core.live import Live, Recording, ReplayPosition, SessionUpdate
-from agent_workbench.core.marks import Marks, marks_of
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state.session_state import SessionState
 
 
 class FakeClock:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.git.workspace import GitWorkspace
+from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.values import FileChange, FileContent

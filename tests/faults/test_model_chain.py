@@ -11,13 +11,13 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.chain import ChainedModel
-from agent_workbench.adapters.llama_cpp.client import LlamaCppModel
-from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.ledger import SpendingLedger
-from agent_workbench.adapters.llama_cpp.link import Link, Voice
-from agent_workbench.adapters.llama_cpp.roles import Switchboard
-from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
+from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.routing.chain import ChainedModel
+from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, StatusRelay
+from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
+from agent_workbench.adapters.llama_cpp.routing.spending_ledger import SpendingLedger
+from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
+from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import (
     EndpointPassed,
@@ -30,10 +30,10 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
 from agent_workbench.core.model_settings import EndpointSettings, RoleSettings, TokenPrice
 from agent_workbench.core.plan import Budget
-from agent_workbench.core.ports import Model
+from agent_workbench.core.ports.services import Model
 from agent_workbench.core.settings import Settings
-from agent_workbench.engine.headless import run_headless
-from agent_workbench.engine.outcomes import Ending
+from agent_workbench.engine.session.outcomes import Ending
+from agent_workbench.engine.session.unattended import run_unattended
 from tests.adapters.git.conftest import home
 from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change, diff, task
 from tests.fakes.faulty_server import DONE, Answer, FaultyServer, as_json, delta, error, event, stream
@@ -85,7 +85,7 @@ async def serving(model: Path, log: Path) -> AsyncIterator[tuple[EmbeddedServer,
 
 
 async def run(stage: Stage) -> Ending:
-    ending = await run_headless(stage.desk, stage.recorder, None)
+    ending = await run_unattended(stage.session, stage.recorder, None)
     assert stage.read_back() == stage.state
     return ending
 
@@ -95,8 +95,8 @@ async def test_the_second_goes_on_where_the_first_was_killed(tiny_model_path: Pa
         serving(tiny_model_path, tmp_path / "one.log") as (server, first),
         serving(tiny_model_path, tmp_path / "two.log") as (_, second),
     ):
-        voice = Voice(lambda _: None)
-        links = (Link("one", Doomed(first, server), voice), Link("two", second, voice))
+        voice = StatusRelay(lambda _: None)
+        links = (ChainLink("one", Doomed(first, server), voice), ChainLink("two", second, voice))
         # So long that it cannot have been sent before its server dies.
         script = (LOOK, call("write_diff", diff("wrong", "right"), "I change it. " * 300), FINISH)
         model = ScriptedModel(ChainedModel({Purpose.EXECUTOR: links}, lambda _: None), {"T-1": script})
@@ -137,7 +137,7 @@ def chained(endpoints: Mapping[str, EndpointSettings], cap: float = 0.0) -> Sett
 
 
 def switched(settings: Settings, state: Path, environ: Mapping[str, str] | None = None) -> Model:
-    return Switchboard(settings, environ or {}, state / "model.log", state, lambda _: None).for_roles()
+    return ModelRegistry(settings, environ or {}, state / "model.log", state, lambda _: None).for_roles()
 
 
 async def test_all_dead_tells_of_each(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ async def test_a_paid_endpoint_is_left_for_a_free_one_when_the_tasks_budget_is_s
             assert (await run(stage)).exit_code is ExitCode.DONE
             answers = [event for event in stage.events if isinstance(event, ModelAnswered)]
             passed = [event for event in stage.events if isinstance(event, EndpointPassed)]
-            dollars = stage.state.past[-1].dollars if stage.state.past else stage.desk.run.dollars
+            dollars = stage.state.past[-1].dollars if stage.state.past else stage.session.run.dollars
     asked = len(paid.asked("/v1/chat/completions"))
     assert asked >= 1
     assert [event.figures.dollars for event in answers] == pytest.approx([0.55] * asked + [0.0] * (3 - asked))

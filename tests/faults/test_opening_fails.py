@@ -11,20 +11,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.bootstrap.house import House
-from agent_workbench.calls.sites import TerminalSite, find_site, open_desk
+from agent_workbench.api.repo_context import TerminalRepoContext, find_site, open_desk
+from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
-from agent_workbench.core.place import Place
-from agent_workbench.core.state import SessionState
-from agent_workbench.engine.board import Board
-from agent_workbench.host.paths import config_dir, state_dir
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.system.user_dirs import config_dir, state_dir
 from tests.adapters.git.user import make_repo
 from tests.e2e.calc import FILES
 
 HOLD = """
 import sys
 from pathlib import Path
-from agent_workbench.host.locks import FileLock
+from agent_workbench.system.locks import FileLock
 lock = FileLock(Path(sys.argv[1]), "somebody else")
 lock.acquire()
 print("held", flush=True)
@@ -44,15 +44,17 @@ def place_of(repo: Path, session: str = "") -> Place:
     return Place(repo, environ, {}, session, unconfined=True)
 
 
-async def opened(site: TerminalSite) -> str:
+async def opened(site: TerminalRepoContext) -> str:
     """Open a session and leave it; return its name."""
-    desk, recorder = await open_desk(site, Board(SessionState()), trusted=True, on_recorded=lambda *_: None)
-    await desk.close()
+    session, recorder = await open_desk(
+        site, UpdatePublisher(SessionState()), trusted=True, on_recorded=lambda *_: None
+    )
+    await session.close()
     await recorder.close()
-    return desk.state.session
+    return session.state.session
 
 
-def traces(repo: Path, house: House) -> tuple[object, ...]:
+def traces(repo: Path, house: SharedResources) -> tuple[object, ...]:
     """Return what an open session has: descriptors, children, folders, and what the house keeps for it."""
     folders = [sorted(each.rglob("*")) for each in (repo / "memory", state_dir() / "sessions")]
     descriptors = sorted(str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.exists())
@@ -60,7 +62,7 @@ def traces(repo: Path, house: House) -> tuple[object, ...]:
     return folders, descriptors, psutil.Process().children(recursive=True), held
 
 
-async def assert_leaves_nothing(site: TerminalSite, error: type[WorkbenchError], match: str) -> None:
+async def assert_leaves_nothing(site: TerminalRepoContext, error: type[WorkbenchError], match: str) -> None:
     async def fail() -> tuple[object, ...]:
         with pytest.raises(error, match=match):
             await opened(site)

@@ -14,7 +14,7 @@ import pytest
 PARENT = """
 import asyncio, os, sys
 from agent_workbench.adapters.shell.shell import SandboxedShell
-from agent_workbench.core.workspace_ports import Command
+from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.settings import SandboxSettings
 
 async def main():

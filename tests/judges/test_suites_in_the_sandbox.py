@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 from agent_workbench.adapters.shell.shell import SandboxedShell
+from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.core.workspace_ports import Command
 
 SUITE_SECONDS = 250
 REPORT = "report.xml"

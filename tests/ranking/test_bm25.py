@@ -14,7 +14,7 @@ from rank_bm25 import BM25Okapi
 
 from agent_workbench.ranking.bm25 import Bm25
 from agent_workbench.ranking.postings import build
-from agent_workbench.ranking.reading import Part
+from agent_workbench.ranking.postings_reader import Part
 from agent_workbench.ranking.tokens import split_identifiers
 
 WORDS = ["read", "write", "file", "queue", "worker", "retry", "token", "self"]
@@ -90,7 +90,7 @@ def test_a_word_of_most_documents_keeps_some_weight_where_the_mean_lags() -> Non
 def test_a_query_of_very_many_postings_is_scored_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     documents = real_documents()
     query = sorted({word for document in documents for word in document})
-    monkeypatch.setattr("agent_workbench.ranking.reading._READ_AT_ONCE", 10)
+    monkeypatch.setattr("agent_workbench.ranking.postings_reader._READ_AT_ONCE", 10)
     assert index_of(documents).scores(query).tolist() == pytest.approx(
         BM25Okapi(documents).get_scores(query).tolist(), abs=1e-9
     )

@@ -11,10 +11,10 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from agent_workbench.core.events import Event
+from agent_workbench.core.history.summaries import Onward, PastSessions
 from agent_workbench.core.live import Live, SessionUpdate
-from agent_workbench.core.sessions import Onward, PastSessions
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.surroundings import Surroundings
+from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.widgets.row_list import RowList
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.parts import Diff, Gate, PlanPart, Replay, Steps
@@ -146,7 +146,7 @@ async def driving(
         opened.append(onward)
         return next(more)
 
-    around = Surroundings(past, open_session)
+    around = AppEnvironment(past, open_session)
     app = WorkbenchApp(lambda: session, clock=clock, first_run=first_run, keys=keys, around=around)
     async with app.run_test(size=size, notifications=True) as pilot:
         yield await Driver(app, session, clock, pilot, opened).idle()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
     ActionFinished,
     ActionProposed,
@@ -32,16 +32,16 @@ from agent_workbench.core.events import (
     TroubleMet,
     UserSaid,
 )
+from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.intents import Intent, LookBack, OpenFile
+from agent_workbench.core.intents.plan import EditPlan, OpenPlan
 from agent_workbench.core.live import Live, OpenedFile, PastShown, PlanAnswer, Question, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.past_actions import PastAction, PastActions
 from agent_workbench.core.plan import Plan, TaskStatus
-from agent_workbench.core.plan_intents import EditPlan, OpenPlan
-from agent_workbench.core.plan_piece import PlanPiece
-from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, Outlook, Verdict
+from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, SummaryEstimate, Verdict
 from agent_workbench.core.retrieval import IndexStatus
-from agent_workbench.core.rules import Keeping
+from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import GateKind, Rule
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -181,7 +181,7 @@ THOUGHT = (
 
 
 def _summary() -> ScriptedSession:
-    outlook = Outlook(15_900, 6_210, 30)
+    outlook = SummaryEstimate(15_900, 6_210, 30)
     summary = runs.proposed(GateKind.SUMMARY, COMPACT, "P-92", SUMMARY, outlook=outlook)
     filled = ContextFilled(3, Purpose.EXECUTOR, 15_900, 16_384)
     return ScriptedSession(*runs.up_to_reflexion(), filled, ActionProposed(summary))
@@ -342,7 +342,7 @@ def _remembering() -> ScriptedSession:
 def _ruled() -> ScriptedSession:
     checks, make = Rule(GateKind.CHECK, any=True), Rule(GateKind.COMMAND, program="make")
     diffs = Rule(GateKind.DIFF, paths=("shop/**", "tests/**"))
-    kept = ((checks, Keeping.REPO), (diffs, Keeping.SESSION), (make, Keeping.EVERYWHERE))
+    kept = ((checks, RuleScope.REPO), (diffs, RuleScope.SESSION), (make, RuleScope.EVERYWHERE))
     return _waiting().record(*(ApprovalChanged(rule.kind, True, rule, where) for rule, where in kept))
 
 

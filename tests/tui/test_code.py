@@ -6,8 +6,8 @@ from agent_workbench.core.events import ChunkPinned, Event
 from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
 from agent_workbench.core.live import FoundCode, Live
 from agent_workbench.core.retrieval import Chunk, IndexStatus
-from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.code_colours import mark_words, plain_lines
+from agent_workbench.views.blocks import Tone
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving

@@ -33,8 +33,8 @@ from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, shown_sha
 from agent_workbench.core.settings import GateKind
-from agent_workbench.core.views.steps import view_steps
 from agent_workbench.tui.widgets.rows import entry_rows
+from agent_workbench.views.transcript.transcript import view_steps
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving

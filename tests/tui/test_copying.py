@@ -7,12 +7,12 @@ from textual.selection import SELECT_ALL, Selection
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.live import Live
 from agent_workbench.core.settings import UiSettings
-from agent_workbench.core.views.diff_lines import DiffLine
-from agent_workbench.core.views.tones import Block, Entry, Tone
-from agent_workbench.tui.terminal_app import MOST_COPIED_BYTES
+from agent_workbench.tui.terminal.terminal_app import MOST_COPIED_BYTES
 from agent_workbench.tui.widgets.review_list import line_rows
 from agent_workbench.tui.widgets.rows import entry_rows
-from agent_workbench.tui.widgets.selecting import selected_text
+from agent_workbench.tui.widgets.text_selection import selected_text
+from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.diff.lines import DiffLine
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import SMALL, driving

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from agent_workbench.core.views.shown_diff import DiffReader, ShownDiff
-from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.panes.diff.colours import DiffColours
 from agent_workbench.tui.panes.diff.layout import DiffLayout, Look
 from agent_workbench.tui.panes.diff.rows import DiffRows
-from agent_workbench.tui.panes.diff.seen import Seen
+from agent_workbench.tui.panes.diff.seen_lines import Seen
 from agent_workbench.tui.widgets.rows import Piece, cut_line
 from agent_workbench.tui.widgets.tones import Look as ToneLook
 from agent_workbench.tui.widgets.tones import Tones
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff
 
 LINES = st.lists(st.tuples(st.sampled_from("+- "), st.text("ab 全é\t", max_size=30)), min_size=1, max_size=12)
 

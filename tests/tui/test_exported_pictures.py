@@ -12,12 +12,12 @@ from textual.strip import Strip
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ActionDecided, UserSaid
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.core.views.pictured import pictured_gates
-from agent_workbench.engine.replay import ReplaySession
+from agent_workbench.engine.replay.playback import ReplaySession
 from agent_workbench.tui.pictures.asciicast import Asciicast
 from agent_workbench.tui.pictures.drawing import Lines, drawing
 from agent_workbench.tui.pictures.svg import CELL_PX, to_svg
-from tests.core.test_comparing import recorded
+from agent_workbench.views.sessions.pictured_gates import pictured_gates
+from tests.core.history.test_comparison import recorded
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 

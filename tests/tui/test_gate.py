@@ -5,10 +5,10 @@ from msgspec.structs import replace
 from textual import events
 from textual.widgets import TextArea
 
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import ActionProposed, ApprovalChanged, Author, ProposalReplaced, TroubleMet
+from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.inert import WHOLE_CHARS
 from agent_workbench.core.intents import (
     AbortTask,
     AllowAlways,
@@ -21,10 +21,10 @@ from agent_workbench.core.intents import (
     StartTask,
 )
 from agent_workbench.core.live import Live, PastShown
-from agent_workbench.core.past_actions import PastAction, PastActions
 from agent_workbench.core.proposals import Verdict, shown_sha
-from agent_workbench.core.rules import Keeping
+from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.text.sanitizer import WHOLE_CHARS
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving
@@ -342,12 +342,12 @@ async def test_a_rule_is_kept_for_whom_it_is_meant_and_not_too_quickly() -> None
         assert "too quick" in bench.text()
         await bench.look()
         await bench.press("enter")
-        assert bench.session.intents[1:] == [AllowAlways(Rule(GateKind.DIFF, paths=("shop/**",)), Keeping.REPO)]
+        assert bench.session.intents[1:] == [AllowAlways(Rule(GateKind.DIFF, paths=("shop/**",)), RuleScope.REPO)]
 
 
 async def test_rules_are_listed_and_revoked() -> None:
     checks = Rule(GateKind.CHECK, any=True)
-    session = waiting().record(ApprovalChanged(GateKind.CHECK, True, checks, Keeping.USER))
+    session = waiting().record(ApprovalChanged(GateKind.CHECK, True, checks, RuleScope.USER))
     async with driving(session) as bench:
         await bench.press("L")
         assert "any check" in bench.text()
@@ -355,8 +355,8 @@ async def test_rules_are_listed_and_revoked() -> None:
         await bench.press("x")
         await bench.look()
         await bench.press("y")
-        assert bench.session.intents == [AllowAlways(checks, Keeping.USER, always=False)]
-        await bench.record(ApprovalChanged(GateKind.CHECK, False, checks, Keeping.USER))
+        assert bench.session.intents == [AllowAlways(checks, RuleScope.USER, always=False)]
+        await bench.record(ApprovalChanged(GateKind.CHECK, False, checks, RuleScope.USER))
         assert "There is no rule" in bench.text()
 
 

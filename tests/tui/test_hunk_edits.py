@@ -6,10 +6,10 @@ from textual.widgets import Input, TextArea
 from agent_workbench.core.events import ActionProposed, Author, ProposalReplaced
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import EditProposal, RejectProposal
-from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, takeable_ids
+from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, selectable_ids
 from agent_workbench.core.proposals import HunkFate
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.taking import part_of, verdicts
+from agent_workbench.engine.approval.partial_approval import part_of, verdicts
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving
@@ -17,7 +17,7 @@ from tests.tui.scenes import CI, HUNKS
 
 
 async def test_what_was_left_stays_left_when_a_hunk_is_edited() -> None:
-    first = takeable_ids(parse_patch(HUNKS))[0]
+    first = selectable_ids(parse_patch(HUNKS))[0]
     waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
     session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
     async with driving(session, LARGE) as bench:
@@ -25,7 +25,7 @@ async def test_what_was_left_stays_left_when_a_hunk_is_edited() -> None:
         await bench.diff.hunk(2).leave("off by one")
         await bench.press("n")
         edited = replace(waits, diff=HUNKS.replace("// 100", "/ 100"), edited=True)
-        second = takeable_ids(parse_patch(edited.diff))[1]
+        second = selectable_ids(parse_patch(edited.diff))[1]
         await bench.record(ActionProposed(edited))
         assert bench.diff.has_focus
         assert bench.diff.taking is not None
@@ -51,7 +51,7 @@ async def test_lines_left_out_of_the_hunk_that_is_edited_stay_left_out_with_thei
         assert isinstance(intent, EditProposal)
         edited = replace(waits, diff=intent.text, edited=True)
         await bench.record(ProposalReplaced(edited, "edited", Author.USER))
-        last = takeable_ids(parse_patch(edited.diff))[2]
+        last = selectable_ids(parse_patch(edited.diff))[2]
         assert bench.diff.taking is not None
         assert bench.diff.taking.left == (LeftOut(last, (0,), "no tests"),)
         assert "+SECOND = 21" in bench.diff.taking.text
@@ -64,7 +64,7 @@ async def test_what_was_taken_when_it_is_approved_is_no_edit() -> None:
     async with driving(session, LARGE) as bench:
         await bench.diff.hunk(3).leave("no tests")
         patch = parse_patch(HUNKS)
-        left = (LeftOut(takeable_ids(patch)[2], (), "no tests"),)
+        left = (LeftOut(selectable_ids(patch)[2], (), "no tests"),)
         part = part_of(waits, leave_out(patch, left), verdicts(patch, left, HunkFate.TAKEN))
         await bench.record(ProposalReplaced(part, "took 2 of 3 hunks", Author.USER))
         assert bench.diff.taking is None

@@ -6,17 +6,17 @@ from textual.widgets import TextArea
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, EditProposal
-from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, patch_hash, render_patch, takeable_ids
+from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, patch_hash, render_patch, selectable_ids
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import GateKind
-from agent_workbench.tui.surroundings import Surroundings
+from agent_workbench.tui.environment import AppEnvironment
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving
 from tests.tui.scenes import CI, HUNKS
 
 PATCH = parse_patch(HUNKS)
-FIRST, SECOND, NEW = takeable_ids(PATCH)
+FIRST, SECOND, NEW = selectable_ids(PATCH)
 
 
 def proposal(diff: str, *, special: tuple[str, ...] = ()) -> Proposal:
@@ -135,7 +135,7 @@ async def test_where_an_editor_cannot_have_the_terminal_it_is_said_so() -> None:
         async def edit(text: str, suffix: str) -> str:
             raise AssertionError(text + suffix)
 
-        bench.app.around = Surroundings(edit_text=edit)
+        bench.app.around = AppEnvironment(edit_text=edit)
         await bench.press("E")
         assert "an editor cannot have this terminal" in " ".join(bench.text().split())
         assert bench.session.intents == []

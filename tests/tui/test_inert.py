@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 from textual.widgets import Static
 
-from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
     ActionFinished,
     ActionProposed,

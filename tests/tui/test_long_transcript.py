@@ -5,10 +5,10 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from agent_workbench.core.live import Live, Streaming
-from agent_workbench.core.views.tones import Block, Entry
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.entry_window import WINDOW
 from agent_workbench.tui.widgets.row_list import RowList
+from agent_workbench.views.blocks import Block, Entry
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import Driver, driving

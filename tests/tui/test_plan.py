@@ -6,10 +6,10 @@ from msgspec.structs import replace
 from textual.widgets import TextArea
 
 from agent_workbench.core.events import Author, PlanRead
+from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.live import PlanAnswer
 from agent_workbench.core.plan import Plan
-from agent_workbench.core.plan_intents import BlockTask, EditPlan, MoveTask, OpenPlan
-from agent_workbench.core.plan_piece import PlanPiece
+from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.tui.panes.plan import PlanPane
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

@@ -1,13 +1,13 @@
 """A recording in the panes: jumps, the timeline under the mouse, search, and the receipt that goes along."""
 
 from agent_workbench.core.events import PromptBuilt, Recorded
+from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.intents import GoToEvent, JumpReplay, PaceReplay
-from agent_workbench.core.marks import MarkKind
-from agent_workbench.core.views.timeline import seq_at
-from agent_workbench.engine.replay import ReplaySession
+from agent_workbench.engine.replay.playback import ReplaySession
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.screens.search import MatchList
-from agent_workbench.tui.widgets.replay_bar import ReplayBar
+from agent_workbench.tui.bars.replay_bar import ReplayBar
+from agent_workbench.tui.screens.recording_search import MatchList
+from agent_workbench.views.sessions.timeline import seq_at
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.driver import MIDDLE, SMALL, driving

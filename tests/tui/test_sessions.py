@@ -8,15 +8,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
-from agent_workbench.core.comparing import Comparison, Side
 from agent_workbench.core.errors import TrustError
+from agent_workbench.core.history.comparison import ComparedSession, Comparison
+from agent_workbench.core.history.journal_proof import JournalProof
+from agent_workbench.core.history.summaries import Onward, SessionSummary
 from agent_workbench.core.ids import SessionId, TaskId
-from agent_workbench.core.journal_proof import JournalProof
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.sessions import Onward, SessionSummary
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.surroundings import Surroundings
+from agent_workbench.tui.environment import AppEnvironment
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.driver import SMALL, Driver, driving
@@ -70,7 +70,7 @@ class GivenSessions(Struct):
         return f"session-{session}.md"
 
     async def compare(self, first: SessionId, second: SessionId) -> Comparison:
-        return Comparison(Side(first), Side(second), parted=36, step=3, diff=runs.RIGHT)
+        return Comparison(ComparedSession(first), ComparedSession(second), parted=36, step=3, diff=runs.RIGHT)
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
         self.pictures.append(picture)
@@ -164,7 +164,7 @@ async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture(
 
 def test_how_the_sessions_look(snap_compare: Compare, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     session = ScriptedSession(*runs.up_to_reflexion())
-    app = WorkbenchApp(lambda: session, clock=FakeClock(), around=Surroundings(GivenSessions()))
+    app = WorkbenchApp(lambda: session, clock=FakeClock(), around=AppEnvironment(GivenSessions()))
 
     async def settle(pilot: Pilot[SessionUpdate]) -> None:
         while app.update_shown is not session.newest:

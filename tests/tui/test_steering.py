@@ -3,7 +3,7 @@
 from agent_workbench.core.events import PauseChanged, StepUndone
 from agent_workbench.core.intents import PauseTask, UndoStep
 from agent_workbench.core.live import Live
-from agent_workbench.core.views.gate import GateAct, GateMode, view_gate
+from agent_workbench.views.gate.gate_bar import GateAct, GateMode, view_gate
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import SMALL, driving

@@ -6,16 +6,16 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import LockedError
 from agent_workbench.core.events import ActionProposed
+from agent_workbench.core.history.summaries import Onward
 from agent_workbench.core.intents import ApproveProposal, Leave, RejectProposal
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.sessions import Onward
 from agent_workbench.core.settings import CallBy
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.caller import terminal_notification
-from agent_workbench.tui.surroundings import Surroundings
+from agent_workbench.tui.environment import AppEnvironment
+from agent_workbench.tui.terminal.notifier import terminal_notification
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving
@@ -98,7 +98,7 @@ async def test_what_keeps_a_session_from_being_opened_is_said() -> None:
     async with driving(ScriptedSession(*runs.up_to_reflexion())) as bench:
         await bench.press("full_stop")
         assert "Ctrl-T opens another" in " ".join(bench.text().split())
-        bench.app.around = Surroundings(open_session=open_session)
+        bench.app.around = AppEnvironment(open_session=open_session)
         await bench.press("ctrl+t")
         assert "in use by pid 7" in bench.text()
         assert len(bench.app.tabs.all) == 1
@@ -134,7 +134,7 @@ def test_how_tabs_look(snap_compare: Compare, pytestconfig: pytest.Config, tmp_p
     async def open_session(_: Onward) -> ScriptedSession:
         return other
 
-    app = WorkbenchApp(lambda: session, clock=FakeClock(), around=Surroundings(open_session=open_session))
+    app = WorkbenchApp(lambda: session, clock=FakeClock(), around=AppEnvironment(open_session=open_session))
 
     async def settle(pilot: Pilot[SessionUpdate]) -> None:
         bench = await Driver(app, session, FakeClock(), pilot).idle()

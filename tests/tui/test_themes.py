@@ -4,9 +4,9 @@ import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from agent_workbench.core.views.tones import Tone
-from agent_workbench.tui.themes import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, shown_theme
+from agent_workbench.tui.terminal.themes import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, shown_theme
 from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, LOOKS, contrast, mixed
+from agent_workbench.views.blocks import Tone
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import SMALL, driving

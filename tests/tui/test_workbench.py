@@ -354,26 +354,26 @@ async def test_a_merge_with_obstacles_shows_them() -> None:
 
 def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.bars.gate_bar import GateBar
+    from agent_workbench.tui.bars.replay_bar import ReplayBar
+    from agent_workbench.tui.dialogs.rule_offer import AllowScreen
     from agent_workbench.tui.panes.code import CodePane
     from agent_workbench.tui.panes.diff import DiffPane
     from agent_workbench.tui.panes.plan import PlanPane
     from agent_workbench.tui.panes.scratchpad import ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
-    from agent_workbench.tui.screens.allow import AllowScreen
+    from agent_workbench.tui.screens.code_piece import PieceScreen
+    from agent_workbench.tui.screens.code_search import FindScreen
     from agent_workbench.tui.screens.comparison import ComparisonScreen
     from agent_workbench.tui.screens.file import FileScreen
-    from agent_workbench.tui.screens.find import FindScreen
     from agent_workbench.tui.screens.help import HelpScreen
-    from agent_workbench.tui.screens.piece import PieceScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
+    from agent_workbench.tui.screens.recording_search import SearchScreen
     from agent_workbench.tui.screens.review import ReviewScreen
     from agent_workbench.tui.screens.rules import RulesScreen
-    from agent_workbench.tui.screens.search import SearchScreen
     from agent_workbench.tui.screens.sessions import SessionsScreen
     from agent_workbench.tui.screens.tour import TourScreen
-    from agent_workbench.tui.session_screen import SessionScreen
-    from agent_workbench.tui.widgets.gate_bar import GateBar
-    from agent_workbench.tui.widgets.replay_bar import ReplayBar
+    from agent_workbench.tui.session.session_screen import SessionScreen
 
     owners: dict[Scope, tuple[type, ...]] = {
         Scope.GATE: (GateBar,),

@@ -5,22 +5,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.bootstrap.house import House
-from agent_workbench.bootstrap.rules import repo_rules
-from agent_workbench.bootstrap.skills import skill_folders
-from agent_workbench.core.place import Place
+from agent_workbench.bootstrap.rule_book import repo_rules
+from agent_workbench.bootstrap.shared_resources import SharedResources
+from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.core.invocation import Place
 
 if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
-    from agent_workbench.adapters.journal.opening import Opening, Sessions, Wanted
-    from agent_workbench.adapters.llama_cpp.roles import Switchboard
+    from agent_workbench.adapters.journal.session_store import Opening, Sessions, Wanted
+    from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.plans.setup import RepoSetup
-    from agent_workbench.config.load import LoadedSettings
     from agent_workbench.config.repo_trust import RepoTrust
-    from agent_workbench.core.ports import Model
+    from agent_workbench.config.settings_loader import LoadedSettings
+    from agent_workbench.core.ports.services import Model
     from agent_workbench.core.settings import Settings
-    from agent_workbench.engine.bench import Ports
+    from agent_workbench.engine.runtime.tool_context import Ports
 
 Say = Callable[[str], None]
 
@@ -28,9 +28,11 @@ Say = Callable[[str], None]
 class Site:
     """A repository that was found, and the adapters that work in it; some are shared with others of its `house`."""
 
-    def __init__(self, place: Place, repository: "Repository", root: Path, house: House | None = None) -> None:
+    def __init__(
+        self, place: Place, repository: "Repository", root: Path, house: SharedResources | None = None
+    ) -> None:
         self.place = place
-        self.house = house or House()
+        self.house = house or SharedResources()
         self.repository = repository
         self.root = root
         self._loaded: LoadedSettings | None = None
@@ -45,8 +47,8 @@ class Site:
     def load(self) -> "LoadedSettings":
         """Read the settings, once: what was trusted is what counts, whatever the file becomes. Blocks."""
         if self._loaded is None:
-            from agent_workbench.config.load import load_settings
-            from agent_workbench.config.policy import with_policy
+            from agent_workbench.config.policy_file import with_policy
+            from agent_workbench.config.settings_loader import load_settings
 
             loaded, policy = load_settings(self.root, self.place.environ, self.place.flags), self.place.policy
             self._loaded = with_policy(loaded, policy, self.place.environ) if policy else loaded
@@ -56,84 +58,84 @@ class Site:
         """Read what the repo would run, and whether it is trusted."""
         from agent_workbench.config.repo_trust import RepoTrust
         from agent_workbench.config.trust_store import TrustStore
-        from agent_workbench.host.paths import state_dir
+        from agent_workbench.system.user_dirs import state_dir
 
         return RepoTrust(self.root, await asyncio.to_thread(self.load), TrustStore(state_dir()))
 
     def settings(self, *, trusted: bool) -> "Settings":
         """Return the settings that count; blocks."""
-        from agent_workbench.config.trust import untrusted_settings
+        from agent_workbench.config.trust_question import untrusted_settings
 
         return self.load().settings if trusted else untrusted_settings(self.load())
 
     @property
     def model_log(self) -> Path:
         """Where a model server of ours writes."""
-        from agent_workbench.host.paths import repo_key, state_dir
+        from agent_workbench.system.user_dirs import repo_key, state_dir
 
         return state_dir() / "logs" / f"model-{repo_key(str(self.root))}.log"
 
     def plans(self, settings: "Settings") -> "PlanFile":
         """Return the plan's file."""
         from agent_workbench.adapters.plans.plan_file import PlanFile
-        from agent_workbench.config.yaml_file import compose_text
+        from agent_workbench.config.yaml_parser import compose_text
 
         return PlanFile(self.root, f"{settings.memory.dir}/{settings.memory.plan}", compose_text)
 
     def sessions_dir(self, settings: "Settings") -> Path:
         """Return where journals are kept; raise `StorageError` where that is not in the repo. Blocks."""
-        from agent_workbench.host.inside import resolve_inside
+        from agent_workbench.system.repo_files import resolve_inside
 
         return resolve_inside(self.root, f"{settings.memory.dir}/sessions")
 
     def sessions(self, settings: "Settings") -> "Sessions":
         """Return the journals of the repo; blocks."""
-        from agent_workbench.adapters.journal.opening import Sessions
-        from agent_workbench.host.paths import state_dir
+        from agent_workbench.adapters.journal.session_store import Sessions
+        from agent_workbench.system.user_dirs import state_dir
 
         return Sessions(self.sessions_dir(settings), state_dir() / "sessions")
 
     @property
     def wanted(self) -> "Wanted":
         """Which session `place` asks for."""
-        from agent_workbench.adapters.journal.opening import Wanted
+        from agent_workbench.adapters.journal.session_store import Wanted
 
         return Wanted(self.place.session, self.place.fresh, self.place.tasks)
 
     def open_journal(self, settings: "Settings", wanted: "Wanted") -> "Opening":
         """Open the journal that is wanted; blocks."""
-        from agent_workbench.adapters.journal.ids import SystemIds
+        from agent_workbench.adapters.journal.clock import SystemIds
         from agent_workbench.adapters.journal.redaction import environment_redactor
 
         redactor = environment_redactor(self.place.environ, settings.key_variables)
         return self.sessions(settings).open(SystemIds(), redactor, wanted)
 
-    def endpoints(self, settings: "Settings", say: Say) -> "Switchboard":
+    def endpoints(self, settings: "Settings", say: Say) -> "ModelRegistry":
         """Return the endpoints that the settings name, none of them asked yet."""
-        from agent_workbench.adapters.llama_cpp.roles import Switchboard
-        from agent_workbench.host.paths import state_dir
+        from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
+        from agent_workbench.system.user_dirs import state_dir
 
-        return Switchboard(settings, self.place.environ, self.model_log, state_dir(), say, self.house.models)
+        return ModelRegistry(settings, self.place.environ, self.model_log, state_dir(), say, self.house.models)
 
     def model(self, settings: "Settings", say: Say) -> "Model":
         """Return the model of all roles; the demo's speaks from its script."""
         model = self.endpoints(settings, say).for_roles()
         if not self.place.demo:
             return model
-        from agent_workbench.adapters.demo.script import SCRIPTS
-        from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
+        from agent_workbench.adapters.demo.scripted_answers import SCRIPTS
+        from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 
         return ScriptedModel(model, SCRIPTS, tokens_per_second=self.place.demo_tokens_per_second)
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Choose an adapter for every port, last those that have to be given back; blocks while they are loaded."""
-        from agent_workbench.adapters.journal.ids import SystemClock
+        from agent_workbench.adapters.journal.clock import SystemClock
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
         from agent_workbench.adapters.shell.shell import SandboxedShell
-        from agent_workbench.engine.bench import Ports
-        from agent_workbench.host.paths import state_dir
+        from agent_workbench.engine.runtime.tool_context import Ports
+        from agent_workbench.system.user_dirs import state_dir
 
         return Ports(
             workspaces=self.repository.knowing(self.sessions(settings).has_begun),

@@ -11,9 +11,9 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
-    from agent_workbench.calls.lives import Lives
-    from agent_workbench.core.ports import Session
-    from agent_workbench.core.sessions import PastSessions
+    from agent_workbench.api.session_host import Lives
+    from agent_workbench.core.history.summaries import PastSessions
+    from agent_workbench.core.ports.services import Session
     from agent_workbench.tui.app import WorkbenchApp
 
 MOST_DEFECTS = 10
@@ -33,17 +33,17 @@ async def show(
     A hang-up or a request to end leaves them cleanly. Where it is `served`, a web server of ours draws it.
     Returns the farewells. Raises `WorkbenchError` when the screen itself failed.
     """
-    from agent_workbench.calls.editing import edit_text
-    from agent_workbench.calls.working import desktop, system_clock
+    from agent_workbench.api.editor import edit_text
+    from agent_workbench.api.runs import desktop, system_clock
     from agent_workbench.tui.app import WorkbenchApp
-    from agent_workbench.tui.surroundings import Surroundings
+    from agent_workbench.tui.environment import AppEnvironment
 
     environ = lives.place.environ
     app = WorkbenchApp(
         begin,
         clock=system_clock(),
         first_run=first_run,
-        around=Surroundings(
+        around=AppEnvironment(
             past=past,
             open_session=lives.open,
             edit_text=None if served else edit_text,

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from agent_workbench import __version__
-from agent_workbench.cli import (
+from agent_workbench.cli.output import drop_output, say_last
+from agent_workbench.cli.session_verbs import sessions
+from agent_workbench.cli.verbs import (
     demo,
     doctor,
     index,
@@ -22,14 +24,12 @@ from agent_workbench.cli import (
     rules,
     run,
     search,
-    sessions,
     trust,
     tui,
     verify,
 )
-from agent_workbench.cli.saying import drop_output, say_last
 from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
-from agent_workbench.core.inert import inert
+from agent_workbench.core.text.sanitizer import sanitize
 
 VERBS = (tui, run, replay, init, new, plan, sessions, verify, merge, search, index, model, rules, trust, doctor, demo)
 EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in docs/exit-codes.md."
@@ -75,7 +75,7 @@ class Grammar(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and exit."""
-        super().error(inert(message))
+        super().error(sanitize(message))
 
 
 def parser() -> argparse.ArgumentParser:

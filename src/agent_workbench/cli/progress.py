@@ -4,9 +4,9 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from agent_workbench.core.inert import inert_line
 from agent_workbench.core.retrieval import IndexStatus
-from agent_workbench.core.views.reasons import index_words
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.code.reasons import index_words
 
 LINE_CHARS = 78
 
@@ -28,7 +28,7 @@ class ProgressLine:
 
     def show(self, text: str) -> None:
         """Write `text` in place of what stood there."""
-        line = inert_line(text, LINE_CHARS)
+        line = sanitize_line(text, LINE_CHARS)
         if self._shows and line != self._shown:
             self._stream.write(f"\r{line.ljust(len(self._shown))}{'' if line else chr(13)}")
             self._stream.flush()

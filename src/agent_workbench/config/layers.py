@@ -7,12 +7,21 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from agent_workbench.config.rules import canonical, problem
 from agent_workbench.config.schema import ANY, NOT_YET, Known, below, is_given_name, is_group, key_of, leaves
-from agent_workbench.config.yaml_file import compose_text
-from agent_workbench.core.documents import DocumentFault, Listing, Mark, Node, Scalar, Table, nearest, shown
+from agent_workbench.config.value_checks import canonical, problem
+from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.typed_documents import expected, is_nothing, join, read_value
+from agent_workbench.core.yaml_documents.nodes import (
+    DocumentError,
+    Mark,
+    Node,
+    YamlMapping,
+    YamlScalar,
+    YamlSequence,
+    nearest,
+    shown,
+)
+from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, join, read_value
 
 PREFIX = "AGENT_"
 FLAGS = {"model.path": "--model", "model.url": "--model-url", "roles": "--endpoint"}
@@ -43,7 +52,7 @@ Layer = Mapping[str, Setting]
 
 
 def file_layer(node: Node | None, file: str) -> Layer:
-    """Return what the file says; raise `DocumentFault` for unknown keys and values that do not fit."""
+    """Return what the file says; raise `DocumentError` for unknown keys and values that do not fit."""
     found: dict[str, Setting] = {}
     if node is not None and not is_nothing(node):
         _read_group(node, "", file, leaves(), found)
@@ -91,7 +100,7 @@ def server_layer(environ: Mapping[str, str]) -> Layer:
 
 
 def _read_group(node: Node, path: str, file: str, known: Known, found: dict[str, Setting]) -> None:
-    if not isinstance(node, Table):
+    if not isinstance(node, YamlMapping):
         raise expected(node, "a mapping", path, "`agent init` writes an example")
     given = below(path, known) == [ANY]
     for key, value in node.entries:
@@ -107,15 +116,15 @@ def _read_group(node: Node, path: str, file: str, known: Known, found: dict[str,
             _read_group(value, dotted, file, known, found)
 
 
-def _check_name(key: Scalar, value: Node, dotted: str) -> None:
+def _check_name(key: YamlScalar, value: Node, dotted: str) -> None:
     """Refuse a name that the environment could not spell, and one that stands for nothing."""
     if not is_given_name(key.text):
-        raise DocumentFault(
+        raise DocumentError(
             key.start,
             f"expected a name of small letters and digits, joined by single '-' or '_', found {shown(key.text)}",
         )
-    if is_nothing(value) or (isinstance(value, Table) and not value.entries):
-        raise DocumentFault(key.start, f"{dotted}: expected something, found nothing", "remove it, or say what it is")
+    if is_nothing(value) or (isinstance(value, YamlMapping) and not value.entries):
+        raise DocumentError(key.start, f"{dotted}: expected something, found nothing", "remove it, or say what it is")
 
 
 def _from_file(dotted: str, node: Node, known: Known, file: str) -> Setting:
@@ -123,14 +132,14 @@ def _from_file(dotted: str, node: Node, known: Known, file: str) -> Setting:
     value = read_value(node, known[key].wanted, dotted)
     if wrong := problem(key, value):
         place = _faulty(key, node, value).start
-        raise DocumentFault(place, f"{dotted}: {wrong}", NO_KEYS.format(dotted) if key.endswith(KEY_NAME) else "")
-    items = tuple(_place(item, file) for item in node.items) if isinstance(node, Listing) else ()
+        raise DocumentError(place, f"{dotted}: {wrong}", NO_KEYS.format(dotted) if key.endswith(KEY_NAME) else "")
+    items = tuple(_place(item, file) for item in node.items) if isinstance(node, YamlSequence) else ()
     return Setting(canonical(key, value), f"{file}:{node.start.line}", _place(node, file), items)
 
 
 def _faulty(key: str, node: Node, value: object) -> Node:
     """Return the first item of a list that has a problem of its own, else the node."""
-    pairs = zip(node.items, value, strict=True) if isinstance(node, Listing) and isinstance(value, tuple) else ()
+    pairs = zip(node.items, value, strict=True) if isinstance(node, YamlSequence) and isinstance(value, tuple) else ()
     return next((item for item, each in pairs if problem(key, (each,))), node)
 
 
@@ -138,20 +147,20 @@ def _place(node: Node, file: str) -> str:
     return f"{file}:{node.start.line}:{node.start.column}"
 
 
-def _unknown(key: Scalar, path: str, known: Known) -> DocumentFault:
+def _unknown(key: YamlScalar, path: str, known: Known) -> DocumentError:
     dotted = join(path, key.text)
     here = sorted(below(path, known))
     proposal = nearest(key.text, here)
     # `context_token` is a slip of the pen.
     if _names_a_secret(key.text) and "_tokens" not in proposal:
         belongs = join(path if KEY_NAME in here else "model", KEY_NAME)
-        return DocumentFault(key.start, f"{shown(dotted)} does not belong in a file", NO_KEYS.format(belongs))
+        return DocumentError(key.start, f"{shown(dotted)} does not belong in a file", NO_KEYS.format(belongs))
     if dotted in NOT_YET or dotted.startswith("retrieval.chunker."):
-        return DocumentFault(key.start, f"{dotted} is not supported yet by this version", "remove the key")
+        return DocumentError(key.start, f"{dotted} is not supported yet by this version", "remove the key")
     elsewhere = next((each for each in known if each.endswith(f".{key.text}") and ANY not in each), "")
     proposal = f"; did you mean {elsewhere!r}?" if elsewhere else proposal
     where = f" in {path}" if path else ""
-    return DocumentFault(
+    return DocumentError(
         key.start, f"unknown key {shown(key.text)}{where}{proposal}", f"known keys{where}: {', '.join(here)}"
     )
 
@@ -175,7 +184,7 @@ def _from_text(key: str, text: str, source: str, known: Known) -> object:
     wanted = known[named].wanted
     try:
         value = read_value(_spelled(text, wanted), wanted, "")
-    except DocumentFault as fault:
+    except DocumentError as fault:
         raise ConfigError(f"{source}: {fault.what}", advice=fault.advice) from fault
     if wrong := problem(named, value):
         raise ConfigError(f"{source}: {wrong}")
@@ -206,8 +215,8 @@ def _spelled(text: str, wanted: object) -> Node:
     start, end = Mark(0, 1, 1), Mark(len(text), 1, len(text) + 1)
     if "tuple" not in str(wanted):
         of = typing.get_args(wanted)[0] if isinstance(wanted, types.UnionType) else wanted
-        return Scalar(text, of in {bool, int, float}, start, end)
+        return YamlScalar(text, of in {bool, int, float}, start, end)
     if text.lstrip().startswith(("[", "{")):
-        return compose_text(text) or Scalar("", True, start, end)
+        return compose_text(text) or YamlScalar("", True, start, end)
     items = [each.strip() for each in text.split(",") if each.strip()]
-    return Listing(tuple(Scalar(each, False, start, end) for each in items), True, start, end)
+    return YamlSequence(tuple(YamlScalar(each, False, start, end) for each in items), True, start, end)

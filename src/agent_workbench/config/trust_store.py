@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_workbench.config.trust import TrustQuestion
+from agent_workbench.config.trust_question import TrustQuestion
 from agent_workbench.core.errors import StorageError, TrustError
 
 LOCK_SECONDS = 10.0

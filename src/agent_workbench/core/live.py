@@ -3,13 +3,13 @@
 from msgspec import Struct, field
 
 from agent_workbench.core.events import Recorded
+from agent_workbench.core.history.past_actions import PastActions
+from agent_workbench.core.history.replay_marks import Marks
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.marks import Marks
-from agent_workbench.core.past_actions import PastActions
-from agent_workbench.core.plan_piece import PlanPiece
+from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.core.settings import GateKind, UiSettings
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state.session_state import SessionState
 
 
 class Streaming(Struct, frozen=True):

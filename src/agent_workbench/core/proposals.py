@@ -3,7 +3,7 @@
 from enum import StrEnum
 from hashlib import sha256
 
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import GateKind
@@ -16,7 +16,7 @@ class Preimage(RecordedValue, frozen=True):
     sha: str
 
 
-class Outlook(RecordedValue, frozen=True):
+class SummaryEstimate(RecordedValue, frozen=True):
     """What a summary comes to: tokens of the prompt `before` it (0: not known) and `after` it.
 
     It stands for what was said through event `through_seq`; what came later stays as it was said.
@@ -76,7 +76,7 @@ class Proposal(RecordedValue, frozen=True):
     edited: bool = False
     repaired: tuple[str, ...] = ()
     fallback: bool = False
-    outlook: Outlook | None = None
+    outlook: SummaryEstimate | None = None
     brings: tuple[str, ...] = ()
     hunks: tuple[HunkVerdict, ...] = ()
 

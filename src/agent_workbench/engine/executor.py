@@ -3,12 +3,10 @@
 from typing import assert_never
 
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.state import Phase
-from agent_workbench.engine.asking import ask
-from agent_workbench.engine.carrying import carry
-from agent_workbench.engine.compacting import read_summary, summarise
-from agent_workbench.engine.desk import Desk
-from agent_workbench.engine.ending import close, roll_back
+from agent_workbench.core.state.session_state import Phase
+from agent_workbench.engine.answer.model_request import ask
+from agent_workbench.engine.approval.proposals import propose_checks, propose_commit, propose_end, read_answer
+from agent_workbench.engine.compaction.summary_request import read_summary, summarise
 from agent_workbench.engine.flow import (
     Ask,
     AwaitGo,
@@ -27,49 +25,51 @@ from agent_workbench.engine.flow import (
     Settle,
     Undo,
 )
-from agent_workbench.engine.gating import propose_checks, propose_commit, propose_end, read_answer
-from agent_workbench.engine.settling import settle
-from agent_workbench.engine.starting import retrieve
-from agent_workbench.engine.undoing import take_back
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.task.execution import carry
+from agent_workbench.engine.task.recovery import settle
+from agent_workbench.engine.task.task_end import close, roll_back
+from agent_workbench.engine.task.task_start import retrieve
+from agent_workbench.engine.task.undo import take_back
 
 
-async def perform(desk: Desk, move: Move) -> None:
+async def perform(session: SessionContext, move: Move) -> None:
     """Do what `move` says. Moves that wait for somebody (`Idle`, `Decide`, `AwaitGo`, ...) are the session's affair."""
     try:
-        await _perform(desk, move)
+        await _perform(session, move)
     finally:
-        desk.board.show_activity("")
+        session.board.show_activity("")
 
 
-async def _perform(desk: Desk, move: Move) -> None:
+async def _perform(session: SessionContext, move: Move) -> None:
     match move:
         case Idle() | Decide() | AwaitRetry() | AwaitGo():
             raise AssertionError(f"{move} waits for a decision and cannot be performed")
         case Carry():
-            await carry(desk, move.proposal)
+            await carry(session, move.proposal)
         case Settle():
-            await settle(desk, move.proposal)
+            await settle(session, move.proposal)
         case Undo():
-            await take_back(desk, move.proposal)
+            await take_back(session, move.proposal)
         case ProposeChecks():
-            await propose_checks(desk, move.purpose)
+            await propose_checks(session, move.purpose)
         case Retrieve():
-            await retrieve(desk)
+            await retrieve(session)
         case Ask(purpose=Purpose.SUMMARY):
-            await summarise(desk)
+            await summarise(session)
         case Ask():
-            await ask(desk, move.purpose)
-        case ReadAnswer() if desk.run.phase is Phase.COMPACTING:
-            await read_summary(desk)
+            await ask(session, move.purpose)
+        case ReadAnswer() if session.run.phase is Phase.COMPACTING:
+            await read_summary(session)
         case ReadAnswer():
-            await read_answer(desk)
+            await read_answer(session)
         case ProposeCommit():
-            await propose_commit(desk)
+            await propose_commit(session)
         case ProposeEnd():
-            await propose_end(desk)
+            await propose_end(session)
         case RollBack():
-            await roll_back(desk, move.reason)
+            await roll_back(session, move.reason)
         case Close():
-            await close(desk)
+            await close(session)
         case _:
             assert_never(move)

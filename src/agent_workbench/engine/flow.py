@@ -4,14 +4,14 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.settings import Limits
-from agent_workbench.core.state import Phase, SessionState, TaskRun
-from agent_workbench.engine.budget import spent
+from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
+from agent_workbench.engine.runtime.budget import spent
 
 
 class Idle(Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.ranking.hits import Ask, Hits, Measure, Weights, amounts
 from agent_workbench.ranking.postings import Postings, build, counted, spread
-from agent_workbench.ranking.reading import Part, Reader
+from agent_workbench.ranking.postings_reader import Part, Reader
 
 if TYPE_CHECKING:
     import numpy as np

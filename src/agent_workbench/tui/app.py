@@ -12,24 +12,24 @@ from textual.message import Message
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
-from agent_workbench.core.inert import inert
+from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.palette import key_commands
 from agent_workbench.tui.screens.opening import OpeningScreen
-from agent_workbench.tui.surroundings import Surroundings
-from agent_workbench.tui.tabs import Tabs
-from agent_workbench.tui.terminal_app import TerminalApp
+from agent_workbench.tui.session.tabs import Tabs
+from agent_workbench.tui.terminal.terminal_app import TerminalApp
 
 # What knows sessions, panes and dialogues is imported in functions here: only so the first frame comes before it.
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
-    from agent_workbench.core.ports import Clock, Session
+    from agent_workbench.core.ports.services import Clock, Session
     from agent_workbench.core.settings import UiSettings
-    from agent_workbench.tui.caller import Caller
-    from agent_workbench.tui.served_driver import ServedDriver
-    from agent_workbench.tui.session_screen import SessionScreen
-    from agent_workbench.tui.session_tab import SessionTab
+    from agent_workbench.tui.session.session_screen import SessionScreen
+    from agent_workbench.tui.session.session_tab import SessionTab
+    from agent_workbench.tui.terminal.notifier import Notifier
+    from agent_workbench.tui.terminal.served_driver import ServedDriver
 
 NOTICE_SECONDS = 8.0
 HERE = Path(__file__).parent
@@ -58,7 +58,7 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
     BINDINGS = bindings(Scope.ALWAYS)
     ENABLE_COMMAND_PALETTE = True
 
-    caller: "Caller"
+    caller: "Notifier"
 
     @dataclass
     class News(Message):
@@ -74,9 +74,9 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         theme: str = "textual-dark",
         keys: Mapping[str, str] | None = None,
         first_run: bool = False,
-        around: Surroundings | None = None,
+        around: AppEnvironment | None = None,
     ) -> None:
-        self.around = around or Surroundings()
+        self.around = around or AppEnvironment()
         super().__init__(_served_driver() if self.around.served else None)
         self.clock = clock
         self.first_screen = asyncio.Event()
@@ -122,9 +122,9 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         if self._leaving:
             return
         self.stylesheet.parse()
-        from agent_workbench.tui.caller import Caller
+        from agent_workbench.tui.terminal.notifier import Notifier
 
-        self.caller = Caller(self)
+        self.caller = Notifier(self)
         with self.batch_update():
             await self.tabs.add(self._begin())
 
@@ -142,7 +142,7 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
             return
         self.call_after_refresh(self.first_screen.set)
         if self._first_run:
-            from agent_workbench.tui import dialogues
+            from agent_workbench.tui.session import task_dialogs as dialogues
 
             await dialogues.take_tour(self.tabs.front)
         typed, self._typed = self._typed, None
@@ -173,7 +173,7 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
 
     def tell(self, text: str, severity: SeverityLevel = "information") -> None:
         """Say something in a corner for a while."""
-        self.notify(inert(text, limit_chars=2000), severity=severity, timeout=NOTICE_SECONDS, markup=False)
+        self.notify(sanitize(text, limit_chars=2000), severity=severity, timeout=NOTICE_SECONDS, markup=False)
 
     def write_control(self, sequence: str) -> None:
         """Send the terminal what is no part of the screen."""
@@ -221,7 +221,7 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
 
     def action_picture(self) -> None:
         """Keep a picture of what is on screen when nothing of the palette is."""
-        from agent_workbench.tui import past_dialogues
+        from agent_workbench.tui.session import record_dialogs as past_dialogues
 
         if self.tabs.all:
             self.call_after_refresh(past_dialogues.keep_picture, self.tabs.front)
@@ -244,6 +244,6 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
 
 
 def _served_driver() -> "type[ServedDriver]":
-    from agent_workbench.tui.served_driver import ServedDriver
+    from agent_workbench.tui.terminal.served_driver import ServedDriver
 
     return ServedDriver

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
-    from agent_workbench.core.ports import Session
+    from agent_workbench.core.ports.services import Session
 
 FRAME_SECONDS = 0.04
 GROWING_SECONDS = 0.1

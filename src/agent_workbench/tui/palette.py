@@ -10,7 +10,7 @@ from agent_workbench.tui.keymap import IN_DIALOGUES, Keymap
 from agent_workbench.tui.keys import KEYS, Scope
 
 if TYPE_CHECKING:
-    from agent_workbench.tui.workbench_screen import WorkbenchScreen
+    from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
 
 
 def key_commands(workbench: "WorkbenchScreen", keymap: Keymap) -> Iterator[SystemCommand]:

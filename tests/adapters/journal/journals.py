@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from agent_workbench.adapters.journal.blobs import Blobs
-from agent_workbench.adapters.journal.line import compose
+from agent_workbench.adapters.journal.line_format import compose
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
-from agent_workbench.core.codec import encode_event
+from agent_workbench.core.events.codec import encode_event
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.workspace import WorkspaceFacts

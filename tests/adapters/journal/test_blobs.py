@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.adapters.journal.blobs import LONGEST_TEXT_BYTES, Blobs
-from agent_workbench.core.codec import JsonObject, JsonValue
 from agent_workbench.core.errors import JournalError
+from agent_workbench.core.events.codec import JsonObject, JsonValue
 from tests.strategies import texts
 
 TEXT = "x" * 5000

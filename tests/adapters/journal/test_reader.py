@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.line import compose
+from agent_workbench.adapters.journal.line_format import compose
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.core import events as e
-from agent_workbench.core.codec import encode_event
 from agent_workbench.core.errors import JournalError, StorageError
+from agent_workbench.core.events.codec import encode_event
+from agent_workbench.core.history.journal_proof import Problem
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.journal_proof import Problem
 from tests.adapters.journal.journals import STORY, events_in, started, time_of, write_quickly
 
 

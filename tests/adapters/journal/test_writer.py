@@ -12,12 +12,12 @@ from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
-from agent_workbench.core.checks import CheckPurpose, CheckResult
-from agent_workbench.core.digests import digest
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.errors import JournalError, LockedError, StorageError
+from agent_workbench.core.events.output_digests import digest
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.ports import Journal
+from agent_workbench.core.ports.services import Journal
 from tests.adapters.journal.journals import (
     LONG,
     NO_SECRETS,
@@ -291,7 +291,7 @@ async def test_a_pipe_in_the_journal_s_place_is_not_waited_for(directory: Path) 
 SYNCED = """
 import asyncio, os, sys
 from pathlib import Path
-from agent_workbench.adapters.journal import files
+from agent_workbench.adapters.journal import session_files as files
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.events import ActionFinished, ActionResult, SessionStarted

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.llama_cpp.embedded import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.gbnf import with_prefix
-from agent_workbench.adapters.llama_cpp.json_values import text_at
-from agent_workbench.adapters.llama_cpp.tiny import write_tiny_gguf
+from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.http_client.gbnf import with_prefix
+from agent_workbench.adapters.llama_cpp.http_client.json_values import text_at
+from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.adapters.llama_cpp.vocabulary import MESSAGE_END, make_vocabulary
-from agent_workbench.core.gbnf import literal
+from agent_workbench.core.text.gbnf import literal
 
 # Put before each sentence and each grammar, or the empty text would often be the answer. Two letters: one is a token.
 _MARK = "\x02\x02"

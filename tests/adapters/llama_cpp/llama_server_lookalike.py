@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from agent_workbench.adapters.llama_cpp.serve import main
+from agent_workbench.adapters.llama_cpp.server.xllamacpp_server import main
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.embedded import EmbeddedModel, EmbeddedServer
-from agent_workbench.adapters.llama_cpp.scripted import ScriptedModel
-from agent_workbench.core.ports import Model
+from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
+from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
+from agent_workbench.core.ports.services import Model
 from tests.adapters.llama_cpp.contract import ModelContract
 from tests.llama_fixtures import LlamaServer
 

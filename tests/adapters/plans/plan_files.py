@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_workbench.adapters.plans.plan_file import PlanFile
-from agent_workbench.config.yaml_file import compose_text
+from agent_workbench.config.yaml_parser import compose_text
 
 PATH = "memory/plans/PLAN.yaml"
 

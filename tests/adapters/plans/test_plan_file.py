@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.adapters.plans.plan_file import PlanFile
-from agent_workbench.config.yaml_file import compose_text
-from agent_workbench.core.documents import Node
+from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.yaml_documents.nodes import Node
 from tests.adapters.plans.plan_files import PATH, content, plan_file
 
 COMMENTED = """\

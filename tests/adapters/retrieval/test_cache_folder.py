@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-from agent_workbench.host.locks import FileLock
+from agent_workbench.system.locks import FileLock
 
 
 def repo(tmp_path: Path, name: str) -> str:

@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.past import past_actions
+from agent_workbench.adapters.journal.past_actions import past_actions
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
-from agent_workbench.adapters.rules.editing import rules_at, with_rule, without_rule
-from agent_workbench.adapters.rules.rule_book import REPO_KEYS, RuleBook
-from agent_workbench.config.load import load_settings
+from agent_workbench.adapters.rules.rule_edits import rules_at, with_rule, without_rule
+from agent_workbench.adapters.rules.rule_files import REPO_KEYS, RuleFiles
 from agent_workbench.config.rule_trust import RuleTrust
-from agent_workbench.config.trust import trust_question, untrusted_settings
+from agent_workbench.config.settings_loader import load_settings
+from agent_workbench.config.trust_question import trust_question, untrusted_settings
 from agent_workbench.config.trust_store import TrustStore
-from agent_workbench.config.yaml_file import compose_text
-from agent_workbench.core.documents import DocumentFault
+from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError, TrustError
 from agent_workbench.core.events import ActionDecided, ActionProposed, SessionStarted
+from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId
-from agent_workbench.core.past_actions import PastActions
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules import Keeping, KeptRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.yaml_documents.nodes import DocumentError
 
 GREP = Rule(GateKind.READ, tool="grep")
 CHECKS = Rule(GateKind.CHECK, any=True)
@@ -95,7 +95,7 @@ def test_what_is_written_reads_back(rule: Rule) -> None:
 def test_what_cannot_be_written_is_refused_and_nothing_is_lost() -> None:
     with pytest.raises(ConfigError, match="could not be written"):
         added("", Rule(GateKind.COMMAND, commands=("a\x07b",)))
-    with pytest.raises(DocumentFault):
+    with pytest.raises(DocumentError):
         added("approvals: {rules: [{kind: all}]}", GREP)
 
 
@@ -109,7 +109,7 @@ class Place:
         self.file.write_text(settings)
         self.store = TrustStore(folder / "state")
         trust = RuleTrust(self.root, {}, {}, self.store)
-        self.book = RuleBook(self.root, self.own, compose_text, trust.change, lambda _: PastActions())
+        self.book = RuleFiles(self.root, self.own, compose_text, trust.change, lambda _: PastActions())
 
     @property
     def trusted(self) -> bool:
@@ -122,13 +122,13 @@ class Place:
 
 def test_a_rule_of_the_repo_is_trusted_with_what_was_trusted(tmp_path: Path) -> None:
     place = Place(tmp_path, "test_command: pytest # fast\n").trust()
-    asyncio.run(place.book.keep(KeptRule(GREP, Keeping.REPO)))
+    asyncio.run(place.book.keep(StoredRule(GREP, RuleScope.REPO)))
     assert place.trusted
     loaded = load_settings(place.root, {}, {})
     assert loaded.settings.approvals.rules == (GREP,)
     assert untrusted_settings(loaded).approvals.rules == ()
     assert "# fast" in place.file.read_text()
-    asyncio.run(place.book.revoke(KeptRule(GREP, Keeping.REPO)))
+    asyncio.run(place.book.revoke(StoredRule(GREP, RuleScope.REPO)))
     assert place.trusted
     assert load_settings(place.root, {}, {}).settings.approvals.rules == ()
 
@@ -137,7 +137,7 @@ def test_a_repo_that_is_not_trusted_as_it_stands_gets_no_rule(tmp_path: Path) ->
     place = Place(tmp_path, "test_command: pytest\n").trust()
     place.file.write_text("test_command: rm -rf /\n")
     with pytest.raises(TrustError, match="not trusted as it stands"):
-        asyncio.run(place.book.keep(KeptRule(GREP, Keeping.REPO)))
+        asyncio.run(place.book.keep(StoredRule(GREP, RuleScope.REPO)))
     assert place.file.read_text() == "test_command: rm -rf /\n"
 
 
@@ -173,12 +173,12 @@ def test_own_rules_count_here_or_everywhere(tmp_path: Path) -> None:
     here, there = Place(tmp_path / "a", ""), Place(tmp_path / "b", "")
     there.book._own_folder = here.own
     assert asyncio.run(here.book.kept()) == ()
-    asyncio.run(here.book.keep(KeptRule(GREP, Keeping.USER)))
-    asyncio.run(there.book.keep(KeptRule(CHECKS, Keeping.EVERYWHERE)))
-    assert asyncio.run(here.book.kept()) == (KeptRule(GREP, Keeping.USER), KeptRule(CHECKS, Keeping.EVERYWHERE))
-    assert asyncio.run(there.book.kept()) == (KeptRule(CHECKS, Keeping.EVERYWHERE),)
-    asyncio.run(there.book.revoke(KeptRule(CHECKS, Keeping.EVERYWHERE)))
-    assert asyncio.run(here.book.kept()) == (KeptRule(GREP, Keeping.USER),)
+    asyncio.run(here.book.keep(StoredRule(GREP, RuleScope.USER)))
+    asyncio.run(there.book.keep(StoredRule(CHECKS, RuleScope.EVERYWHERE)))
+    assert asyncio.run(here.book.kept()) == (StoredRule(GREP, RuleScope.USER), StoredRule(CHECKS, RuleScope.EVERYWHERE))
+    assert asyncio.run(there.book.kept()) == (StoredRule(CHECKS, RuleScope.EVERYWHERE),)
+    asyncio.run(there.book.revoke(StoredRule(CHECKS, RuleScope.EVERYWHERE)))
+    assert asyncio.run(here.book.kept()) == (StoredRule(GREP, RuleScope.USER),)
     file = here.own / "rules.yaml"
     assert file.stat().st_mode & 0o777 == 0o600
     file.chmod(0o666)

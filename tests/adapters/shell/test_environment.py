@@ -22,8 +22,8 @@ from agent_workbench.adapters.shell.environment import (
 )
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.core.workspace_ports import Command
 
 PROJECT = '[project]\nname = "sample"\nversion = "1"\n'
 SETUPTOOLS = f'[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n{PROJECT}'

@@ -10,7 +10,7 @@ import pytest
 
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.host.processes import ResourceLimits
+from agent_workbench.system.processes import ResourceLimits
 from tests.adapters.shell.conftest import Bench
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="machine lacks: /proc")

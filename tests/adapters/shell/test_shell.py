@@ -14,7 +14,7 @@ import pytest
 
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.host.processes import Guard, spawn
+from agent_workbench.system.processes import Guard, spawn
 from tests.adapters.shell.conftest import Bench, MakeBench, until, without_bwrap
 
 

@@ -12,7 +12,7 @@ from agent_workbench.core.patch import (
     apply_patch,
     leave_out,
     parse_patch,
-    takeable_ids,
+    selectable_ids,
 )
 
 Contents = Mapping[str, FileContent | None]
@@ -29,7 +29,7 @@ def modify(body: str, path: str = "x.py") -> str:
 
 def keep_hunks(patch: Patch, taken: Collection[str]) -> Patch:
     """Return the patch with all left out but what these ids name."""
-    return leave_out(patch, [LeftOut(each) for each in takeable_ids(patch) if each not in taken])
+    return leave_out(patch, [LeftOut(each) for each in selectable_ids(patch) if each not in taken])
 
 
 def small(path: str) -> str:

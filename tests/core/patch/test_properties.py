@@ -19,7 +19,7 @@ from agent_workbench.core.patch import (
     patch_stat,
     render_changes,
     render_patch,
-    takeable_ids,
+    selectable_ids,
 )
 from tests.core.patch.diffs import content, edits, keep_hunks, outcome, texts
 
@@ -220,7 +220,7 @@ def test_a_diff_without_carriage_returns_fits_a_file_that_has_them(edit: tuple[s
 def test_taken_hunks_make_what_they_make_alone(edit: tuple[str, str], data: st.DataObject) -> None:
     before, _ = edit
     patch = parse_patch(diff_of(*edit))
-    taken = data.draw(st.sets(st.sampled_from(takeable_ids(patch)), min_size=1))
+    taken = data.draw(st.sets(st.sampled_from(selectable_ids(patch)), min_size=1))
     kept = keep_hunks(patch, taken)
     expected = to_the_letter(with_hunks(patch, [hunk for hunk in patch.files[0].hunks if hunk.id in taken]), before)
     made = None
@@ -233,5 +233,5 @@ def test_taken_hunks_make_what_they_make_alone(edit: tuple[str, str], data: st.D
 @given(edits(60))
 def test_all_hunks_are_the_whole(edit: tuple[str, str]) -> None:
     patch = parse_patch(diff_of(*edit))
-    assert keep_hunks(patch, takeable_ids(patch)) == patch
-    assert len(set(takeable_ids(patch))) == len(takeable_ids(patch))
+    assert keep_hunks(patch, selectable_ids(patch)) == patch
+    assert len(set(selectable_ids(patch))) == len(selectable_ids(patch))

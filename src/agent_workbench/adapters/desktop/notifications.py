@@ -6,8 +6,8 @@ import html
 import sys
 from collections.abc import Mapping
 
-from agent_workbench.host.handed_on import handed_on
-from agent_workbench.host.programs import find_program
+from agent_workbench.system.child_environment import handed_on
+from agent_workbench.system.programs import find_program
 
 MOST_SECONDS = 5.0
 _SCRIPT = (

@@ -7,21 +7,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from agent_workbench.adapters.git.anchors import StoredCommits
-from agent_workbench.adapters.git.checkout import Checkout
-from agent_workbench.adapters.git.discovery import Place, discover
-from agent_workbench.adapters.git.files import changes_between
-from agent_workbench.adapters.git.identity import WORKBENCH
-from agent_workbench.adapters.git.merging import Merging
-from agent_workbench.adapters.git.orphans import Begun, Orphans, always_begun
-from agent_workbench.adapters.git.own_files import CheckoutFiles
-from agent_workbench.adapters.git.past_tree import PastTree, lay_out
-from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
-from agent_workbench.adapters.git.recorded import RecordedFiles
-from agent_workbench.adapters.git.refs import standing_ref
-from agent_workbench.adapters.git.sites import BRANCH_PREFIX, lock_path, site_of
-from agent_workbench.adapters.git.workspace import GitWorkspace
-from agent_workbench.adapters.git.worktrees import Worktrees
+from agent_workbench.adapters.git.commands.discovery import Place, discover
+from agent_workbench.adapters.git.commands.identity import WORKBENCH
+from agent_workbench.adapters.git.commands.plumbing import GitProgram, Plumbing
+from agent_workbench.adapters.git.commands.refs import standing_ref
+from agent_workbench.adapters.git.commands.stored_commits import StoredCommits
+from agent_workbench.adapters.git.user_checkout.checkout import Checkout
+from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFiles
+from agent_workbench.adapters.git.user_checkout.merge import CheckoutMerge
+from agent_workbench.adapters.git.user_checkout.past_tree import PastTree, lay_out
+from agent_workbench.adapters.git.user_checkout.recorded_tree import RecordedTree
+from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
+from agent_workbench.adapters.git.worktree.orphans import Begun, Orphans, always_begun
+from agent_workbench.adapters.git.worktree.paths import BRANCH_PREFIX, lock_path, site_of
+from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
+from agent_workbench.adapters.git.worktree.worktree_files import changes_between
 from agent_workbench.core.errors import LockedError, task_locked
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
 from agent_workbench.core.merges import MergePreview, MergeTarget
@@ -35,9 +35,9 @@ from agent_workbench.core.workspace import (
     WorkspaceFacts,
     WorkspaceRequest,
 )
-from agent_workbench.host.atomic import make_directories, storage_error
-from agent_workbench.host.locks import FileLock, describe_holder, lock_holder
-from agent_workbench.host.paths import repo_key
+from agent_workbench.system.atomic_files import make_directories, storage_error
+from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
+from agent_workbench.system.user_dirs import repo_key
 
 
 class Repository:
@@ -73,9 +73,9 @@ class Repository:
         """Return the files of so many commits before HEAD, written into `folder`; raises what `lay_out` raises."""
         return await asyncio.to_thread(lambda: lay_out(self._now().worktrees.trees, commits_ago, folder))
 
-    async def recorded_files(self, tree: str) -> RecordedFiles:
+    async def recorded_files(self, tree: str) -> RecordedTree:
         """Return the files of a tree that a session recorded; raise `WorkspaceError` where it is gone."""
-        return await asyncio.to_thread(lambda: RecordedFiles(self._now().worktrees.trees, tree))
+        return await asyncio.to_thread(lambda: RecordedTree(self._now().worktrees.trees, tree))
 
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
         return await asyncio.to_thread(self._free_branch, task, session)
@@ -236,7 +236,7 @@ class _Tools:
         self.worktrees = Worktrees(place, self.plumbing)
         self.refs = self.worktrees.refs
         self.checkout = Checkout(place, self.plumbing, self.worktrees.trees, self.refs)
-        self.merging = Merging(self.checkout, self.plumbing, self.worktrees.trees, self.refs)
+        self.merging = CheckoutMerge(self.checkout, self.plumbing, self.worktrees.trees, self.refs)
         self.folder = folder
 
 

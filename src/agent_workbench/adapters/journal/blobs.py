@@ -5,10 +5,10 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
-from agent_workbench.adapters.journal.files import BLOBS, read_regular
-from agent_workbench.core.codec import JsonObject, JsonValue
+from agent_workbench.adapters.journal.session_files import BLOBS, read_regular
 from agent_workbench.core.errors import JournalError
-from agent_workbench.host.atomic import make_directories, storage_error, write_atomically
+from agent_workbench.core.events.codec import JsonObject, JsonValue
+from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 
 LONGEST_TEXT_BYTES = 4096
 _SHA = re.compile(r"[0-9a-f]{64}")

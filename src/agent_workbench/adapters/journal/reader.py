@@ -7,15 +7,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.blobs import Blobs
-from agent_workbench.adapters.journal.files import JOURNAL, read_regular
-from agent_workbench.adapters.journal.line import Line, claimed_hash, parse
-from agent_workbench.adapters.journal.lines import Lines
-from agent_workbench.core.codec import decode_event
-from agent_workbench.core.digests import digested
+from agent_workbench.adapters.journal.line_format import Line, claimed_hash, parse
+from agent_workbench.adapters.journal.line_index import Lines
+from agent_workbench.adapters.journal.session_files import JOURNAL, read_regular
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.journal_proof import Problem, VerifyReport
-from agent_workbench.host.atomic import storage_error
+from agent_workbench.core.events.codec import decode_event
+from agent_workbench.core.events.output_digests import digested
+from agent_workbench.core.history.journal_proof import Problem, VerifyReport
+from agent_workbench.system.atomic_files import storage_error
 
 FIRST_KIND = "session_started"
 LAST_KIND = "session_left"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote, quote_plus, unquote
 
-from agent_workbench.core.secrets import is_ordinary, looks_secret, secrets_within
+from agent_workbench.core.text.secrets import is_ordinary, looks_secret, secrets_within
 
 _SHORTEST_SECRET = 8
 _SHORTEST_LINE = 16

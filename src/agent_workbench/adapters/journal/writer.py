@@ -5,17 +5,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_workbench.adapters.journal.files import JOURNAL, LOCK, AppendedFile, set_torn_bytes_aside
-from agent_workbench.adapters.journal.new_lines import NewLines
+from agent_workbench.adapters.journal.line_composer import LineComposer
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
+from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, AppendedFile, save_torn_bytes
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event, Recorded
-from agent_workbench.host.atomic import make_directories, storage_error
-from agent_workbench.host.locks import FileLock, describe_holder
+from agent_workbench.system.atomic_files import make_directories, storage_error
+from agent_workbench.system.locks import FileLock, describe_holder
 
 
-class OpenedJournal(NamedTuple):
+class ResumedJournal(NamedTuple):
     """A journal taken up again: its writer, what it holds, and how many bytes of an unfinished line were set aside."""
 
     writer: "JournalWriter"
@@ -28,7 +28,7 @@ class JournalWriter:
 
     def __init__(self, directory: Path, redactor: Redactor, lock: FileLock, last: Recorded | None) -> None:
         """Open what `open_new` or `open_existing` prepared; use those."""
-        self._lines = NewLines(directory, redactor, last)
+        self._lines = LineComposer(directory, redactor, last)
         self._file = AppendedFile(directory / JOURNAL, fresh=False)
         self._directory = directory
         self._lock = lock
@@ -50,7 +50,7 @@ class JournalWriter:
             raise
 
     @classmethod
-    def open_existing(cls, directory: Path, redactor: Redactor) -> OpenedJournal:
+    def open_existing(cls, directory: Path, redactor: Redactor) -> ResumedJournal:
         """Prove the journal and take it up; an unfinished last line is kept as `journal.torn-<n>`. Blocks.
 
         Raises `LockedError` naming the holder, `JournalError` for any other misfit, `StorageError`.
@@ -61,9 +61,9 @@ class JournalWriter:
         try:
             content = read_journal(directory)
             if content.torn:
-                set_torn_bytes_aside(directory, content.torn)
+                save_torn_bytes(directory, content.torn)
             last = content.events[-1] if content.events else None
-            return OpenedJournal(cls(directory, redactor, lock, last), content.events, len(content.torn))
+            return ResumedJournal(cls(directory, redactor, lock, last), content.events, len(content.torn))
         except BaseException:
             lock.release()
             raise

@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import TaskId, task_id
-from agent_workbench.core.text_merging import merge
-from agent_workbench.host.inside import change_inside, read_inside
+from agent_workbench.core.text.line_merge import merge
+from agent_workbench.system.repo_files import change_inside, read_inside
 
 MAX_BYTES = 1_000_000
 MOST_NAMES = 100

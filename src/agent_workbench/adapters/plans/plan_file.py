@@ -6,16 +6,18 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from agent_workbench.adapters.plans import editing, pieces, round_trip
-from agent_workbench.adapters.plans.reading import Compose, PlanText, check_skills, read_plan
-from agent_workbench.adapters.plans.rendering import render_plan
-from agent_workbench.core.documents import MAX_BYTES, DocumentFault, decode_document
+from agent_workbench.adapters.plans import round_trip
+from agent_workbench.adapters.plans import task_spans as pieces
+from agent_workbench.adapters.plans import text_edits as editing
+from agent_workbench.adapters.plans.plan_parser import Compose, PlanText, check_skills, read_plan
+from agent_workbench.adapters.plans.plan_renderer import render_plan
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.plan_piece import PlanPiece
-from agent_workbench.core.text_merging import merge_cleanly
-from agent_workbench.host.inside import change_inside, read_inside
+from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.text.line_merge import merge_cleanly
+from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, decode_document
+from agent_workbench.system.repo_files import change_inside, read_inside
 
 # Where an editor has put it at the beginning, it stays.
 BOM = codecs.BOM_UTF8
@@ -189,7 +191,7 @@ class PlanFile:
     def _decoded(self, data: bytes) -> str:
         try:
             return decode_document(data)
-        except DocumentFault as fault:
+        except DocumentError as fault:
             raise PlanError(fault.in_file(self._path), advice=fault.advice) from fault
 
     def _read_text(self, text: str) -> PlanText:

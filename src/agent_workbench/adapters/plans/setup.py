@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from agent_workbench.adapters.plans.detection import detect
-from agent_workbench.adapters.plans.init import init_repo, wanted_files
+from agent_workbench.adapters.plans.project_detection import detect
+from agent_workbench.adapters.plans.starter_files import init_repo, wanted_files
 
 SETTINGS = ".agent.yml"
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
-from agent_workbench.adapters.retrieval.vectors.keeper import LOCK
+from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
+from agent_workbench.adapters.retrieval.vectors.store_worker import LOCK
 from agent_workbench.core.errors import StorageError
-from agent_workbench.host.atomic import storage_error
-from agent_workbench.host.locks import lock_holder
-from agent_workbench.host.paths import repo_key
-from agent_workbench.host.regular import read_regular
+from agent_workbench.system.atomic_files import storage_error
+from agent_workbench.system.locks import lock_holder
+from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.user_dirs import repo_key
 
 SNAPSHOTS = "snapshots"
 HISTORY = "history"
@@ -104,7 +104,7 @@ class CacheFolder:
 
     def facts(self) -> CacheFacts:
         """Return what is kept now."""
-        pieces = PieceCache(self._folder)
+        pieces = ChunkCache(self._folder)
         sizes = {"pieces": sum(_size(path) for path in self._folder.glob("chunks-*"))}
         for kind in _KINDS:
             sizes[kind] = sum(_size(path) for path in (self._folder / kind).rglob("*"))
@@ -146,7 +146,7 @@ class CacheFolder:
                 with suppress(OSError, StorageError):
                     if each.is_file() or not lock_holder(each / LOCK):
                         _remove(each)
-        current = PieceCache(self._folder).path
+        current = ChunkCache(self._folder).path
         for each in self._folder.glob("chunks-*.sqlite"):
             if each != current and time.time() - _modified(each) > _FORGOTTEN_SECONDS:
                 each.unlink(missing_ok=True)

@@ -9,26 +9,26 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.retrieval.building.folder_index import FolderIndex, Tools
-from agent_workbench.adapters.retrieval.building.parsing import Parser
-from agent_workbench.adapters.retrieval.building.refreshing import Refreshing
-from agent_workbench.adapters.retrieval.building.workers import Workers
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-from agent_workbench.adapters.retrieval.cutting.piece_cache import PieceCache
-from agent_workbench.adapters.retrieval.cutting.pieces import CHARS_PER_TOKEN
-from agent_workbench.adapters.retrieval.files.indexed import blob_id
-from agent_workbench.adapters.retrieval.history.history import Past
-from agent_workbench.adapters.retrieval.history.pasts import Pasts
-from agent_workbench.adapters.retrieval.searching.freed_memory import keep_freed_memory
-from agent_workbench.adapters.retrieval.searching.query import wanted_words
-from agent_workbench.adapters.retrieval.searching.scoring import Found, search
-from agent_workbench.adapters.retrieval.threads import in_thread
-from agent_workbench.adapters.retrieval.vectors.folders import FolderVectors
+from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
+from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN
+from agent_workbench.adapters.retrieval.history.folder_histories import FolderHistories
+from agent_workbench.adapters.retrieval.history.repo_history import Past
+from agent_workbench.adapters.retrieval.indexer.file_parser import Parser
+from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex, Tools
+from agent_workbench.adapters.retrieval.indexer.index_refresher import IndexRefresher
+from agent_workbench.adapters.retrieval.indexer.indexable_files import blob_id
+from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
+from agent_workbench.adapters.retrieval.search.freed_memory import keep_freed_memory
+from agent_workbench.adapters.retrieval.search.query import wanted_words
+from agent_workbench.adapters.retrieval.search.scoring import Found, search
+from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors
+from agent_workbench.adapters.retrieval.worker_processes.threads import in_thread
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
-from agent_workbench.core.workspace_ports import Sources
 
 _MOST_FOLDERS = 4
 _MOST_SIMILAR = 1_000
@@ -50,11 +50,11 @@ class CodeRetriever:
     def __init__(self, settings: RetrievalSettings, cache_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
         self._settings = settings
         self._cache = CacheFolder(cache_dir)
-        self.workers = Workers(cache_dir, settings.max_chunk_tokens)
-        self._tools = Tools(Parser(PieceCache(cache_dir), settings.max_chunk_tokens), self.workers)
+        self.workers = WorkerPool(cache_dir, settings.max_chunk_tokens)
+        self._tools = Tools(Parser(ChunkCache(cache_dir), settings.max_chunk_tokens), self.workers)
         self._vectors = FolderVectors(settings.embeddings, self._cache.vectors_of, environ)
-        self._pasts = Pasts(self._cache.history_of)
-        self._folders: OrderedDict[str, Refreshing] = OrderedDict()
+        self._pasts = FolderHistories(self._cache.history_of)
+        self._folders: OrderedDict[str, IndexRefresher] = OrderedDict()
         self._searching = asyncio.Lock()
         self._preparing: set[asyncio.Task[None]] = set()
 
@@ -122,7 +122,7 @@ class CodeRetriever:
         except WorkbenchError:
             folder.index.status = IndexStatus()
 
-    async def _refresh(self, folder: Refreshing, sources: Sources) -> None:
+    async def _refresh(self, folder: IndexRefresher, sources: Sources) -> None:
         """Bring the folder's index up to date; a past that was never read is read meanwhile."""
         if self._pasts.of(sources.root) is None:
             self._pasts.begin(sources)
@@ -142,11 +142,11 @@ class CodeRetriever:
         async with self._searching:
             return await in_thread(search)
 
-    def _folder(self, sources: Sources) -> Refreshing:
+    def _folder(self, sources: Sources) -> IndexRefresher:
         """Return the folder's index, in place of one that was not asked for longest if there are many."""
         root = sources.root
         if root not in self._folders:
-            self._folders[root] = Refreshing(
+            self._folders[root] = IndexRefresher(
                 FolderIndex(root, self._settings, self._cache, self._tools),
                 self._go_on,
             )

@@ -15,10 +15,10 @@ from msgspec import Struct
 from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
 from agent_workbench.core.errors import ShellError
+from agent_workbench.core.ports.workspace import Command, Shell
 from agent_workbench.core.workspace import SandboxFacts
-from agent_workbench.core.workspace_ports import Command, Shell
-from agent_workbench.host.processes import Guard, spawn
-from agent_workbench.host.programs import find_program
+from agent_workbench.system.processes import Guard, spawn
+from agent_workbench.system.programs import find_program
 
 _SECONDS = 20.0
 _SAID_BYTES = 4096

@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.host.handed_on import handed_on
-from agent_workbench.host.programs import clean_path
+from agent_workbench.system.child_environment import handed_on
+from agent_workbench.system.programs import clean_path
 
 # Where tool chains look for themselves under a home folder; commands get another one, so they are told.
 _TOOL_CHAINS = {

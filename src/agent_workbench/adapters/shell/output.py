@@ -3,7 +3,7 @@
 import asyncio
 import codecs
 
-from agent_workbench.core.workspace_ports import OnOutput
+from agent_workbench.core.ports.workspace import OnOutput
 
 _CONTINUATION = range(0x80, 0xC0)
 _LONGEST_SEQUENCE = 4

@@ -14,12 +14,12 @@ from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
 from agent_workbench.core.errors import ShellError
+from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
-from agent_workbench.core.workspace_ports import Command, OnOutput
-from agent_workbench.host.processes import MindedProcess, ResourceLimits, spawn
-from agent_workbench.host.programs import clean_path
-from agent_workbench.host.removal import remove_tree
+from agent_workbench.system.processes import ResourceLimits, SupervisedProcess, spawn
+from agent_workbench.system.programs import clean_path
+from agent_workbench.system.tree_removal import remove_tree
 
 _LIMITS = ResourceLimits()
 _KEPT_BYTES = 8 * 1024 * 1024
@@ -78,7 +78,7 @@ class SandboxedShell:
         return await asyncio.shield(self._finding)
 
     @contextlib.asynccontextmanager
-    async def _started(self, sandbox: Sandbox, command: Command) -> AsyncIterator[MindedProcess]:
+    async def _started(self, sandbox: Sandbox, command: Command) -> AsyncIterator[SupervisedProcess]:
         async with contextlib.AsyncExitStack() as stack:
             temporary = ""
             if not sandbox.bwrap:
@@ -128,7 +128,7 @@ def _installation(folder: Path) -> str:
 
 
 async def _finish(
-    process: MindedProcess, timeout_seconds: float, kept: KeptOutput, on_output: OnOutput
+    process: SupervisedProcess, timeout_seconds: float, kept: KeptOutput, on_output: OnOutput
 ) -> tuple[int | None, str]:
     """Return exit code and reason when the command and all its descendants are gone."""
     live = LiveOutput(on_output, _LIVE_SECONDS, _LIVE_BYTES)
@@ -147,7 +147,7 @@ async def _finish(
         live.close()
 
 
-async def _read(process: MindedProcess, kept: KeptOutput, live: LiveOutput) -> None:
+async def _read(process: SupervisedProcess, kept: KeptOutput, live: LiveOutput) -> None:
     while piece := await process.read(_READ_BYTES):
         kept.add(piece)
         live.add(piece)

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from agent_workbench.adapters.skills.bundled import bundled_skills
 from agent_workbench.adapters.skills.front_matter import SkillHead, is_skill_name, read_skill
-from agent_workbench.core.documents import nearest
 from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.settings import SkillSettings
-from agent_workbench.host.inside import read_inside
+from agent_workbench.core.yaml_documents.nodes import nearest
+from agent_workbench.system.repo_files import read_inside
 
 FILE = "SKILL.md"
 _MAX_BYTES = 1024 * 1024

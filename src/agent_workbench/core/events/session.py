@@ -3,7 +3,7 @@
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.rules import Keeping, KeptRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Approvals, GateKind, Limits, Rule
 from agent_workbench.core.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 
@@ -45,7 +45,7 @@ class SessionConfigured(RecordedValue, frozen=True):
     answer_seconds: float
     sandbox: SandboxFacts
     headless: bool = False
-    own_rules: tuple[KeptRule, ...] = ()
+    own_rules: tuple[StoredRule, ...] = ()
 
 
 class SessionResumed(RecordedValue, frozen=True):
@@ -108,4 +108,4 @@ class ApprovalChanged(RecordedValue, frozen=True):
     kind: GateKind
     always: bool
     rule: Rule | None = None
-    kept: Keeping = Keeping.SESSION
+    kept: RuleScope = RuleScope.SESSION

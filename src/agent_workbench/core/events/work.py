@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import ClassVar
 
-from agent_workbench.core.checks import CheckPurpose, CheckResult
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.recorded_value import RecordedValue

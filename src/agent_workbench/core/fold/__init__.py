@@ -11,7 +11,7 @@ from agent_workbench.core.fold.plan import fold_plan
 from agent_workbench.core.fold.session import fold_session
 from agent_workbench.core.fold.step import fold_step
 from agent_workbench.core.fold.work import fold_work
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state.session_state import SessionState
 
 
 def fold(state: SessionState, recorded: Recorded) -> SessionState:

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
     AbortAsked,
     ActionDecided,
@@ -14,10 +14,10 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     UndoAsked,
 )
-from agent_workbench.core.fold.notes import with_notes_settled
+from agent_workbench.core.fold.scratchpad import with_notes_settled
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
 from agent_workbench.core.settings import GateKind
-from agent_workbench.core.state import ENDED, Phase, SessionState, TaskRun
+from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 
 
 def fold_gate(state: SessionState, event: GateEvent) -> SessionState:

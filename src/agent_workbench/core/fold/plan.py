@@ -5,7 +5,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from agent_workbench.core.events import PlanEvent, PlanRead, ScratchpadChanged, TaskStatusChanged
-from agent_workbench.core.state import SessionState
+from agent_workbench.core.state.session_state import SessionState
 
 
 def fold_plan(state: SessionState, event: PlanEvent) -> SessionState:

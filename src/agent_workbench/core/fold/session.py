@@ -19,9 +19,9 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.ids import session_suffix
-from agent_workbench.core.rules import Keeping, KeptRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Rule
-from agent_workbench.core.state import SessionState, TaskRun
+from agent_workbench.core.state.session_state import SessionState, TaskRun
 
 
 def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
@@ -37,11 +37,11 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
                 parent_seq=event.parent_seq,
             )
         case SessionForked():
-            return replace(state, left="", trouble=None, rules=_but(state, Keeping.SESSION), run=_moved(state, event))
+            return replace(state, left="", trouble=None, rules=_but(state, RuleScope.SESSION), run=_moved(state, event))
         case SessionConfigured():
             return replace(state, config=event, rules=_configured(state, event))
         case SessionResumed():
-            return replace(state, left="", trouble=None, rules=_but(state, Keeping.SESSION))
+            return replace(state, left="", trouble=None, rules=_but(state, RuleScope.SESSION))
         case SessionLeft():
             return replace(state, left=event.reason)
         case ModelObserved():
@@ -56,19 +56,19 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case RetryAsked():
             return replace(state, trouble=None)
         case ApprovalChanged():
-            kept = KeptRule(event.rule or Rule(event.kind, any=True), event.kept)
+            kept = StoredRule(event.rule or Rule(event.kind, any=True), event.kept)
             rules = tuple(each for each in state.rules if each != kept)
             return replace(state, rules=(*rules, kept) if event.always else rules)
     assert_never(event)
 
 
-def _configured(state: SessionState, event: SessionConfigured) -> tuple[KeptRule, ...]:
+def _configured(state: SessionState, event: SessionConfigured) -> tuple[StoredRule, ...]:
     """Return the session's own rules and those that were found in files now."""
-    session = tuple(each for each in state.rules if each.kept is Keeping.SESSION)
-    return (*session, *(KeptRule(rule, Keeping.REPO) for rule in event.approvals.rules), *event.own_rules)
+    session = tuple(each for each in state.rules if each.kept is RuleScope.SESSION)
+    return (*session, *(StoredRule(rule, RuleScope.REPO) for rule in event.approvals.rules), *event.own_rules)
 
 
-def _but(state: SessionState, kept: Keeping) -> tuple[KeptRule, ...]:
+def _but(state: SessionState, kept: RuleScope) -> tuple[StoredRule, ...]:
     return tuple(each for each in state.rules if each.kept is not kept)
 
 

@@ -22,10 +22,10 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
-from agent_workbench.core.fold.notes import with_notes_settled
+from agent_workbench.core.fold.scratchpad import with_notes_settled
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.reads import grown_from, reads_of
-from agent_workbench.core.state import Phase, SessionState, TaskRun
+from agent_workbench.core.state.prompt_reads import grown_from, reads_of
+from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 
 
 def fold_step(state: SessionState, event: StepEvent) -> SessionState:

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
     ActionFinished,
     ActionResult,
@@ -19,10 +19,10 @@ from agent_workbench.core.events import (
     TestsFinished,
     WorkEvent,
 )
-from agent_workbench.core.fold.notes import with_notes_settled
+from agent_workbench.core.fold.scratchpad import with_notes_settled
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, ProposalStage
-from agent_workbench.core.state import ENDED, Phase, SessionState, TaskRun
+from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 
 FINISH = "finish"
 

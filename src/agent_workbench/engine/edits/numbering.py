@@ -6,8 +6,8 @@ numbers, counts or headings for a reason to doubt it, so they are set by what th
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agent_workbench.engine.edits.files import FileText
-from agent_workbench.engine.edits.notation import NO_NEWLINE
+from agent_workbench.core.patch.grammar.editable_file import FileText
+from agent_workbench.core.patch.grammar.rule_list import NO_NEWLINE
 
 _MARKER = NO_NEWLINE.rstrip("\n")
 _FROM, _TO = "rename from ", "rename to "

@@ -2,14 +2,14 @@
 
 from asyncio import to_thread
 
-from agent_workbench.core.checks import CheckPurpose
-from agent_workbench.core.digests import digest_results
+from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.events.output_digests import digest_results
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.checking import describe_checks, run_checks
-from agent_workbench.engine.failing import code_for_failure, code_told
-from agent_workbench.engine.repetition import change_shown
+from agent_workbench.engine.prompt.repeated_lines import change_shown
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.check_runs import describe_checks, run_checks
+from agent_workbench.engine.tools.failures import code_for_failure, code_told
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "The final checks:\n"}

@@ -7,8 +7,8 @@ from agent_workbench.core.events import ActionDecided, TaskCommitted
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Arguments
-from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.finish import finish_summary
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 

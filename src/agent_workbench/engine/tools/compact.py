@@ -4,11 +4,11 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionResult, Author, Event
 from agent_workbench.core.proposals import COMPACT, Proposal
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Arguments
-from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.condensing import Scale, condense
-from agent_workbench.engine.foreseeing import foresee
-from agent_workbench.engine.notes import notes_changed, notes_sha
+from agent_workbench.engine.compaction.compacted_context import Scale, condense
+from agent_workbench.engine.compaction.forecast import foresee
+from agent_workbench.engine.prompt.scratchpad import notes_changed, notes_sha
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 

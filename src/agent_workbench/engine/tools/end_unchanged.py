@@ -3,8 +3,8 @@
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.proposals import END_UNCHANGED, Proposal
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Arguments
-from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.finish import finish_summary
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 

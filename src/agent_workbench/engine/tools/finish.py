@@ -2,10 +2,10 @@
 
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.state import TaskRun
-from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
-from agent_workbench.engine.attempts import attempts
-from agent_workbench.engine.bench import Bench
+from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.engine.prompt.attempts import attempts
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 

@@ -10,8 +10,8 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
-from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 MAX_HITS = 60

@@ -2,8 +2,8 @@
 
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
-from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 MAX_FILES = 300

@@ -11,8 +11,8 @@ from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import MERGE, Preimage, Proposal
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Arguments
-from agent_workbench.engine.bench import Bench
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 DETACHED = "HEAD"

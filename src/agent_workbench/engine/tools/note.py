@@ -2,9 +2,9 @@
 
 from agent_workbench.core.events import Author
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
-from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.notes import notes_changed
+from agent_workbench.engine.prompt.scratchpad import notes_changed
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 

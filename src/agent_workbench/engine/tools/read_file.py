@@ -7,9 +7,9 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch import similar_paths
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.engine.arguments import Argument, ArgumentKind, Arguments, Choices, read_arguments
-from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.scope import Files, Scope
+from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, Arguments, Choices, read_arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 MAX_CHOICES = 400

@@ -4,10 +4,10 @@ from agent_workbench.core.errors import ShellError
 from agent_workbench.core.events import ActionResult
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Argument, ArgumentKind, Arguments
-from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.bounding import clip
-from agent_workbench.engine.checking import refuse_denied, run_command
+from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, Arguments
+from agent_workbench.engine.tools.check_runs import refuse_denied, run_command
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 OBSERVED_CHARS = 6_000

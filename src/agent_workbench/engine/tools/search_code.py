@@ -2,9 +2,9 @@
 
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import CodeQuery
-from agent_workbench.engine.arguments import Argument, ArgumentKind, read_arguments
-from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.failing import newest_failing
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
+from agent_workbench.engine.tools.failures import latest_failures
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 MAX_CHUNKS = 5
@@ -17,7 +17,7 @@ class SearchCode(ToolFace, frozen=True):
         """Return the best pieces with their places."""
         query = read_arguments(proposal.text, self.arguments).text("query")
         chunks = await bench.ports.retriever.search(
-            bench.workspace, CodeQuery(query, newest_failing(bench.run)), MAX_CHUNKS
+            bench.workspace, CodeQuery(query, latest_failures(bench.run)), MAX_CHUNKS
         )
         readable = [chunk for chunk in chunks if bench.may_read(chunk.path)]
         if not readable:

@@ -1,11 +1,11 @@
 """Tool `static_analyze`: the repo's lint command."""
 
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Arguments, Choices
-from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.scope import Files, Scope
+from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Arguments, Choices
 from agent_workbench.engine.tools.checks import Checks
 from agent_workbench.engine.tools.tool import Draft
 

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from agent_workbench.core.checks import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError, PatchError, RepoError, ShellError, UsageError, WorkspaceError
 from agent_workbench.core.events import ActionResult, Event
-from agent_workbench.core.proposals import Outlook, Preimage, Proposal
+from agent_workbench.core.proposals import Preimage, Proposal, SummaryEstimate
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Argument, ArgumentFault, Arguments, Choices, check_choices
-from agent_workbench.engine.scope import Files, Scope
+from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.tools.arguments import Argument, ArgumentFault, Arguments, Choices, check_choices
 
 if TYPE_CHECKING:
-    from agent_workbench.engine.bench import Bench
+    from agent_workbench.engine.runtime.tool_context import Bench
 
 
 class Draft(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Draft(Struct, frozen=True):
     purpose: CheckPurpose | None = None
     repaired: tuple[str, ...] = ()
     fallback: bool = False
-    outlook: Outlook | None = None
+    outlook: SummaryEstimate | None = None
     brings: tuple[str, ...] = ()
 
 

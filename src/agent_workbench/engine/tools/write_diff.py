@@ -23,10 +23,10 @@ from agent_workbench.core.patch import (
 from agent_workbench.core.proposals import Preimage, Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import GateKind
-from agent_workbench.engine.arguments import Arguments
-from agent_workbench.engine.bench import Bench
-from agent_workbench.engine.edits.holding import fit_as_held
-from agent_workbench.engine.repetition import is_as_written
+from agent_workbench.engine.edits.constrained_diff import fit_as_held
+from agent_workbench.engine.prompt.repeated_lines import is_as_written
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 STAND_IN = re.compile("«redacted:[^«»\\s]+»".encode())

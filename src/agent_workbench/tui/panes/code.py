@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from textual.content import Content
 from textual.message import Message
 
-from agent_workbench.core.views.code import CodeView, Standing
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.piece_list import PieceList
+from agent_workbench.views.code.code_pane import CodeView, Standing
 
 _USELESS_WITHOUT_PIECE = frozenset({"expand", "open", "pin", "drop"})
 _USELESS_WITHOUT_TASK = frozenset({"add", "pin", "drop"})

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from textual.message import Message
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.views.plan import PlanView, TaskRow
-from agent_workbench.core.views.tones import Entry
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row
+from agent_workbench.views.blocks import Entry
+from agent_workbench.views.plan import PlanView, TaskRow
 
 _ABOUT_A_TASK = frozenset(key.action for key in KEYS if key.scope is Scope.PLAN) - {"new_task", "edit_plan"}
 

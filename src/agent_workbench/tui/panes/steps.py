@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from agent_workbench.core.failure_tree import CodePlace
-from agent_workbench.core.views.steps import StepsView
+from agent_workbench.core.checks.failure_tree import CodePlace
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.views.transcript.transcript import StepsView
 
 
 class StepsPane(EntryList):

@@ -14,9 +14,9 @@ from textual.widget import Widget
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.app import FIRST_STYLES, HERE, MORE_STYLES
-from agent_workbench.tui.guard import ControlGuard
 from agent_workbench.tui.keymap import Keymap
-from agent_workbench.tui.workbench_screen import WorkbenchScreen
+from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
+from agent_workbench.tui.terminal.control_guard import ControlGuard
 
 if TYPE_CHECKING:
     from textual.screen import Screen

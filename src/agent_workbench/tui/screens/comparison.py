@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from textual.binding import Binding
 from textual.widget import Widget
 
-from agent_workbench.core.comparing import Comparison
-from agent_workbench.core.views.comparison import view_comparison
+from agent_workbench.core.history.comparison import Comparison
+from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.panes.diff.looking import DiffLooking
-from agent_workbench.tui.screens.dialogue import Dialogue
+from agent_workbench.tui.panes.diff.viewer import DiffLooking
+from agent_workbench.views.reports.comparison import view_comparison
 
 HINTS = {"next_change": "next change", "side_by_side": "side by side", "fold": "folds"}
 
@@ -26,7 +26,7 @@ class ComparedDiff(DiffLooking):
     scope = Scope.DIFF
 
 
-class ComparisonScreen(Dialogue[None]):
+class ComparisonScreen(Dialog[None]):
     """Shows a comparison."""
 
     BINDINGS = bindings(Scope.COMPARISON)

@@ -8,15 +8,15 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.core.inert import inert, inert_line
 from agent_workbench.core.live import OpenedFile, SessionUpdate
-from agent_workbench.core.views.tones import Tone
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.screens.dialogue import Dialogue
 from agent_workbench.tui.widgets.code_colours import Lines, coloured_lines, plain_lines
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Row
+from agent_workbench.views.blocks import Tone
 
 ABOVE = 5
 MOST_CHARS = 2_000_000
@@ -55,7 +55,7 @@ class FileLines(RowList):
             yield Row((gutter, *line), fill=Tone.HIT if marked else None, lead=digits + 3)
 
 
-class FileScreen(Dialogue[None]):
+class FileScreen(Dialog[None]):
     """Waits for the file that was asked for and shows it as it was then."""
 
     BINDINGS = bindings(Scope.FILE)
@@ -81,9 +81,9 @@ class FileScreen(Dialogue[None]):
             self._take(opened)
 
     def _take(self, opened: OpenedFile) -> None:
-        file = replace(opened, text=inert(opened.text, limit_chars=MOST_CHARS))
+        file = replace(opened, text=sanitize(opened.text, limit_chars=MOST_CHARS))
         self.query_one("#file-said").display = False
-        self.query_one(".frame").border_title = Content(inert_line(f"{file.path}:{file.line}", 300))
+        self.query_one(".frame").border_title = Content(sanitize_line(f"{file.path}:{file.line}", 300))
         shown = self.query_one(FileLines)
         shown.show_file(file, None)
         shown.go_to_line(file.line)

@@ -7,11 +7,11 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import Input
 
-from agent_workbench.core.views.tones import Block, Entry, Tone
+from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, binding_id, bindings, keys_of
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.screens.dialogue import Dialogue
 from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.views.blocks import Block, Entry, Tone
 
 ALWAYS_HERE = (Scope.SCROLL, Scope.EVERYWHERE, Scope.ALWAYS)
 TWO_COLUMNS_CELLS = 150
@@ -30,7 +30,7 @@ class HelpList(EntryList):
         """Nothing is folded here."""
 
 
-class HelpScreen(Dialogue[None]):
+class HelpScreen(Dialog[None]):
     """Made from the keymap, so that it cannot be wrong. With much room the keys of other places stand beside."""
 
     BINDINGS = bindings(Scope.HELP)

@@ -8,23 +8,23 @@ from textual.widgets import Static
 
 from agent_workbench.core.intents import DropChunk, Intent, PinChunk
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.state import Phase, SessionState
-from agent_workbench.core.views.receipt import Compacting, ReceiptView, view_receipt
-from agent_workbench.core.views.receipt_lines import head_lines
-from agent_workbench.core.views.receipt_rows import ReceiptRow
+from agent_workbench.core.state.session_state import Phase, SessionState
+from agent_workbench.tui.dialogs.dialog import Dialog, why_fixed
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.screens.dialogue import Dialogue, why_fixed
 from agent_workbench.tui.widgets.receipt_list import ReceiptList
+from agent_workbench.views.receipt.receipt import CompactionEstimate, ReceiptView, view_receipt
+from agent_workbench.views.receipt.rows import ReceiptRow
+from agent_workbench.views.receipt.text_lines import head_lines
 
 
-class ReceiptScreen(Dialogue[None]):
+class ReceiptScreen(Dialog[None]):
     """Shows the newest prompt until another is asked for; hands on what is to be pinned, dropped or summed up."""
 
     BINDINGS = bindings(Scope.RECEIPT)
 
     def __init__(
-        self, keymap: Keymap, want: Callable[[Intent], Awaitable[None]], compact: Callable[[Compacting], None]
+        self, keymap: Keymap, want: Callable[[Intent], Awaitable[None]], compact: Callable[[CompactionEstimate], None]
     ) -> None:
         super().__init__("Context", "", name="receipt")
         self._keymap = keymap

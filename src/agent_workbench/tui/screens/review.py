@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable
 from textual.content import Content
 from textual.widget import Widget
 
-from agent_workbench.core.views.review import ReviewView
+from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.screens.dialogue import Dialogue
 from agent_workbench.tui.widgets.review_list import ReviewList
+from agent_workbench.views.diff.review import ReviewView
 
 
-class ReviewScreen(Dialogue[None]):
+class ReviewScreen(Dialog[None]):
     """Shows a review as it was when it was opened; hands on which step is to be gone to."""
 
     BINDINGS = bindings(Scope.REVIEW)

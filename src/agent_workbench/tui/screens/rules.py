@@ -6,13 +6,13 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.rules import KeptRule
-from agent_workbench.core.state import SessionState
-from agent_workbench.core.views.rules import NO_RULES, approvals_line, rule_entries
+from agent_workbench.core.rules.matching import StoredRule
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.screens.dialogue import Dialogue
 from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.views.gate.rule_entries import NO_RULES, approvals_line, rule_entries
 
 
 class RuleList(EntryList):
@@ -25,12 +25,12 @@ class RuleList(EntryList):
         """A click on what is selected unfolds nothing here."""
 
 
-class RulesScreen(Dialogue[None]):
+class RulesScreen(Dialog[None]):
     """Shows the rules as the session stands; hands on which one is to be revoked."""
 
     BINDINGS = bindings(Scope.RULES)
 
-    def __init__(self, keymap: Keymap, revoke: Callable[[KeptRule], None]) -> None:
+    def __init__(self, keymap: Keymap, revoke: Callable[[StoredRule], None]) -> None:
         super().__init__("Rules", "", name="rules")
         self._keymap = keymap
         self._revoke = revoke

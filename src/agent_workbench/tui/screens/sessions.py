@@ -6,17 +6,17 @@ from collections.abc import Callable, Coroutine, Iterable
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.core.comparing import Comparison
 from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.history.comparison import Comparison
+from agent_workbench.core.history.journal_proof import JournalProof
+from agent_workbench.core.history.summaries import Onward, PastSessions
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.inert import inert_line
-from agent_workbench.core.journal_proof import JournalProof
-from agent_workbench.core.sessions import Onward, PastSessions
-from agent_workbench.core.views.sessions import SessionRow, view_sessions
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.screens.dialogue import Dialogue
 from agent_workbench.tui.widgets.session_list import SessionList
+from agent_workbench.views.sessions.session_tree import SessionRow, view_sessions
 
 EMPTY = "There is no session yet: start a task, and its record stands here."
 LOADING = "reading the sessions"
@@ -29,7 +29,7 @@ HINTS = {
 }
 
 
-class SessionsScreen(Dialogue[Onward]):
+class SessionsScreen(Dialog[Onward]):
     """Returns the session that is to be shown next, None when it was closed. `here` is the one that is shown now.
 
     `fork` asks about and makes a fork of a session, `show` lays a comparison over this screen.
@@ -84,7 +84,7 @@ class SessionsScreen(Dialogue[Onward]):
         self.query_one(SessionList).select(places.get(self._here, 0))
 
     def _say(self, said: str) -> None:
-        self._said = inert_line(said, 600)
+        self._said = sanitize_line(said, 600)
         self._show()
 
     def _show(self) -> None:

@@ -8,9 +8,9 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.screens.dialogue import Dialogue
 
 SCRIPTED = "Demo: answers are scripted, the rest is real."
 LABEL_CELLS = 12
@@ -23,7 +23,7 @@ class Page(Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-class TourScreen(Dialogue[None]):
+class TourScreen(Dialog[None]):
     """Shows one page at a time; the last one leads to the workbench."""
 
     BINDINGS = bindings(Scope.TOUR)

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from rich.style import Style
 
-from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.rows import Span
+from agent_workbench.views.blocks import Tone
 
 Lines = list[list[Span]]
 

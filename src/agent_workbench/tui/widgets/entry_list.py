@@ -2,8 +2,8 @@
 
 from textual import events
 
-from agent_workbench.core.views.tones import Entry
 from agent_workbench.tui.widgets.entry_window import EntryWindow
+from agent_workbench.views.blocks import Entry
 
 
 class EntryList(EntryWindow):

@@ -3,9 +3,9 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from agent_workbench.core.views.tones import Block, Entry, Tone
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Row, entry_rows
+from agent_workbench.views.blocks import Block, Entry, Tone
 
 WINDOW = 300
 """So many entries are laid out at once, and at most three times as many stand while the end is followed."""

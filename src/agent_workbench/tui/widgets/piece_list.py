@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from agent_workbench.core.views.code import CodeRow
-from agent_workbench.core.views.tones import Block, Entry
 from agent_workbench.tui.widgets.code_colours import Lines, coloured_lines
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.piece_rows import code_rows, heading_row, piece_rows, reason_rows
 from agent_workbench.tui.widgets.rows import Row
+from agent_workbench.views.blocks import Block, Entry
+from agent_workbench.views.code.code_pane import CodeRow
 
 
 class PieceList(EntryList):

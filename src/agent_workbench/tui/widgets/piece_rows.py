@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len, set_cell_size
 
-from agent_workbench.core.inert import inert_line
-from agent_workbench.core.views.code import CodeRow, Standing
-from agent_workbench.core.views.reasons import Reason, bar
-from agent_workbench.core.views.tones import Tone
+from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.widgets.code_colours import Lines, mark_words, plain_lines
 from agent_workbench.tui.widgets.rows import Row, Span
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.code.code_pane import CodeRow, Standing
+from agent_workbench.views.code.reasons import Reason, bar
 
 LABEL_CELLS = 5
 LINE_CELLS = 6
@@ -74,7 +74,7 @@ def _name_cells(width: int) -> int:
 
 def _name(row: CodeRow, cells: int, tone: Tone) -> tuple[Span, ...]:
     """Return place and symbol in so many cells; of a place that is too long its end tells more than its beginning."""
-    place = inert_line(row.place, 300)
+    place = sanitize_line(row.place, 300)
     if cell_len(place) > cells:
         while cell_len(place) > cells - 1:
             place = place[1:]

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from rich.cells import cell_len, set_cell_size
 from textual.message import Message
 
-from agent_workbench.core.views.receipt import ReceiptView
-from agent_workbench.core.views.receipt_rows import ReceiptRow
-from agent_workbench.core.views.tones import Block, Entry, Tone
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row, Span
+from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.receipt.receipt import ReceiptView
+from agent_workbench.views.receipt.rows import ReceiptRow
 
 TOKENS_CELLS = 9
 SECONDS_CELLS = 8

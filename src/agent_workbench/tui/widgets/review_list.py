@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from agent_workbench.core.views.diff_lines import DiffLine
-from agent_workbench.core.views.review import ReviewHunk, ReviewStep, ReviewView
-from agent_workbench.core.views.tones import Block, Entry, Tone
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import SIGNS, Row, cut_line, entry_rows
+from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.diff.lines import DiffLine
+from agent_workbench.views.diff.review import ReviewHunk, ReviewStep, ReviewView
 
 MARK = "▸"
 NO_STEP = ReviewStep("", "")

@@ -11,10 +11,10 @@ from textual.scroll_view import ScrollView
 from textual.selection import SELECT_ALL, Selection
 from textual.strip import Strip
 
-from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.rows import Row
-from agent_workbench.tui.widgets.selecting import selected_text, with_selection
+from agent_workbench.tui.widgets.text_selection import selected_text, with_selection
 from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, SELECTED, Tones
+from agent_workbench.views.blocks import Tone
 
 WIDTH_UNSEEN = 80
 

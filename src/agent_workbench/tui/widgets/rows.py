@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.style import Style
 
-from agent_workbench.core.views.tones import Block, Entry, Tone
+from agent_workbench.views.blocks import Block, Entry, Tone
 
 Span = tuple[str, Tone | Style]
 INDENT_CELLS = 2

@@ -5,17 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.cells import cell_len, set_cell_size
 from textual.message import Message
 
+from agent_workbench.core.history.journal_proof import JournalProof, Proof
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.inert import inert_line
-from agent_workbench.core.journal_proof import JournalProof, Proof
-from agent_workbench.core.views.amounts import counted_text
-from agent_workbench.core.views.proofs import WORDS, journal_proof_lines
-from agent_workbench.core.views.sessions import SessionRow
-from agent_workbench.core.views.tones import Block, Entry, Tone
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row, Span
+from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.reports.proofs import WORDS, journal_proof_lines
+from agent_workbench.views.sessions.session_tree import SessionRow
 
 # Each with the blank that parts it from the next, as no text is cut to its column.
 STATE_CELLS = 10
@@ -88,7 +88,7 @@ class SessionList(EntryList):
             figures += [(f" {steps:>{STEPS_CELLS}} {tokens:>{TOKENS_CELLS}}  ", Tone.PLAIN)]
         spans = [*name, *state, *figures]
         room = max(8, width - sum(cell_len(text) for text, _ in spans))
-        task = _cut(inert_line(row.task), room)
+        task = _cut(sanitize_line(row.task), room)
         origin = _cut(row.origin, max(0, room - cell_len(task) - 2)) if row.origin else ""
         yield Row((*spans, (task, Tone.PLAIN), (f"  {origin}" if origin else "", Tone.DIM)), number)
         indent = " " * (cell_len(row.branch) + 2)

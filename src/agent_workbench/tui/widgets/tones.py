@@ -7,7 +7,7 @@ from rich.style import Style
 from textual.color import BLACK, WHITE, Color
 from textual.widget import Widget
 
-from agent_workbench.core.views.tones import Tone
+from agent_workbench.views.blocks import Tone
 
 
 class Look(Struct, frozen=True):

@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
-from agent_workbench.adapters.retrieval.vectors.held import FileVectors
-from agent_workbench.adapters.retrieval.vectors.keeper import LOCK
 from agent_workbench.adapters.retrieval.vectors.learnt import LearntVectors
+from agent_workbench.adapters.retrieval.vectors.store_worker import LOCK
+from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
 from agent_workbench.adapters.retrieval.vectors.vectors import HELD, READY, Asked
-from agent_workbench.host.locks import FileLock, lock_holder
+from agent_workbench.system.locks import FileLock, lock_holder
 from tests.adapters.retrieval.vectors.corpora import corpus, topics
 
 
@@ -122,7 +122,7 @@ async def test_two_sessions_at_once_both_get_vectors(tmp_path: Path) -> None:
 async def test_a_keeper_that_breaks_turns_vectors_off_and_nothing_else(
     tmp_path: Path, sent: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_workbench.adapters.retrieval.vectors.keeper_process._OPEN_SECONDS", 2.0)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.vectors.store_process._OPEN_SECONDS", 2.0)
     vectors = LearntVectors(tmp_path / "repo", os.environ)
     updating = asyncio.create_task(update(vectors, corpus(topics())))
     await until(lambda: bool(vectors.keeper_pid))
@@ -150,8 +150,9 @@ async def test_closing_ends_the_keeper_in_the_middle_of_its_work(tmp_path: Path)
 
 SESSION = """
 import os, sys
-from agent_workbench.adapters.retrieval.children.child import Child
-child = Child(["-m", "agent_workbench.adapters.retrieval.vectors.keeper", sys.argv[1], "builtin-1"], os.environ)
+from agent_workbench.adapters.retrieval.worker_processes.process import WorkerProcess
+module = "agent_workbench.adapters.retrieval.vectors.store_worker"
+child = WorkerProcess(["-m", module, sys.argv[1], "builtin-1"], os.environ)
 print(child.pid, flush=True)
 sys.stdin.read()
 """

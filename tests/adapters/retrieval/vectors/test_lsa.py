@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from agent_workbench.adapters.retrieval.vectors.held import Held
 from agent_workbench.adapters.retrieval.vectors.lsa import Projection, train
+from agent_workbench.adapters.retrieval.vectors.vector_table import VectorTable
 from tests.adapters.retrieval.vectors.corpora import corpus, topics
 
 DIMENSIONS = 6
@@ -17,7 +17,7 @@ def learnt() -> Projection:
 def test_a_word_finds_files_that_lack_it_but_speak_of_the_same() -> None:
     files = topics()
     projection = learnt()
-    held = Held(corpus(files).blobs, projection.file_vectors(corpus(files)))
+    held = VectorTable(corpus(files).blobs, projection.file_vectors(corpus(files)))
     vector = projection.query({"invoice": 1})
     assert vector is not None
     found = held.of_files(corpus(files).paths, corpus(files).blobs).nearest(vector, 14)
@@ -66,8 +66,8 @@ def test_too_few_files_teach_nothing() -> None:
 
 
 def test_vectors_that_do_not_fit_push_out_those_of_contents_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_workbench.adapters.retrieval.vectors.held.MOST_BYTES", 4 * 2 * 4)
-    held = Held(["a", "b", "c"], np.eye(3, 2, dtype=np.float32))
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.vectors.vector_table.MOST_BYTES", 4 * 2 * 4)
+    held = VectorTable(["a", "b", "c"], np.eye(3, 2, dtype=np.float32))
     held.add(["d", "e"], np.ones((2, 2), dtype=np.float32), ["c", "d", "e"])
     assert held.missing(["a", "b", "c", "d", "e"]) == [0, 1]
     found = held.of_files(["file c", "file d"], ["c", "d"])

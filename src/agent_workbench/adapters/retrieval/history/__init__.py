@@ -1,1 +1,1 @@
-"""What the past of a repo says of its files."""
+"""Commit messages and the files they touched, ranked for a query."""

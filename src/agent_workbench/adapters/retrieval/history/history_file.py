@@ -8,17 +8,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.history.counted_commits import (
+from agent_workbench.adapters.retrieval.history.commit_words import (
     MOST_CHARS,
     MOST_COMMITS,
     MOST_FILES,
     CountedCommits,
-    SaidWords,
+    TextWords,
     count_commits,
 )
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import CommitId
-from agent_workbench.host.atomic import write_atomically
+from agent_workbench.system.atomic_files import write_atomically
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,7 @@ def save_commits(file: Path, commits: CountedCommits) -> None:
         return
 
 
-def _lists(said: SaidWords) -> list[list[int]]:
+def _lists(said: TextWords) -> list[list[int]]:
     return [said.sizes.tolist(), said.words.tolist(), said.counts.tolist()]
 
 
@@ -99,10 +99,10 @@ def _words(read: list[object]) -> tuple[str, ...]:
     return words
 
 
-def _said(read: object, texts: int, words: int) -> SaidWords:
+def _said(read: object, texts: int, words: int) -> TextWords:
     match read:
         case [[*sizes], [*numbers], [*counts]] if len(sizes) == texts and len(numbers) == len(counts):
-            said = SaidWords(_ints(sizes, 0, MOST_CHARS), _ints(numbers, 0, words - 1), _ints(counts, 1, MOST_CHARS))
+            said = TextWords(_ints(sizes, 0, MOST_CHARS), _ints(numbers, 0, words - 1), _ints(counts, 1, MOST_CHARS))
             if int(said.sizes.sum()) == len(numbers):
                 return said
     raise ValueError("no words of texts")

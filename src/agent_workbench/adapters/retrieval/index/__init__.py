@@ -1,1 +1,1 @@
-"""The words of pieces and files, in segments that never change."""
+"""Inverted index of one folder's files: immutable segments, views for searching, snapshots on disk."""

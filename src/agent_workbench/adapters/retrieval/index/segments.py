@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.cutting.pieces import Piece
-from agent_workbench.adapters.retrieval.files.kinds import Kind
-from agent_workbench.adapters.retrieval.index.packing import DamagedIndex, pack, take, unpack
+from agent_workbench.adapters.retrieval.chunking.chunks import Piece
+from agent_workbench.adapters.retrieval.index.file_kinds import Kind
+from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack, take, unpack
 from agent_workbench.adapters.retrieval.index.strings import Strings
 from agent_workbench.ranking.postings import Postings, build, grouped
 from agent_workbench.ranking.stems import count_stems

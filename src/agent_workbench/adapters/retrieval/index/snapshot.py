@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.index.packing import DamagedIndex, pack, take, unpack
+from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack, take, unpack
 from agent_workbench.adapters.retrieval.index.segments import Segment
-from agent_workbench.host.atomic import storage_error
+from agent_workbench.system.atomic_files import storage_error
 
 if TYPE_CHECKING:
     import numpy as np

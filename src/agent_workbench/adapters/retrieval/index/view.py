@@ -10,7 +10,7 @@ from msgspec import Struct
 from agent_workbench.adapters.retrieval.index.segments import FIELDS_OF_PIECES, Field, Segment
 from agent_workbench.ranking.bm25 import K1, B, Bm25
 from agent_workbench.ranking.postings import Share, merge
-from agent_workbench.ranking.reading import Part
+from agent_workbench.ranking.postings_reader import Part
 from agent_workbench.ranking.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

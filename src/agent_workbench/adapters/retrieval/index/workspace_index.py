@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.index.merging import merge
+from agent_workbench.adapters.retrieval.index.merge import merge
 from agent_workbench.adapters.retrieval.index.segments import Segment
 from agent_workbench.adapters.retrieval.index.snapshot import MAX_BYTES, Snapshot, load_snapshot, save_snapshot
 from agent_workbench.adapters.retrieval.index.view import IndexView

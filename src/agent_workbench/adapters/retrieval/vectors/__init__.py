@@ -1,1 +1,1 @@
-"""Files as vectors: what is alike in meaning though no word is shared."""
+"""Embeddings of files: an embeddings endpoint makes them, chromadb stores them in a process of its own."""

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_workbench.adapters.retrieval.children.child import ChildLost
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
-from agent_workbench.adapters.retrieval.vectors.held import FileVectors, Held
-from agent_workbench.adapters.retrieval.vectors.keeper_process import KeeperProcess
 from agent_workbench.adapters.retrieval.vectors.lsa import Projection
+from agent_workbench.adapters.retrieval.vectors.store_process import VectorStoreProcess
+from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors, VectorTable
 from agent_workbench.adapters.retrieval.vectors.vectors import HELD, LEARNING, READY, Asked, OnReady, Read
+from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost
 
 # Raised whenever vectors come out differently: others are made anew.
 _MODEL = "builtin-1"
@@ -26,14 +26,14 @@ class LearntVectors:
     """`Vectors` by latent semantic analysis. Learning and keeping are done by a process that ends when it is done."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
-        self._keeper = KeeperProcess(folder, _MODEL, environ)
+        self._keeper = VectorStoreProcess(folder, _MODEL, environ)
         self._one_at_a_time = asyncio.Lock()
         self._loaded = False
         self._lost = ""
         self._doing = LEARNING
         self._projection: Projection | None = None
         self._taught = 0
-        self._held: Held = Held()
+        self._held: VectorTable = VectorTable()
         self._unkept: set[str] = set()
         self._learnt_now = False
 
@@ -53,7 +53,7 @@ class LearntVectors:
                 return
             try:
                 await self._update(corpus, on_ready)
-            except (ChildLost, OSError) as error:
+            except (WorkerLost, OSError) as error:
                 self._lost = f"off: {error}"
             finally:
                 await self._keeper.end()
@@ -109,7 +109,7 @@ class LearntVectors:
         projection = await self._keeper.train(corpus)
         if projection is not None:
             self._projection, self._taught, self._learnt_now = projection, len(corpus.paths), True
-            self._held, self._unkept = Held(), set()
+            self._held, self._unkept = VectorTable(), set()
 
     def _fold_in(self, projection: Projection, corpus: Corpus) -> None:
         missing = self._held.missing(corpus.blobs)

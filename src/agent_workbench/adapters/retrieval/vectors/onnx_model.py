@@ -7,11 +7,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from agent_workbench.adapters.retrieval.children.child import Child, ChildLost
-from agent_workbench.adapters.retrieval.children.frames import NoFrame
 from agent_workbench.adapters.retrieval.vectors.embedding import EmbeddingFailed
 from agent_workbench.adapters.retrieval.vectors.onnx_server import MOST_SECONDS
-from agent_workbench.adapters.retrieval.vectors.wire import Message, ask, pack_texts
+from agent_workbench.adapters.retrieval.worker_processes.frames import InvalidFrame
+from agent_workbench.adapters.retrieval.worker_processes.messages import Message, ask, pack_texts
+from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ class OnnxModel:
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
         self._environ = environ
-        self._child: Child | None = None
+        self._child: WorkerProcess | None = None
         self._closed = False
         self._starting = threading.Lock()
 
@@ -54,11 +54,11 @@ class OnnxModel:
         with self._starting:
             try:
                 if self._child is None and not self._closed:
-                    self._child = Child(["-m", _MODULE, str(self._folder)], self._environ)
+                    self._child = WorkerProcess(["-m", _MODULE, str(self._folder)], self._environ)
                 parts = [
                     self._some(texts[first : first + _TEXTS_AT_ONCE]) for first in range(0, len(texts), _TEXTS_AT_ONCE)
                 ]
-            except (ChildLost, NoFrame) as error:
+            except (WorkerLost, InvalidFrame) as error:
                 child, self._child = self._child, None
                 if child is not None:
                     child.end()
@@ -67,9 +67,9 @@ class OnnxModel:
 
     def _some(self, texts: Sequence[str]) -> "Floats":
         if self._child is None:
-            raise ChildLost("its process was ended")
+            raise WorkerLost("its process was ended")
         answer = ask(self._child, Message("embed", {}, {"texts": pack_texts(texts)}), _SECONDS)
         vectors = cast("Floats", answer.array("vectors", "float32", 2))
         if len(vectors) != len(texts):
-            raise NoFrame("not as many vectors as texts")
+            raise InvalidFrame("not as many vectors as texts")
         return vectors

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.vectors.lsa import unit
-from agent_workbench.adapters.retrieval.vectors.wire import Message, serve_messages, unpack_texts
+from agent_workbench.adapters.retrieval.worker_processes.messages import Message, serve_messages, unpack_texts
 
 if TYPE_CHECKING:
     import onnxruntime

@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
-from agent_workbench.adapters.retrieval.vectors.held import FileVectors
+from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
 from agent_workbench.core.retrieval import VECTORS_UNWANTED
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
 
@@ -64,18 +64,18 @@ class NoVectors:
 
 def make_vectors(settings: EmbeddingSettings, folder: Path, environ: Mapping[str, str]) -> Vectors:
     """Return the vectors of a repo as the settings want them, kept in `folder`; nothing is started or touched yet."""
-    from agent_workbench.adapters.retrieval.vectors.embedded import EmbeddedVectors
+    from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient
     from agent_workbench.adapters.retrieval.vectors.learnt import LearntVectors
     from agent_workbench.adapters.retrieval.vectors.onnx_model import OnnxModel
-    from agent_workbench.adapters.retrieval.vectors.served_model import ServedModel
+    from agent_workbench.adapters.retrieval.vectors.repo_vectors import RepoVectors
 
     match settings.provider:
         case EmbeddingProvider.BUILTIN:
             return LearntVectors(folder, environ)
         case EmbeddingProvider.SERVER if settings.url:
-            return EmbeddedVectors(ServedModel(settings, environ), folder, environ)
+            return RepoVectors(EmbeddingClient(settings, environ), folder, environ)
         case EmbeddingProvider.ONNX if settings.path:
-            return EmbeddedVectors(OnnxModel(Path(settings.path), environ), folder, environ)
+            return RepoVectors(OnnxModel(Path(settings.path), environ), folder, environ)
         case EmbeddingProvider.SERVER:
             return NoVectors("off: retrieval.embeddings.url is not set")
         case EmbeddingProvider.ONNX:

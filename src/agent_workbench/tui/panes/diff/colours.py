@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from agent_workbench.core.views.diff_lines import DiffLine
-from agent_workbench.core.views.shown_diff import ShownDiff
-from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.code_colours import coloured_lines
 from agent_workbench.tui.widgets.rows import Span
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.diff.lines import DiffLine
+from agent_workbench.views.diff.shown_diff import ShownDiff
 
 PART_LINES = 120
 """So many lines are coloured at once: what a lexer takes for them is not felt."""

@@ -7,11 +7,11 @@ from itertools import accumulate
 from msgspec import Struct
 from rich.cells import cell_len
 
-from agent_workbench.core.views.diff_lines import DiffLine
-from agent_workbench.core.views.diff_words import alike_lines
-from agent_workbench.core.views.shown_diff import ShownDiff, change_start, changes_from, context_folds
-from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.widgets.rows import cut_line
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.diff.changed_words import alike_lines
+from agent_workbench.views.diff.lines import DiffLine
+from agent_workbench.views.diff.shown_diff import ShownDiff, change_start, changes_from, context_folds
 
 LEAST_ROOM = 8
 SIGN_CELLS = 2

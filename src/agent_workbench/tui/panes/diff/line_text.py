@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from rich.style import Style
 
-from agent_workbench.core.views.diff_lines import DiffLine
-from agent_workbench.core.views.diff_words import Spans, changed_words
-from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.panes.diff.colours import DiffColours
 from agent_workbench.tui.panes.diff.layout import DiffLayout
 from agent_workbench.tui.widgets.rows import Span, cut_line
 from agent_workbench.tui.widgets.tones import Tones
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.diff.changed_words import Spans, changed_words
+from agent_workbench.views.diff.lines import DiffLine
 
 WORDS = {Tone.ADDED: Tone.ADDED_WORD, Tone.REMOVED: Tone.REMOVED_WORD}
 

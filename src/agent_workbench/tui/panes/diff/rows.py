@@ -7,13 +7,13 @@ from itertools import accumulate
 from rich.cells import cell_len
 from rich.style import Style
 
-from agent_workbench.core.views.diff_lines import DiffLine
-from agent_workbench.core.views.tones import Tone
 from agent_workbench.tui.panes.diff.colours import DiffColours
 from agent_workbench.tui.panes.diff.layout import HALF_MARK_CELLS, MARK_CELLS, DiffLayout
 from agent_workbench.tui.panes.diff.line_text import LineText
 from agent_workbench.tui.widgets.rows import SIGNS, Piece, Row, Span, cut_line
 from agent_workbench.tui.widgets.tones import Tones
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.diff.lines import DiffLine
 
 TAKEN, PARTLY, LEFT = "●", "◐", "○"
 CURSOR_SIGN = "▌"

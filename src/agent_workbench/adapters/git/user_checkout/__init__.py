@@ -1,0 +1,1 @@
+"""The user's own checkout and earlier trees: looked at, searched, and merged into on request."""

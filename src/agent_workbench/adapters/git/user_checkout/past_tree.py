@@ -1,0 +1,75 @@
+"""The repository as it was some commits ago: its files laid out in a folder of their own, and what came since."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agent_workbench.adapters.git.commands.commit_log import past_commits
+from agent_workbench.adapters.git.commands.objects import GitObjects
+from agent_workbench.adapters.git.commands.plumbing import Plumbing
+from agent_workbench.adapters.git.file_access.folders import check_inside, read_files
+from agent_workbench.core.errors import RepoError, WorkspaceError
+from agent_workbench.core.ids import CommitId
+from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.system.atomic_files import storage_error
+
+
+class PastTree:
+    """Satisfies `core.workspace_ports.Sources`; `base` is its commit, `later` what came after it, newest first."""
+
+    def __init__(self, plumbing: Plumbing, root: str, paths: tuple[str, ...], base: CommitId) -> None:
+        self._plumbing = plumbing
+        self._root = root
+        self._paths = paths
+        self.base = base
+        self.later: tuple[PastCommit, ...] = ()
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    async def list_files(self) -> tuple[str, ...]:
+        return self._paths
+
+    async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        return await asyncio.to_thread(read_files, self._root, paths)
+
+    async def past_commits(self, limit: int, until: str = "") -> tuple[PastCommit, ...]:
+        return await asyncio.to_thread(past_commits, self._plumbing, self.base, limit, until)
+
+
+def lay_out(trees: GitObjects, commits_ago: int, folder: Path) -> PastTree:
+    """Write the regular files of the commit so many commits before HEAD into `folder`; nothing else is touched.
+
+    Where there are not that many, of the one in the middle. Blocks; raises `RepoError` where there is no past,
+    `StorageError` when the disk refuses, `WorkspaceError` where objects are missing.
+    """
+    plumbing = trees.plumbing
+    line = plumbing.attempt("rev-list", "--first-parent", f"--max-count={commits_ago + 1}", "HEAD", "--").out.split()
+    if len(line) < 2:
+        raise RepoError("the repository has no past to measure with", advice="it takes a history of some commits")
+    base = CommitId(line[commits_ago if len(line) > commits_ago else len(line) // 2].decode())
+    paths: list[str] = []
+    for batch in trees.batches({path: each for path, each in trees.entries(base).items() if each.is_regular}):
+        for path, _, data in batch:
+            if _written(folder, path, data):
+                paths.append(path)
+    found = PastTree(plumbing, str(folder), tuple(sorted(paths)), base)
+    found.later = past_commits(plumbing, "HEAD", commits_ago * 4, base)
+    return found
+
+
+def _written(folder: Path, path: str, data: bytes) -> bool:
+    """Write a file; return whether it could be: a tree may hold names that no folder takes."""
+    try:
+        check_inside(path)
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("xb") as file:
+            file.write(data)
+    except (WorkspaceError, FileExistsError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        raise storage_error(f"{os.fspath(folder)} cannot be written", error) from error
+    return True

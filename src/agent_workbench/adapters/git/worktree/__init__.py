@@ -1,0 +1,1 @@
+"""The worktree of a task: its folder, files, checkpoints and commit."""

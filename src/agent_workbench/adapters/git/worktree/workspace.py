@@ -1,0 +1,131 @@
+"""The worktree of one task as the engine knows it: blocking work done in threads, one piece at a time."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import ParamSpec, TypeVar
+
+from agent_workbench.adapters.git.commands.commit_log import past_commits
+from agent_workbench.adapters.git.commands.plumbing import Plumbing
+from agent_workbench.adapters.git.commands.refs import standing_ref
+from agent_workbench.adapters.git.file_access.content import Content
+from agent_workbench.adapters.git.file_access.folders import read_files
+from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
+from agent_workbench.adapters.git.worktree.checkpoints import History
+from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
+from agent_workbench.adapters.git.worktree.paths import Site
+from agent_workbench.adapters.git.worktree.worktree_files import WorktreeFiles
+from agent_workbench.core.ids import CommitId, SessionId
+from agent_workbench.core.patch.values import FileChange, FileContent
+from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.workspace import Checkpoint, Reset, WorkspaceFacts, WorkspaceRequest
+from agent_workbench.system.locks import FileLock
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class GitWorkspace:
+    """A worktree that is held by one session until `release`.
+
+    Symbolic links, submodules and files over 200 MB cannot be approved: where they differ, `strays` and `changes` show
+    nothing on that side. Which files are ignored is told by the tree that was named last, at first that of `facts`.
+    """
+
+    def __init__(
+        self,
+        worktrees: Worktrees,
+        plumbing: Plumbing,
+        site: Site,
+        facts: WorkspaceFacts,
+        request: WorkspaceRequest,
+        stands_at: CommitId,
+        lock: FileLock,
+    ) -> None:
+        """Take over a prepared worktree, the commit that the work in it stands at, and its lock. Blocks."""
+        self._worktrees, self._site, self._facts, self._lock = worktrees, site, facts, lock
+        self._plumbing = plumbing
+        content = Content(worktrees.trees, facts.path, facts.tree, facts.linked)
+        deposit = TreeWriter(worktrees.trees, facts.path, site.scratch)
+        self._files = WorktreeFiles(worktrees.trees, content, deposit, site)
+        self._history = History(worktrees, plumbing, site, facts, content, deposit, request, stands_at)
+        self._standing = standing_ref(request)
+        self._busy = threading.Lock()
+
+    async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        def alone() -> T:
+            with self._busy:
+                return work(*args, **kwargs)
+
+        return await asyncio.to_thread(alone)
+
+    @property
+    def facts(self) -> WorkspaceFacts:
+        return self._facts
+
+    @property
+    def root(self) -> str:
+        return self._facts.path
+
+    async def list_files(self) -> tuple[str, ...]:
+        return await self._do(self._files.names)
+
+    async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        return await asyncio.to_thread(read_files, self._facts.path, paths)
+
+    async def past_commits(self, limit: int, until: str = "") -> tuple[PastCommit, ...]:
+        return await asyncio.to_thread(past_commits, self._plumbing, self._facts.base, limit, until)
+
+    async def read(self, path: str) -> FileContent | None:
+        return await self._do(self._files.read, path)
+
+    async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
+        return await self._do(self._files.write, changes, parent_tree)
+
+    async def strays(self, tree: str) -> tuple[FileChange, ...]:
+        return await self._do(self._files.strays, tree)
+
+    async def put_back(self, tree: str, paths: Collection[str]) -> None:
+        await self._do(self._files.put_back, tree, paths)
+
+    async def reset(self, tree: str) -> Reset:
+        return await self._do(self._reset, tree)
+
+    def _reset(self, tree: str) -> Reset:
+        self._worktrees.mend(self._site)
+        found = self._files.reset(tree)
+        # Last: what stands on the way to a link is removed before.
+        self._worktrees.link_again(self._site, self._facts.linked)
+        return found
+
+    async def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:
+        return await self._do(self._history.checkpoint, session, seq, message)
+
+    async def restore(self, commit: CommitId) -> None:
+        await self._do(self._history.restore, commit)
+
+    async def commit(self, tree: str, message: str) -> CommitId:
+        return await self._do(self._history.commit, tree, message)
+
+    async def withdraw(self) -> None:
+        await self._do(self._history.withdraw)
+
+    async def changes(self, tree: str) -> tuple[FileChange, ...]:
+        return await self._do(self._files.changes, self._facts.base, tree)
+
+    async def release(self, keep: bool) -> None:
+        releasing = asyncio.ensure_future(self._do(self._release, keep))
+        try:
+            await asyncio.shield(releasing)
+        except asyncio.CancelledError:
+            # Nobody would do it again, and the task's lock would be kept.
+            await asyncio.wait({releasing})
+            raise
+
+    def _release(self, keep: bool) -> None:
+        try:
+            if not keep:
+                self._worktrees.refs.delete(self._standing)
+                self._worktrees.remove(self._site, self._facts.branch, self._facts.base)
+        finally:
+            self._lock.release()

@@ -1,0 +1,77 @@
+"""What stood at the gate in the sessions of a repository, read from the lines that tell it."""
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from agent_workbench.adapters.journal.line_format import glance, parse
+from agent_workbench.adapters.journal.reader import read_lines
+from agent_workbench.adapters.journal.session_list import session_folders
+from agent_workbench.core.errors import JournalError, StorageError
+from agent_workbench.core.events import Event
+from agent_workbench.core.events.codec import JsonValue, decode_event
+from agent_workbench.core.history.past_actions import PastAction, PastActions, session_actions
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.settings import GateKind
+
+MOST_SESSIONS = 300
+MOST_BYTES = 64_000_000
+MOST_ACTIONS = 5_000
+_DECIDED = "action_decided"
+_WANTED = {"action_proposed", "proposal_replaced", _DECIDED}
+
+
+def past_actions(sessions_dir: Path, kind: GateKind) -> PastActions:
+    """Return the actions of a kind in the newest sessions, bounded; what of a journal is damaged is left out. Blocks.
+
+    They are for the user to look at: nothing is proved here, and nothing may be decided by them.
+    """
+    found: list[PastAction] = []
+    folders = session_folders(sessions_dir)
+    names = {directory.name for directory in folders}
+    read = sessions = 0
+    for directory in folders[:MOST_SESSIONS]:
+        if read > MOST_BYTES or len(found) > MOST_ACTIONS:
+            break
+        try:
+            lines, _ = read_lines(directory)
+        except (JournalError, StorageError):
+            continue
+        read += sum(map(len, lines))
+        sessions += 1
+        found += session_actions(SessionId(directory.name), _events(lines, _copied(lines, names)), kind)
+    return PastActions(tuple(found[:MOST_ACTIONS]), sessions, sessions == len(folders) and len(found) <= MOST_ACTIONS)
+
+
+def _copied(lines: Sequence[bytes], sessions: Collection[str]) -> int:
+    """Return the number of the last event that a fork has from one of these sessions, -1 where there is none."""
+    try:
+        body = parse(lines[0]).body if lines else {}
+    except JournalError:
+        return -1
+    seq = body.get("parent_seq")
+    return seq if body.get("parent") in sessions and isinstance(seq, int) else -1
+
+
+def _events(lines: Sequence[bytes], copied: int) -> Iterator[Event]:
+    """Yield what stood at the gate; what was decided up to event `copied` is told by another session."""
+    for raw in lines:
+        if glance(raw) in _WANTED:
+            try:
+                line = parse(raw)
+                if line.kind != _DECIDED or line.seq > copied:
+                    yield decode_event(line.kind, _without_blobs(line.body))
+            except JournalError:
+                continue
+
+
+def _without_blobs(value: JsonValue) -> JsonValue:
+    """Return the value with nothing in place of long texts: no rule matches by them."""
+    match value:
+        case {"blob": str(), "bytes": int()}:
+            return ""
+        case dict():
+            return {key: _without_blobs(each) for key, each in value.items()}
+        case list():
+            return [_without_blobs(each) for each in value]
+        case _:
+            return value

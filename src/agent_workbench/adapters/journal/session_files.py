@@ -1,0 +1,111 @@
+"""The files of a session, opened so that nothing a repository brings can stand in for them."""
+
+import os
+from pathlib import Path
+
+from agent_workbench.core.errors import JournalError
+from agent_workbench.system.atomic_files import storage_error, sync_directory, sync_file, write_all
+from agent_workbench.system.regular_files import open_regular
+
+JOURNAL = "journal.jsonl"
+LOCK = "lock"
+BLOBS = "blobs"
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a regular file; raise `OSError`."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        return file.read()
+
+
+def save_torn_bytes(directory: Path, torn: bytes) -> Path:
+    """Keep an unfinished last line as `journal.torn-<n>` and cut it off the journal, durably; raise `StorageError`."""
+    number = 1
+    while (path := directory / f"journal.torn-{number}").exists() or path.is_symlink():
+        number += 1
+    try:
+        descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            write_all(descriptor, torn)
+            sync_file(descriptor)
+        finally:
+            os.close(descriptor)
+        sync_directory(directory)
+        _cut(directory / JOURNAL, torn)
+    except OSError as error:
+        raise storage_error(f"the unfinished line of {directory} could not be set aside", error) from error
+    return path
+
+
+def _cut(journal: Path, torn: bytes) -> None:
+    descriptor = open_regular(journal, os.O_RDWR)
+    try:
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(torn))
+        sync_file(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class AppendedFile:
+    """A file that only grows, by pieces that are durable when `append` returns. Blocks; one thread at a time."""
+
+    def __init__(self, path: Path, *, fresh: bool) -> None:
+        """Open the file, or create it durably where `fresh`; raise `JournalError`, `StorageError`."""
+        self._path = path
+        try:
+            created = os.O_CREAT | os.O_EXCL if fresh else 0
+            self._descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | created)
+            if fresh:
+                self._sync_fresh()
+        except FileExistsError:
+            raise JournalError(f"{path} exists already", advice="open it instead of creating it") from None
+        except FileNotFoundError:
+            raise JournalError(f"there is no {path}") from None
+        except OSError as error:
+            raise storage_error(f"{path} could not be opened", error) from error
+        self._length = os.fstat(self._descriptor).st_size
+        self._holds_rest = False
+
+    def _sync_fresh(self) -> None:
+        try:
+            sync_file(self._descriptor)
+            sync_directory(self._path.parent)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def append(self, data: bytes) -> None:
+        """Write `data` durably, or leave the file as it was; raise `StorageError`, `JournalError` if it was changed."""
+        try:
+            self._check()
+            write_all(self._descriptor, data)
+            sync_file(self._descriptor)
+        except OSError as error:
+            self._cut_rest()
+            raise storage_error(f"{self._path} could not be written", error) from error
+        self._length += len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def _check(self) -> None:
+        """Refuse to write into a file that others see no more, or have changed; cut what a failed write left."""
+        if self._holds_rest:
+            os.ftruncate(self._descriptor, self._length)
+            self._holds_rest = False
+        now = os.fstat(self._descriptor)
+        if now.st_nlink == 0:
+            raise JournalError(f"{self._path} was removed while in use", advice="put it back, or start a new session")
+        if now.st_size != self._length:
+            raise JournalError(
+                f"{self._path} has {now.st_size} bytes where {self._length} were written",
+                advice="somebody else changed it; `agent sessions verify` shows what stands in it",
+            )
+
+    def _cut_rest(self) -> None:
+        try:
+            os.ftruncate(self._descriptor, self._length)
+            sync_file(self._descriptor)
+        except OSError:
+            self._holds_rest = True  # tried again before the next write; the write that failed is what is reported

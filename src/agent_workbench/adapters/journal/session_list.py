@@ -1,0 +1,184 @@
+"""The sessions of a repository at a glance, read from the few lines that say most."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agent_workbench.adapters.journal.line_format import Line, glance, parse
+from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_lines
+from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK
+from agent_workbench.core.errors import JournalError, StorageError, UsageError
+from agent_workbench.core.events.codec import JsonValue
+from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.ids import SESSION_ID, SessionId, TaskId
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.system.locks import lock_holder
+from agent_workbench.system.regular_files import open_regular
+
+MOST_HEADER_BYTES = 100_000
+# Figures are read without parsing their line: a list is a glance, no proof.
+_STEP = re.compile(rb'"body":\{"step":(\d{1,18})(?!\d)')
+_TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d{1,18})(?!\d)')
+_ANSWERS = {"model_answered", "model_interrupted"}
+_BEGINS = {"task_started", "session_forked"}
+_OPENS_GATE = {"action_proposed", "proposal_replaced"}
+_CLOSES_GATE = {"action_decided", "action_finished", "task_rolled_back", "task_finished", "task_started"}
+
+
+def list_sessions(sessions_dir: Path) -> tuple[SessionSummary, ...]:
+    """Return the sessions in a folder, newest first; none where there is no folder. Blocks; raises `StorageError`."""
+    return tuple(_summary(directory) for directory in session_folders(sessions_dir))
+
+
+def find_session(sessions_dir: Path, wanted: str = "") -> Path:
+    """Return the folder of the session whose id, or whose last six characters, begin with `wanted`; empty: the newest.
+
+    Raises `UsageError` when there is none or more than one.
+    """
+    found = [each for each in session_folders(sessions_dir) if _answers_to(each.name, wanted)]
+    if not found and not wanted:
+        raise UsageError(f"there is no session yet in {sessions_dir}", advice="`agent tui` begins one")
+    if not found:
+        advice = f"sessions are kept in {sessions_dir}; `agent sessions list` shows them"
+        raise UsageError(f"no session begins with {wanted!r}", advice=advice)
+    if wanted and len(found) > 1:
+        raise UsageError(
+            f"{len(found)} sessions begin with {wanted!r}", advice="one of " + ", ".join(each.name for each in found)
+        )
+    return found[0]
+
+
+def session_folders(sessions_dir: Path) -> list[Path]:
+    """Return the folders of the sessions, newest first; raise `StorageError`. Blocks."""
+    try:
+        found = [each for each in sessions_dir.iterdir() if SESSION_ID.fullmatch(each.name) and each.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise StorageError(f"{sessions_dir} could not be read: {error.strerror}") from error
+    return sorted(found, key=lambda each: each.name, reverse=True)
+
+
+def parent_of(directory: Path) -> tuple[SessionId, int] | None:
+    """Return which session a fork is of, and the last event it has from it; None for other sessions. Blocks."""
+    try:
+        with os.fdopen(open_regular(directory / JOURNAL), "rb") as file:
+            body = parse(file.readline(MOST_HEADER_BYTES).rstrip(b"\n")).body
+    except (OSError, JournalError):
+        return None
+    parent, seq = body.get("parent"), body.get("parent_seq")
+    if not isinstance(parent, str) or not isinstance(seq, int) or not SESSION_ID.fullmatch(parent):
+        return None
+    return SessionId(parent), seq
+
+
+def names_branch(directory: Path, branch: str) -> bool:
+    """Return whether the journal in a folder says that a task was begun on a branch; false where there is no folder.
+
+    True also where that cannot be known, as a line that would say it is damaged. Blocks.
+    """
+    if not os.path.lexists(directory):
+        return False
+    try:
+        lines, _ = read_lines(directory)
+        bodies = [parse(raw).body for raw in lines if glance(raw) in _BEGINS]
+    except (JournalError, StorageError):
+        return True
+    places = [body.get("workspace") for body in bodies]
+    return any(isinstance(place, dict) and place.get("branch") == branch for place in places)
+
+
+def _answers_to(name: str, wanted: str) -> bool:
+    return name.startswith(wanted) or name.rpartition("-")[2].startswith(wanted)
+
+
+def _summary(directory: Path) -> SessionSummary:
+    session = SessionId(directory.name)
+    try:
+        holder = lock_holder(directory / LOCK)
+        lines, torn = read_lines(directory)
+    except (JournalError, StorageError) as error:
+        return SessionSummary(session, directory, problem=str(error))
+    if not lines:
+        return SessionSummary(session, directory, holder=holder, torn_bytes=len(torn), problem="no event was recorded")
+    problems: list[str] = []
+    first, last = (_line(lines, place, problems) for place in (0, len(lines) - 1))
+    told = _tell(lines, problems)
+    header = first.body if first and first.kind == FIRST_KIND else {}
+    parent, parent_seq = header.get("parent"), header.get("parent_seq")
+    return SessionSummary(
+        session,
+        directory,
+        started=first.time if first else "",
+        last=last.time if last else "",
+        parent=SessionId(parent) if isinstance(parent, str) else None,
+        parent_seq=parent_seq if isinstance(parent_seq, int) else None,
+        tasks=tuple(told.tasks),
+        status=told.status,
+        waits=told.waits,
+        left=last is not None and last.kind == LAST_KIND,
+        events=len(lines),
+        steps=told.steps + told.step,
+        tokens=told.tokens,
+        holder=holder,
+        torn_bytes=len(torn),
+        problem=problems[0] if problems else "",
+    )
+
+
+def _line(lines: Sequence[bytes], place: int, problems: list[str]) -> Line | None:
+    try:
+        line = parse(lines[place])
+    except JournalError as error:
+        problems.append(f"line {place + 1}: {error}")
+        return None
+    if line.seq != place:
+        problems.append(f"line {place + 1}: seq is {line.seq}, {place} belongs here")
+    return line
+
+
+class _Told(Struct):
+    """What the lines so far tell: `steps` of the tasks before, `step` of the one that is worked on."""
+
+    tasks: dict[TaskId, None] = field(default_factory=dict)
+    status: TaskStatus | None = None
+    waits: bool = False
+    steps: int = 0
+    step: int = 0
+    tokens: int = 0
+
+
+def _tell(lines: Sequence[bytes], problems: list[str]) -> _Told:
+    told = _Told()
+    for place, raw in enumerate(lines):
+        kind = glance(raw)
+        if kind in {"task_started", "task_finished"}:
+            _tell_task(told, lines, place, problems)
+        elif kind == "prompt_built" and (step := _STEP.search(raw)):
+            told.step = int(step[1])
+        elif kind in _ANSWERS:
+            told.tokens += sum(int(count) for count in _TOKENS.findall(raw))
+        if kind in _OPENS_GATE:
+            told.waits = True
+        elif kind in _CLOSES_GATE:
+            told.waits = False
+    return told
+
+
+def _tell_task(told: _Told, lines: Sequence[bytes], place: int, problems: list[str]) -> None:
+    line = _line(lines, place, problems)
+    if line is None:
+        return
+    told.tasks[TaskId(str(line.body.get("task")))] = None
+    if line.kind == "task_started":
+        told.status = TaskStatus.IN_PROGRESS
+        told.steps, told.step = told.steps + told.step, 0
+    else:
+        told.status = _status(line.body.get("status"))
+
+
+def _status(value: JsonValue) -> TaskStatus | None:
+    return TaskStatus(value) if isinstance(value, str) and value in set(TaskStatus) else None

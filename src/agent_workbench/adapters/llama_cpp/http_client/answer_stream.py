@@ -1,0 +1,241 @@
+"""Turns the bytes of a streamed chat completion into the items of an answer."""
+
+from collections.abc import Iterator
+
+from agent_workbench.adapters.llama_cpp.http_client.json_values import (
+    JsonObject,
+    first_at,
+    number_at,
+    object_at,
+    parse_object,
+    real_at,
+    text_at,
+)
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error, overflow, server_error_in
+from agent_workbench.adapters.llama_cpp.http_client.surrogates import SurrogateJoiner
+from agent_workbench.adapters.llama_cpp.http_client.thought_splitter import Piece, ThoughtSplitter
+from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_START
+from agent_workbench.core.errors import ModelRefused, ModelUnavailable
+from agent_workbench.core.model import (
+    AnswerEnd,
+    AnswerFigures,
+    AnswerItem,
+    PromptProgress,
+    StopCause,
+    TextDelta,
+    ThoughtDelta,
+)
+
+# What a stream may hold besides its tokens, and for each token: the event around it is about 300 bytes.
+_FIXED_BYTES = 2_000_000
+_BYTES_PER_TOKEN = 4_000
+# A piece is mostly a token; where a token is several characters a server may send them one by one.
+_FIXED_PIECES = 1_000
+_PIECES_PER_TOKEN = 8
+
+
+class AnswerReader:
+    """Reads one stream: `feed` bytes as they come, then ask for the `end`.
+
+    `address` names the server in errors, `secret` never shows in them. `held` tells that the answer is held to a
+    grammar, `thinks` that a thought may come first, `opened` that it begins within a thought which the server does not
+    tell from the answer.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        answer_tokens: int,
+        *,
+        secret: str = "",
+        held: bool = False,
+        thinks: bool = False,
+        opened: bool = False,
+    ) -> None:
+        self.done = False
+        self.thought_seen = False
+        self._strips = thinks
+        self.cache_seen = False
+        self._address = address
+        self._secret = secret
+        self._held = held
+        self._opened = opened
+        self._most_bytes = _FIXED_BYTES + _BYTES_PER_TOKEN * answer_tokens
+        self._most_pieces = _FIXED_PIECES + _PIECES_PER_TOKEN * answer_tokens
+        self._bytes = 0
+        self._line = b""
+        self._pieces: list[str] = []
+        self._thoughts: list[str] = []
+        self._joiner = SurrogateJoiner()
+        self._thought_joiner = SurrogateJoiner()
+        self._splitter = ThoughtSplitter(opened=opened)
+        self._finish = ""
+        self._events = 0
+        self._stray = b""
+        self._figures = AnswerFigures()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the server said why its answer ends; what may come after that are figures."""
+        return self.done or bool(self._finish)
+
+    @property
+    def partial(self) -> str:
+        """The answer so far."""
+        return "".join(self._pieces)
+
+    @property
+    def opened(self) -> bool:
+        """Whether a thought ended in the answer that nobody began: the prompt did, and the server does not say so."""
+        return not self._held and self.partial.count(THOUGHT_END) == 1 and THOUGHT_START not in self.partial
+
+    def feed(self, data: bytes) -> Iterator[AnswerItem]:
+        """Yield what the next bytes of the stream hold; raise `ModelError` for an error among them, or for too many."""
+        self._bytes += len(data)
+        if self._bytes > self._most_bytes:
+            raise self._endless(f"{self._most_bytes} bytes")
+        *lines, self._line = (self._line + data).split(b"\n") if b"\n" in data else [self._line + data]
+        for line in lines:
+            yield from self._event(line.strip())
+
+    def whole(self, body: JsonObject) -> Iterator[AnswerItem]:
+        """Yield what an answer that was not streamed holds."""
+        yield from self._take(body)
+
+    def end(self) -> Iterator[AnswerItem]:
+        """Yield what is left and `AnswerEnd`; raise `ModelUnavailable` for a cut stream, `ContextOverflow` for none."""
+        line, self._line = self._line, b""
+        if self._whole(line):
+            yield from self._event(line.strip())
+        elif not self._events:
+            self._stray = self._stray or line.strip()
+        if not self._events and self._stray:
+            raise self._senseless(self._stray)
+        if not self._events:
+            raise overflow(": the server answered with nothing", 0, 0)
+        if not self.finished:
+            raise ModelUnavailable(
+                f"the answer of the server at {self._address} broke off",
+                advice="its log says why; what had come is kept",
+                partial=self.partial,
+            )
+        yield from self._rest()
+        cut = self._finish == "length"
+        if cut and not (self._pieces or self._thoughts or self._figures.answer_tokens):
+            raise overflow(": there is no room for a single token of an answer", self._figures.prompt_tokens, 0)
+        yield AnswerEnd(StopCause.LENGTH if cut else StopCause.END, self._figures)
+
+    def _rest(self) -> Iterator[AnswerItem]:
+        yield from self._sorted(self._joiner.rest())
+        for piece in self._splitter.rest():
+            yield from self._stripped(piece)
+        if rest := self._thought_joiner.rest():
+            yield self._kept(ThoughtDelta(rest))
+        if not self._pieces and self._thoughts and self._finish != "length" and (self._held or self._opened):
+            # The whole answer was taken for a thought: what it was held to is an answer, whatever marks there are.
+            yield self._kept(TextDelta("".join(self._thoughts)))
+
+    def _whole(self, line: bytes) -> bool:
+        """Whether a last line without its end is whole nevertheless."""
+        value = line.partition(b":")[2].strip()
+        return value == b"[DONE]" or parse_object(value) is not None
+
+    def _event(self, line: bytes) -> Iterator[AnswerItem]:
+        field, _, value = line.partition(b":")
+        if self.done:
+            return
+        if field not in {b"data", b"error"}:
+            # A line that begins with a colon is a sign of life.
+            self._stray = self._stray or (line if field not in {b"", b"event", b"id", b"retry"} else b"")
+            return
+        if value.strip() == b"[DONE]":
+            self.done = True
+            return
+        event = parse_object(value)
+        if event is None:
+            raise self._senseless(value)
+        yield from self._take({"error": event} if field == b"error" else event)
+
+    def _take(self, event: JsonObject) -> Iterator[AnswerItem]:
+        self._events += 1
+        if event.get("error"):
+            raise model_error(server_error_in(0, event, secret=self._secret), self._address, partial=self.partial)
+        if progress := object_at(event, "prompt_progress"):
+            yield PromptProgress(
+                number_at(progress, "processed"), number_at(progress, "total"), number_at(progress, "cache")
+            )
+        choice = first_at(event, "choices")
+        # A whole answer has a message where a streamed one has its next piece.
+        delta = object_at(choice, "delta") or object_at(choice, "message")
+        thought = self._thought_joiner.feed(text_at(delta, "reasoning_content") or text_at(delta, "reasoning"))
+        if thought:
+            self._splitter.settle()
+            yield self._kept(ThoughtDelta(thought))
+        yield from self._sorted(self._joiner.feed(text_at(delta, "content")))
+        self._finish = text_at(choice, "finish_reason") or self._finish
+        if self._finish == "content_filter":
+            raise ModelRefused(f"the server at {self._address} withholds its answer (content_filter)")
+        self.cache_seen |= _tells_cache(event)
+        self._figures = _figures(event, self._figures)
+
+    def _sorted(self, text: str) -> Iterator[AnswerItem]:
+        for piece in self._splitter.feed(text):
+            yield from self._stripped(piece)
+
+    def _stripped(self, piece: Piece) -> Iterator[AnswerItem]:
+        if isinstance(piece, TextDelta) and not self._pieces and (self._strips or self.thought_seen):
+            # Line ends before the answer belong to the thought.
+            piece = TextDelta(piece.text.lstrip("\n"))
+        if piece.text:
+            yield self._kept(piece)
+
+    def _kept(self, piece: Piece) -> Piece:
+        if isinstance(piece, ThoughtDelta):
+            self.thought_seen = True
+            self._thoughts.append(piece.text)
+        else:
+            self._pieces.append(piece.text)
+        if len(self._pieces) + len(self._thoughts) > self._most_pieces:
+            raise self._endless(f"{self._most_pieces} pieces of text")
+        return piece
+
+    def _endless(self, size: str) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"the server at {self._address} goes on and on: more than {size} for one answer",
+            advice="check that it obeys max_tokens",
+            partial=self.partial,
+        )
+
+    def _senseless(self, said: bytes) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"the server at {self._address} sent something that is no JSON: {said[:60]!r}",
+            advice="check that model.url is the address of a llama.cpp or OpenAI-compatible server",
+            partial=self.partial,
+        )
+
+
+def _tells_cache(event: JsonObject) -> bool:
+    usage = object_at(event, "usage")
+    return "cache_n" in object_at(event, "timings") or "cached_tokens" in object_at(usage, "prompt_tokens_details")
+
+
+def _figures(event: JsonObject, before: AnswerFigures) -> AnswerFigures:
+    """Return the figures in `event`: llama.cpp's own if it has them, else those every server sends, else `before`."""
+    if timings := object_at(event, "timings"):
+        cached = number_at(timings, "cache_n")
+        return AnswerFigures(
+            prompt_tokens=cached + number_at(timings, "prompt_n"),
+            cached_tokens=cached,
+            answer_tokens=number_at(timings, "predicted_n"),
+            prompt_seconds=real_at(timings, "prompt_ms") / 1000,
+            answer_seconds=real_at(timings, "predicted_ms") / 1000,
+        )
+    if usage := object_at(event, "usage"):
+        return AnswerFigures(
+            prompt_tokens=number_at(usage, "prompt_tokens"),
+            cached_tokens=number_at(object_at(usage, "prompt_tokens_details"), "cached_tokens"),
+            answer_tokens=number_at(usage, "completion_tokens"),
+            prompt_seconds=before.prompt_seconds,
+            answer_seconds=before.answer_seconds,
+        )
+    return before

@@ -1,0 +1,42 @@
+"""Waiting for a server that will be able later: ever longer pauses, each said, until the deadline."""
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import Fault, model_error
+
+OnStatus = Callable[[str], None]
+
+_FIRST_SECONDS = 0.25
+_LOADING_SECONDS = 2.0
+_BUSY_SECONDS = 30.0
+
+
+class Backoff:
+    """Pauses between requests to the server at `address`; `deadline` is the event loop's time.
+
+    Who is not `patient` is told at once that the server cannot answer now.
+    """
+
+    def __init__(self, address: str, deadline: float, on_status: OnStatus, *, patient: bool = True) -> None:
+        self._address = address
+        self._deadline = deadline
+        self._on_status = on_status
+        self._since = asyncio.get_running_loop().time()
+        self._next_seconds = _FIRST_SECONDS
+        self._patient = patient
+
+    async def pause(self, fault: Fault, at_least_seconds: float = 0.0) -> None:
+        """Sleep before the next try; raise the fault's error when that would be past the deadline or is no use."""
+        now = asyncio.get_running_loop().time()
+        seconds = max(self._next_seconds, at_least_seconds)
+        if not (fault.passes and self._patient) or now + seconds >= self._deadline:
+            error = model_error(fault, self._address)
+            error.retry_after_seconds = seconds if fault.passes else 0.0
+            raise error
+        loading = fault.status == HTTPStatus.SERVICE_UNAVAILABLE
+        doing = "loads its model" if loading else "is busy"
+        self._on_status(f"the server at {self._address} {doing} ({now - self._since:.0f} s)")
+        self._next_seconds = min(self._next_seconds * 2, _LOADING_SECONDS if loading else _BUSY_SECONDS)
+        await asyncio.sleep(seconds)

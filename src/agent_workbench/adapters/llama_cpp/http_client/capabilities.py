@@ -1,0 +1,210 @@
+"""Finds out who a server is and what it can do, each thing by itself: llama.cpp, its relatives, or a plain one."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import PurePath
+from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.adapters.llama_cpp.http_client.backoff import Backoff, OnStatus
+from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, Reply
+from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking
+from agent_workbench.adapters.llama_cpp.http_client.json_values import (
+    JsonObject,
+    list_at,
+    number_at,
+    object_at,
+    text_at,
+)
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error
+from agent_workbench.adapters.llama_cpp.http_client.tokenize_routes import (
+    LLAMA_CPP,
+    LLAMA_CPP_PYTHON,
+    Tokenizer,
+    find_tokenizer,
+)
+from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_START
+from agent_workbench.core.errors import ModelRefused
+from agent_workbench.core.model import ModelFacts
+
+# Even a server that loads its model or has a full slot answers such a question at once.
+_REPLY_SECONDS = 30.0
+_ROUTER = "router"
+_SAMPLERS = frozenset({"top_k", "min_p"})
+_RELATIVE = _SAMPLERS | {"grammar"}
+_OWN = _RELATIVE | {"cache_prompt", "return_progress"}
+# How servers put the size of a context in the list of their models: llama.cpp, vLLM, OpenRouter, Mistral and others.
+_CONTEXT_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window")
+
+
+class ServerCapabilities(Struct, frozen=True):
+    """What a server said of itself: the facts, the model's name as requests have to give it, how it thinks.
+
+    `fields` are what requests may hold besides OpenAI's own; `heard` is what all this was found out from. A `plain`
+    server tells nothing but its list of models.
+    """
+
+    facts: ModelFacts
+    model_name: str
+    thinking: Thinking
+    tokenizer: Tokenizer | None
+    fields: frozenset[str]
+    heard: str
+    plain: bool = False
+
+
+async def detect_capabilities(
+    endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float, known: ServerCapabilities | None = None
+) -> ServerCapabilities:
+    """Wait until the server is ready (at most until `deadline`, the event loop's time) and return who it is.
+
+    What was found out before by trying is not tried again while the server says the same of itself as `known` holds.
+    Raises `ModelUnavailable` when nothing answers or the model is still not loaded, `ModelRefused` for a wrong key or
+    for something that is no model server.
+    """
+    if known and known.plain:
+        # A plain server has one route to ask, and may be far away.
+        listed = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
+        if listed.ok and _heard_of(_entry(listed, model_name)) == known.heard:
+            return known
+    health = await _when_loaded(endpoint, "/health", on_status, deadline)
+    props = await _when_loaded(endpoint, "/props", on_status, deadline)
+    # A plain server has neither route; its gateway may ask for the key everywhere, and then says so at /v1/models too.
+    if health.ok and props.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        raise model_error(endpoint.fault(props), endpoint.address)
+    said = props.json or {}
+    if text_at(said, "role") == _ROUTER:
+        return await _behind_router(endpoint, model_name, on_status, deadline, known)
+    if not (props.ok and object_at(said, "default_generation_settings")):
+        return await _listed(endpoint, model_name, on_status, deadline)
+    return await _llama_cpp(endpoint, props, model_name, model_name, deadline, known)
+
+
+async def _llama_cpp(
+    endpoint: Endpoint, props: Reply, model_name: str, asked_for: str, deadline: float, known: ServerCapabilities | None
+) -> ServerCapabilities:
+    said = props.json or {}
+    template = text_at(said, "chat_template")
+    context_tokens = number_at(object_at(said, "default_generation_settings"), "n_ctx")
+    heard = repr(
+        (context_tokens, template, *(text_at(said, key) for key in ("model_alias", "model_path", "build_info")))
+    )
+    if known and known.heard == heard:
+        return known
+    tokenizer = await find_tokenizer(endpoint, asked_for, deadline)
+    facts = ModelFacts(
+        endpoint=endpoint.address,
+        model=model_name or text_at(said, "model_alias") or PurePath(text_at(said, "model_path")).name,
+        context_tokens=context_tokens,
+        template_hash=hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest(),
+        build=_build(text_at(said, "build_info")),
+        counts_tokens=tokenizer is not None,
+    )
+    thinking = await _thinking(endpoint, template, asked_for, deadline)
+    facts = replace(facts, thinks=thinking is not Thinking.NONE)
+    return ServerCapabilities(facts, asked_for, thinking, tokenizer, _OWN, heard)
+
+
+def _build(told: str) -> str:
+    """Return which build a server is, nothing where it does not know that itself."""
+    return "" if "unknown" in told else told
+
+
+async def _behind_router(
+    endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float, known: ServerCapabilities | None
+) -> ServerCapabilities:
+    """Ask the model itself: a router has no context and no template of its own, and needs the name everywhere."""
+    listed = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
+    name = model_name or _name(_entry(listed, ""))
+    props = await _when_loaded(endpoint, f"/props?model={quote(name, safe='')}", on_status, deadline)
+    if props.ok and object_at(props.json or {}, "default_generation_settings"):
+        return await _llama_cpp(endpoint, props, name, name, deadline, known)
+    return await _listed(endpoint, name, on_status, deadline)
+
+
+async def _listed(endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float) -> ServerCapabilities:
+    """Return what the list of models tells, and what can be tried out."""
+    reply = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
+    if not reply.ok:
+        raise model_error(endpoint.fault(reply), endpoint.address)
+    if reply.json is None or "data" not in reply.json:
+        raise ModelRefused(
+            f"what answers at {endpoint.address} is no model server",
+            advice="model.url has to be the address of a llama.cpp or OpenAI-compatible server",
+        )
+    entry = _entry(reply, model_name)
+    name = model_name or _name(entry)
+    tokenizer = await find_tokenizer(endpoint, name, deadline)
+    fields = _fields(entry, tokenizer)
+    facts = ModelFacts(
+        endpoint.address,
+        name,
+        context_tokens=_context_tokens(entry) or (tokenizer.context_tokens if tokenizer else 0),
+        takes_grammar="grammar" in fields,
+        counts_tokens=tokenizer is not None,
+        tells_cache="cache_prompt" in fields,
+    )
+    return ServerCapabilities(facts, name, Thinking.NONE, tokenizer, fields, _heard_of(entry), plain=True)
+
+
+def _fields(entry: JsonObject, tokenizer: Tokenizer | None) -> frozenset[str]:
+    """Return what such a server takes besides OpenAI's fields; whether it does cannot be asked, only tried."""
+    if text_at(entry, "owned_by") == "llamacpp" or "n_ctx_train" in object_at(entry, "meta"):
+        return _OWN
+    match tokenizer.kind if tokenizer else "":
+        case LLAMA_CPP.kind | LLAMA_CPP_PYTHON.kind:
+            return _RELATIVE
+        case "":
+            return frozenset()
+        case _:
+            return _SAMPLERS
+
+
+def _entry(listed: Reply, model_name: str) -> JsonObject:
+    """Return the model that was named, else the first that is loaded, else the first."""
+    entries = [entry for entry in list_at(listed.json or {}, "data") if isinstance(entry, dict)]
+    if model_name:
+        return next((entry for entry in entries if _name(entry) == model_name), {})
+    loaded = (entry for entry in entries if text_at(object_at(entry, "status"), "value") == "loaded")
+    return next(loaded, entries[0] if entries else {})
+
+
+def _name(entry: Mapping[str, object]) -> str:
+    return text_at(entry, "id")
+
+
+def _context_tokens(entry: JsonObject) -> int:
+    places = (object_at(entry, "meta"), object_at(entry, "top_provider"), entry)
+    return next((found for place in places for key in _CONTEXT_KEYS if (found := number_at(place, key))), 0)
+
+
+def _heard_of(entry: JsonObject) -> str:
+    # llama.cpp puts the time of the question where others have that of the model.
+    return repr({key: value for key, value in entry.items() if key != "created"})
+
+
+async def _when_loaded(endpoint: Endpoint, path: str, on_status: OnStatus, deadline: float) -> Reply:
+    patience = Backoff(endpoint.address, deadline, on_status)
+    while True:
+        soon = asyncio.get_running_loop().time() + _REPLY_SECONDS
+        reply = await endpoint.get(path, min(soon, deadline))
+        fault = endpoint.fault(reply)
+        if reply.ok or not fault.passes:
+            return reply
+        await patience.pause(fault)
+
+
+async def _thinking(endpoint: Endpoint, template: str, model_name: str, deadline: float) -> Thinking:
+    """Find out by trying what the template does: whether a prompt ends within a thought cannot be read off its text."""
+    if THOUGHT_START not in template:
+        return Thinking.NONE
+    body: dict[str, object] = {"messages": [{"role": "user", "content": "?"}]}
+    if model_name:
+        body["model"] = model_name
+    reply = await endpoint.post("/apply-template", body, deadline)
+    prompt = text_at(reply.json or {}, "prompt") if reply.ok else ""
+    return Thinking.OPENED if prompt.rstrip().endswith(THOUGHT_START) else Thinking.OFFERED

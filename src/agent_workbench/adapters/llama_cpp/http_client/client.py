@@ -1,0 +1,196 @@
+"""The port `Model` over HTTP: a llama.cpp server, or any other that speaks OpenAI's chat completions."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Collection, Sequence
+from http import HTTPStatus
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.adapters.llama_cpp.http_client.answer_stream import AnswerReader
+from agent_workbench.adapters.llama_cpp.http_client.backoff import Backoff, OnStatus
+from agent_workbench.adapters.llama_cpp.http_client.capabilities import ServerCapabilities, detect_capabilities
+from agent_workbench.adapters.llama_cpp.http_client.deadline import Deadline
+from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, StreamedReply
+from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking
+from agent_workbench.adapters.llama_cpp.http_client.missing_features import with_missing_features
+from agent_workbench.adapters.llama_cpp.http_client.request_body import (
+    GRAMMAR,
+    is_grammar_error,
+    refused_field,
+    request_body,
+)
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import Fault
+from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token, TokenCounts
+from agent_workbench.core.errors import ModelUnavailable
+from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, PromptProgress, Purpose
+
+_ROUTE = "/v1/chat/completions"
+READY_SECONDS = 600.0
+
+
+def say_nothing(_: str) -> None:
+    """Drop a line on how the server is doing."""
+
+
+class LlamaCppModel:
+    """The server at `url`; the API key is sent and never shown.
+
+    `model_name` picks a model where a server has several. `on_status` gets a line on what is waited for. A server may
+    take `ready_seconds` to load its model.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str = "",
+        model_name: str = "",
+        on_status: OnStatus = say_nothing,
+        ready_seconds: float = READY_SECONDS,
+    ) -> None:
+        self._endpoint = Endpoint(url, api_key)
+        self._model_name = model_name
+        self._on_status = on_status
+        self._ready_seconds = ready_seconds
+        self._counts: TokenCounts | None = None
+        self._known: ServerCapabilities | None = None
+        self._refused: set[str] = set()
+        self._found = _Found()
+        self._said: tuple[str, ...] = ()
+
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        return (await self._introduced()).facts
+
+    async def _introduced(self) -> ServerCapabilities:
+        deadline = asyncio.get_running_loop().time() + self._ready_seconds
+        known = await detect_capabilities(self._endpoint, self._model_name, self._on_status, deadline, self._known)
+        if known is not self._known:
+            self._known, self._refused, self._found = known, set(), _Found()
+            self._counts = TokenCounts(self._endpoint, known.tokenizer) if known.tokenizer else None
+        facts = with_missing_features(self._found.told(known.facts, self._refused))
+        if facts.off != self._said:
+            self._said = facts.off
+            if facts.off:
+                self._on_status(f"{self._endpoint.address}: {'; '.join(facts.off)}")
+        return replace(known, facts=facts)
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        """Stream an answer. Whoever stops early has to close the iterator (`contextlib.aclosing`), to free the server.
+
+        Raises `ModelUnavailable` (with what had come), `ModelRefused`, `ContextOverflow`.
+        """
+        known = self._known or await self._introduced()
+        waits_until = asyncio.get_running_loop().time() + request.answer_seconds
+        patience = Backoff(self._endpoint.address, waits_until, self._on_status, patient=request.patient)
+        dropped: set[str] = set()
+        while True:
+            body = request_body(request, known, _most_tokens(request, known), self._refused | dropped)
+            deadline = Deadline(request.answer_seconds)
+            async with self._endpoint.stream("POST", _ROUTE, body, deadline) as reply:
+                if reply.status == HTTPStatus.OK:
+                    reader = self._reader(request, known, held=GRAMMAR in body)
+                    async with contextlib.aclosing(_read(reply, reader, deadline)) as items:
+                        async for item in items:
+                            yield self._signed(item, known)
+                    self._found.learn(reader, template_known=bool(known.facts.template_hash))
+                    return
+                fault = self._endpoint.fault(await reply.rest())
+            if field := refused_field(fault, body):
+                self._leave_out(field, fault, dropped)
+                continue
+            await patience.pause(fault, reply.retry_after_seconds)
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        if self._known is None:
+            await self._introduced()
+        if self._counts is None:
+            return (0,) * len(texts)
+        return await self._counts.of(texts)
+
+    async def tokens_of(self, text: str) -> tuple[Token, ...]:
+        """Return the tokens of a text, none where the server does not tell; raise `ModelError`."""
+        known = self._known or await self._introduced()
+        if self._counts is None or not known.facts.takes_grammar:
+            return ()
+        return await self._counts.tokens_of(text)
+
+    async def close(self) -> None:
+        await self._endpoint.close()
+
+    def _leave_out(self, field: str, fault: Fault, dropped: set[str]) -> None:
+        """Remember that the server does not take a field: of a grammar that it cannot read, only for this request."""
+        if field == GRAMMAR and is_grammar_error(fault):
+            dropped.add(field)
+            what = "cannot read this grammar; the answer is asked for without"
+        else:
+            self._refused.add(field)
+            what = f"does not take `{field}`; it is left out from now on"
+        self._on_status(f"{self._endpoint.address} {what} ({fault.message})")
+
+    def _signed(self, item: AnswerItem, known: ServerCapabilities) -> AnswerItem:
+        if not isinstance(item, AnswerEnd):
+            return item
+        return replace(item, endpoint=known.facts.endpoint, model=known.facts.model)
+
+    def _reader(self, request: ModelRequest, known: ServerCapabilities, *, held: bool) -> AnswerReader:
+        return AnswerReader(
+            self._endpoint.address,
+            _most_tokens(request, known),
+            secret=self._endpoint.secret,
+            held=held,
+            thinks=known.thinking is not Thinking.NONE,
+            opened=self._found.opened,
+        )
+
+
+class _Found(Struct):
+    """What answers showed of a server: whether it tells what came from its cache, thinks, begins within a thought."""
+
+    tells_cache: bool | None = None
+    thinks: bool = False
+    opened: bool = False
+
+    def learn(self, reader: AnswerReader, *, template_known: bool) -> None:
+        self.tells_cache = reader.cache_seen
+        # Where the template is known it was found out before what it opens; what a model writes by chance is no sign.
+        self.opened |= reader.opened and not template_known
+        self.thinks |= reader.thought_seen or self.opened
+
+    def told(self, facts: ModelFacts, refused: Collection[str]) -> ModelFacts:
+        """Return the facts as they look now."""
+        return replace(
+            facts,
+            takes_grammar=facts.takes_grammar and GRAMMAR not in refused,
+            tells_cache=facts.tells_cache if self.tells_cache is None else self.tells_cache,
+            thinks=facts.thinks or self.thinks,
+        )
+
+
+def _most_tokens(request: ModelRequest, known: ServerCapabilities) -> int:
+    """Return how many tokens to ask for: a thought may be as long as the answer."""
+    return request.answer_tokens * (1 if known.thinking is Thinking.NONE else 2)
+
+
+async def _read(reply: StreamedReply, reader: AnswerReader, deadline: Deadline) -> AsyncGenerator[AnswerItem]:
+    if reply.is_json:
+        for item in reader.whole((await reply.rest()).json or {}):
+            yield item
+    read_tokens = 0
+    while not reader.done:
+        try:
+            data = await reply.next()
+        except ModelUnavailable as lost:
+            if reader.finished:
+                break
+            raise ModelUnavailable(str(lost), advice=lost.advice, partial=reader.partial) from lost
+        if not data:
+            break
+        for item in reader.feed(data):
+            if isinstance(item, PromptProgress) and item.processed_tokens > read_tokens:
+                read_tokens = item.processed_tokens
+                deadline.moved()
+            yield item
+    for item in reader.end():
+        yield item

@@ -1,0 +1,198 @@
+"""HTTP to one server: every request has a deadline, every answer a size, and every failure one of our errors."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+import httpx
+from msgspec import Struct
+
+from agent_workbench.adapters.llama_cpp.http_client.deadline import Deadline, FixedDeadline
+from agent_workbench.adapters.llama_cpp.http_client.json_values import JsonObject, parse_object
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import Fault, server_error_in
+from agent_workbench.core.errors import ConfigError, ModelUnavailable
+from agent_workbench.system.loopback import is_loopback
+
+_CONNECT_SECONDS = 5.0
+_REPLY_BYTES = 8_000_000
+_MOST_RETRY_SECONDS = 86_400.0
+
+START_ADVICE = "start the server, or set model.path to a GGUF file and the workbench serves it itself"
+
+
+class Reply(Struct, frozen=True):
+    """A whole answer of a server."""
+
+    status: int
+    body: bytes
+    location: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the server did what was asked."""
+        return self.status == HTTPStatus.OK
+
+    @property
+    def json(self) -> JsonObject | None:
+        """The body as a JSON object, None where it is none."""
+        return parse_object(self.body)
+
+
+class StreamedReply:
+    """An answer whose body is still to come."""
+
+    def __init__(self, response: httpx.Response, address: str, deadline: Deadline) -> None:
+        self.status = response.status_code
+        self.is_json = "json" in response.headers.get("content-type", "")
+        self.retry_after_seconds = _seconds(response.headers.get("retry-after", ""))
+        self._location = response.headers.get("location", "")
+        self._chunks = response.aiter_raw()
+        self._address = address
+        self._deadline = deadline
+
+    async def next(self) -> bytes:
+        """Return the next bytes, b"" at the end; raise `ModelUnavailable` past the deadline or when the line breaks."""
+        with _ours(self._address, self._deadline):
+            async with asyncio.timeout_at(self._deadline.at):
+                data = await anext(self._chunks, b"")
+        self._deadline.heard()
+        return data
+
+    async def rest(self) -> Reply:
+        """Return the whole answer, of which at most 8 MB are read."""
+        body = bytearray()
+        while len(body) <= _REPLY_BYTES and (chunk := await self.next()):
+            body += chunk
+        return Reply(self.status, bytes(body[:_REPLY_BYTES]), self._location)
+
+
+class Endpoint:
+    """One server by its `url`; `api_key` goes with each request and is never part of an error or a representation."""
+
+    def __init__(self, url: str, api_key: str = "") -> None:
+        parsed = _parsed(url)
+        if api_key and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
+            raise ConfigError(
+                "the API key holds characters that no key has (spaces, line ends or letters beyond ASCII)",
+                advice="look at the environment variable that the server's api_key_env in .agent.yml names",
+            )
+        self.address = str(parsed.copy_with(username=None, password=None, query=None, fragment=None)).rstrip("/")
+        self._url = str(parsed).rstrip("/")
+        self._key = api_key
+        self._client: httpx.AsyncClient | None = None
+
+    def fault(self, reply: Reply) -> Fault:
+        """Return what a reply tells of what is wrong."""
+        return server_error_in(reply.status, reply.json, secret=self._key, location=reply.location)
+
+    @property
+    def secret(self) -> str:
+        """What must not be shown."""
+        return self._key
+
+    async def get(self, path: str, deadline: float) -> Reply:
+        """Return the answer to a GET of `path`; `deadline` is the event loop's time."""
+        async with self.stream("GET", path, None, FixedDeadline(deadline)) as reply:
+            return await reply.rest()
+
+    async def post(self, path: str, body: Mapping[str, object], deadline: float) -> Reply:
+        """Return the answer to a POST of `body` as JSON; `deadline` is the event loop's time."""
+        async with self.stream("POST", path, body, FixedDeadline(deadline)) as reply:
+            return await reply.rest()
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, method: str, path: str, body: Mapping[str, object] | None, deadline: Deadline
+    ) -> AsyncIterator[StreamedReply]:
+        """Ask and hand over the answer as soon as it begins; leaving the context closes the connection."""
+        client = await self._opened()
+        content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        request = client.build_request(
+            method, self._url + path, content=content, headers=self._headers(body is not None)
+        )
+        with _ours(self.address, deadline):
+            async with asyncio.timeout_at(deadline.at):
+                response = await client.send(request, stream=True)
+        try:
+            yield StreamedReply(response, self.address, deadline)
+        finally:
+            await response.aclose()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client:
+            await client.aclose()
+
+    def _headers(self, has_body: bool) -> dict[str, str]:
+        # llama.cpp closes a connection after a stream, or when idle, without saying so; using it again then fails now
+        # and then. Bodies are asked for unpacked, so that their size is what was counted.
+        headers = {"Connection": "close", "Accept-Encoding": "identity"}
+        if has_body:
+            headers["Content-Type"] = "application/json"
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        return headers
+
+    async def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            parsed = httpx.URL(self._url)
+            # Reading the machine's certificates takes a while, and is for nothing where there is no TLS.
+            secure = parsed.scheme == "https"
+            context = (
+                await asyncio.to_thread(ssl.create_default_context)
+                if secure
+                else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            )
+            self._client = httpx.AsyncClient(
+                verify=context,
+                timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
+                # A proxy has no business with a server on this machine.
+                trust_env=not is_loopback(parsed.host),
+            )
+        return self._client
+
+
+@contextlib.contextmanager
+def _ours(address: str, deadline: Deadline) -> Iterator[None]:
+    """Turn what goes wrong with a connection into `ModelUnavailable`."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise ModelUnavailable(
+            f"the server at {address} {deadline.why}", advice="raise model.answer_seconds, or ask for less"
+        ) from error
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise ModelUnavailable(f"nothing answers at {address}", advice=START_ADVICE) from error
+    except httpx.HTTPError as error:
+        raise ModelUnavailable(
+            f"the connection to the server at {address} broke",
+            advice="the server's log says why; try again when it is well",
+        ) from error
+
+
+def _parsed(url: str) -> httpx.URL:
+    advice = "model.url looks like http://127.0.0.1:8080"
+    try:
+        parsed = httpx.URL(url.strip())
+    except httpx.InvalidURL as error:
+        raise ConfigError("the model's address cannot be read", advice=advice) from error
+    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        raise ConfigError(f"{parsed.scheme}://{parsed.host} is not the address of a server", advice=advice)
+    return parsed.copy_with(path=parsed.path.rstrip("/").removesuffix("/v1").rstrip("/") or "/")
+
+
+def _seconds(retry_after: str) -> float:
+    """Return what `Retry-After` asks for in seconds, a number or a date, a day at most; 0.0 for none or nonsense."""
+    if retry_after.replace(".", "", 1).isdecimal() and retry_after.isascii():
+        return min(float(retry_after), _MOST_RETRY_SECONDS)
+    try:
+        at = parsedate_to_datetime(retry_after).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+    return min(max(0.0, at - time.time()), _MOST_RETRY_SECONDS)

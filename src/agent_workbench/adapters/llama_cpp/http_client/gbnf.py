@@ -1,0 +1,71 @@
+"""Grammars in llama.cpp's GBNF notation: the one of a single sentence, and room for a thought before an answer."""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+
+from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
+from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_START
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.text.gbnf import literal
+
+# Text in quotes, a set of characters, a comment: what may hold the name of a rule without meaning it. Then names.
+_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[A-Za-z0-9-]+', re.DOTALL)
+_NAME = re.compile(r"[A-Za-z0-9-]+")
+# Any text that does not end the thought, but for some nobody writes: those with `</thi`, or with `<` right after `</`.
+_THOUGHT = r'( [^<] | "<"+ ( [^/<] | "/" ( [^t<] | "t" ( [^h<] | "h" [^i<] ) ) ) )* "<"*'
+
+
+class Thinking(StrEnum):
+    """What a chat template does about thoughts: nothing, it opens one itself, or it lets the model open one."""
+
+    NONE = "none"
+    OPENED = "opened"
+    OFFERED = "offered"
+
+
+def sentence_grammar(text: str) -> str:
+    """Return the grammar whose only sentence is `text`; raise `UsageError` for what no grammar can hold."""
+    return f"root ::= {literal(text)}\n"
+
+
+def tokens_grammar(tokens: Iterable[Token]) -> str:
+    """Return the grammar whose only sentence is these tokens; raise `UsageError` where they end within a character.
+
+    Where tokens are no whole characters the server takes only their text, which it may spell in other tokens.
+    """
+    said: list[str] = []
+    part = b""
+    for token in tokens:
+        part += token.data
+        try:
+            text = part.decode()
+        except UnicodeDecodeError:
+            continue
+        said.append(f"<[{token.id}]>" if part == token.data else literal(text))
+        part = b""
+    if part:
+        raise UsageError(f"the tokens end within a character, with {part!r}")
+    return f"root ::= {' '.join(said)}\n"
+
+
+def with_prefix(grammar: str, prefix: str) -> str:
+    """Return a grammar for whatever fits `prefix` (the right side of a rule) followed by what fits `grammar`."""
+    names = set(_NAME.findall(grammar))
+    inner = "answer"
+    while inner in names:
+        inner += "-x"
+    renamed = _TOKENS.sub(lambda found: inner if found[0] == "root" else found[0], grammar)
+    return f"root ::= {prefix} {inner}\n{renamed}"
+
+
+def with_thought(grammar: str, thinking: Thinking) -> str:
+    """Return `grammar` with room for a thought where the template asks for one, or the answer is taken for it."""
+    ending = f'{_THOUGHT} {literal(THOUGHT_END)} "\\n"? "\\n"?'
+    match thinking:
+        case Thinking.NONE:
+            return grammar
+        case Thinking.OPENED:
+            return with_prefix(grammar, ending)
+        case Thinking.OFFERED:
+            return with_prefix(grammar, f"( {literal(THOUGHT_START)} {ending} )?")

@@ -1,0 +1,186 @@
+"""The shapes in which servers say that something is wrong, turned into our errors."""
+
+import re
+from http import HTTPStatus
+
+from msgspec import Struct
+
+from agent_workbench.adapters.llama_cpp.http_client.json_values import (
+    MOST,
+    JsonObject,
+    first_at,
+    number_at,
+    object_at,
+    text_at,
+)
+from agent_workbench.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
+
+# How llama.cpp (now and in older builds) and others put it that a prompt is too long.
+_OVERFLOW_TYPES = {"exceed_context_size_error", "context_length_exceeded"}
+_OVERFLOW = re.compile(
+    r"exceeds? (the )?(available |maximum )?context|maximum context length|max_model_len|context_length_exceeded"
+    r"|context (size|length|window) (was |has been )?exceeded"
+    r"|(prompt|input|request) (is|was)? ?too long",
+    re.IGNORECASE,
+)
+# How they put the two sizes: the prompt's first or the context's first.
+_SIZES = (
+    re.compile(r"(?P<prompt>\d+)( tokens)?\)? exceeds? .{0,60}?context.{0,40}?(?P<context>\d+)", re.IGNORECASE),
+    re.compile(
+        r"context (length|size|window)\D{0,40}(?P<context>\d+)"
+        r"(.{0,120}?(resulted in|requested|contains?|has|prompt:?)\D{0,20}(?P<prompt>\d+))?",
+        re.IGNORECASE,
+    ),
+)
+# How a server puts it that the conversation is none its chat template knows; asking again is no use.
+_HISTORY = re.compile(
+    r"roles? must alternate|chat template|jinja|raise_exception|(apply|render|parse).{0,20}(template|messages)"
+    r"|(system|assistant|user) role .{0,20}(not|un)\W?(supported|allowed|expected)|Expected.{0,20}role",
+    re.IGNORECASE,
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
+_MESSAGE_LENGTH = 300
+_OF_HISTORY = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR}
+_OF_FIELDS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.NOT_IMPLEMENTED}
+
+OVERFLOW_ADVICE = "shorten the task's context, or serve the model with a larger one (model.context_tokens)"
+
+
+class Fault(Struct, frozen=True):
+    """What a server said is wrong: HTTP status (0 inside a stream), kind, message, and the tokens of an overflow."""
+
+    status: int
+    kind: str
+    message: str
+    prompt_tokens: int = 0
+    context_tokens: int = 0
+
+    @property
+    def passes(self) -> bool:
+        """Whether asking again later may help: the server loads its model, or has too much to do."""
+        return self.status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}
+
+    @property
+    def is_overflow(self) -> bool:
+        """Whether the prompt was too long."""
+        return self.kind in _OVERFLOW_TYPES or bool(_OVERFLOW.search(self.message))
+
+    @property
+    def is_of_history(self) -> bool:
+        """Whether the conversation as such is refused: roles or texts that the chat template does not know."""
+        return self.status in _OF_HISTORY and bool(_HISTORY.search(self.message))
+
+    def blames(self, field: str) -> bool:
+        """Whether the request is refused and the message names `field`, which so is what was wrong with it."""
+        named = re.search(rf"(?<![\w-]){re.escape(field)}(?![\w-])", self.message)
+        return self.status in _OF_FIELDS and named is not None
+
+
+def server_error_in(status: int, body: JsonObject | None, *, secret: str = "", location: str = "") -> Fault:
+    """Return what `body` (None: it was no JSON object) tells; `secret` never shows in it.
+
+    `location` is where a redirect leads.
+    """
+    error = object_at(body or {}, "error")
+    kind = text_at(error, "type") or text_at(error, "code")
+    if text_at(error, "code") in _OVERFLOW_TYPES:
+        kind = text_at(error, "code")
+    message = _message(error, body or {}) or location
+    if secret:
+        message = message.replace(secret, "…")
+    message = _CONTROL.sub(" ", message)[:_MESSAGE_LENGTH].strip()
+    prompt_tokens, context_tokens = _sizes(message)
+    return Fault(
+        status=status or number_at(error, "code"),
+        kind=kind,
+        message=message,
+        prompt_tokens=number_at(error, "n_prompt_tokens") or prompt_tokens,
+        context_tokens=number_at(error, "n_ctx") or context_tokens,
+    )
+
+
+def _message(error: JsonObject, body: JsonObject) -> str:
+    """Return the message wherever a server puts it: llama.cpp and OpenAI, Ollama, FastAPI (text, or a list)."""
+    said = text_at(error, "message") or text_at(body, "error") or text_at(body, "message") or text_at(body, "detail")
+    if said:
+        return said
+    detail = first_at(body, "detail")
+    where = detail.get("loc")
+    field = str(where[-1]) if isinstance(where, list) and where else ""
+    return f"{field}: {text_at(detail, 'msg')}" if detail else ""
+
+
+def _sizes(message: str) -> tuple[int, int]:
+    """Return the tokens of the prompt and of the context as the message has them, 0 where it does not."""
+    for pattern in _SIZES:
+        if found := pattern.search(message):
+            return _size(found["prompt"]), _size(found["context"])
+    return 0, 0
+
+
+def _size(digits: str | None) -> int:
+    size = int(digits or 0)
+    return size if size <= MOST else 0
+
+
+def model_error(fault: Fault, address: str, *, partial: str = "") -> ModelError:
+    """Return the error for `fault` of the server at `address`; `partial` is the answer so far."""
+    said = f": {fault.message}" if fault.message else ""
+    if fault.is_overflow:
+        return overflow(said, fault.prompt_tokens, fault.context_tokens)
+    if fault.is_of_history:
+        return ModelRefused(
+            f"the chat template of the server at {address} does not take this conversation ({fault.status}){said}",
+            advice="serve the model with another template (--chat-template), or ask another model",
+        )
+    match fault.status:
+        case status if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+            return ModelRefused(
+                f"the server at {address} sends on to another address ({status}){said}",
+                advice="set model.url to that address if it is right: no prompt and no key goes elsewhere by itself",
+            )
+        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+            return ModelRefused(
+                f"the server at {address} refuses the API key ({fault.status}){said}",
+                advice="put the key into the environment variable that the server's api_key_env in .agent.yml names",
+            )
+        case HTTPStatus.NOT_FOUND | HTTPStatus.METHOD_NOT_ALLOWED:
+            return ModelRefused(
+                f"the server at {address} has no such route or model ({fault.status}){said}",
+                advice="check model.url and model.name; the address goes without /v1/chat/completions",
+            )
+        case HTTPStatus.NOT_IMPLEMENTED:
+            return ModelRefused(
+                f"the server at {address} was started without something that is needed ({fault.status}){said}",
+                advice="start it with the flag it names",
+            )
+        case HTTPStatus.TOO_MANY_REQUESTS:
+            return ModelUnavailable(
+                f"the server at {address} had no time for this request (429){said}",
+                advice="try again later, or raise model.answer_seconds",
+                partial=partial,
+            )
+        case status if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return ModelRefused(
+                f"the server at {address} will not take the request ({status}){said}",
+                advice="its log says more"
+                if "grammar" not in fault.message
+                else "a newer llama.cpp may know this grammar",
+            )
+        case status:
+            return ModelUnavailable(
+                f"the server at {address} failed ({status or 'in the middle of its answer'}){said}",
+                advice="its log says why; try again when it is well",
+                partial=partial,
+            )
+
+
+def overflow(said: str, prompt_tokens: int, context_tokens: int) -> ContextOverflow:
+    """Return the error for a prompt of `prompt_tokens` in a context of `context_tokens` (0: not known)."""
+    sizes = f" ({prompt_tokens} tokens in {context_tokens})" if prompt_tokens and context_tokens else ""
+    return ContextOverflow(
+        f"the prompt does not fit into the model's context{sizes}{said}",
+        prompt_tokens=prompt_tokens,
+        context_tokens=context_tokens,
+        advice=OVERFLOW_ADVICE,
+    )

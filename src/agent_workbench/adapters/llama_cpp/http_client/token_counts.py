@@ -1,0 +1,81 @@
+"""True token counts, asked of the server once for each text."""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.http_client.json_values import JsonObject, list_at, number_at
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error
+from agent_workbench.adapters.llama_cpp.http_client.tokenize_routes import Tokenizer
+
+_MOST_REMEMBERED = 10_000
+_AT_ONCE = 4
+_SECONDS = 30.0
+
+
+class Token(Struct, frozen=True):
+    """A token: its id in the model's vocabulary and the bytes it stands for, which need not be whole characters."""
+
+    id: int
+    data: bytes
+
+
+class TokenCounts:
+    """Counts by `tokenizer`'s route, the latest 10,000 of them remembered by the text's hash."""
+
+    def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer) -> None:
+        self._endpoint = endpoint
+        self._tokenizer = tokenizer
+        self._known: OrderedDict[bytes, int] = OrderedDict()
+        self._turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def of(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return how many tokens each text has; raise `ModelError`."""
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        counts = {key: self._known[key] for key in keys if key in self._known}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in counts}
+        try:
+            async with asyncio.TaskGroup() as group:
+                asked = {key: group.create_task(self._ask(text)) for key, text in missing.items()}
+        except ExceptionGroup as several:
+            # One failure cancels the others; the first says what is wrong.
+            raise several.exceptions[0] from None
+        counts |= {key: task.result() for key, task in asked.items()}
+        for key in keys:
+            self._known[key] = counts[key]
+            self._known.move_to_end(key)
+        while len(self._known) > _MOST_REMEMBERED:
+            self._known.popitem(last=False)
+        return tuple(counts[key] for key in keys)
+
+    async def _ask(self, text: str) -> int:
+        if not text:
+            return 0
+        return self._tokenizer.count(await self._tokens(text)) or 0
+
+    async def tokens_of(self, text: str) -> tuple[Token, ...]:
+        """Return the tokens of a text, none where the server does not tell them apart; raise `ModelError`."""
+        told = list_at(await self._tokens(text, with_pieces=True), "tokens")
+        tokens = tuple(Token(number_at(each, "id"), _piece(each)) for each in told if isinstance(each, dict))
+        return tokens if b"".join(token.data for token in tokens) == text.encode("utf-8", "replace") else ()
+
+    async def _tokens(self, text: str, *, with_pieces: bool = False) -> JsonObject:
+        body = self._tokenizer.body(text) | ({"with_pieces": True} if with_pieces else {})
+        async with self._turn:
+            deadline = asyncio.get_running_loop().time() + _SECONDS
+            reply = await self._endpoint.post(self._tokenizer.route, body, deadline)
+        if not reply.ok:
+            raise model_error(self._endpoint.fault(reply), self._endpoint.address)
+        return reply.json or {}
+
+
+def _piece(token: JsonObject) -> bytes:
+    """Return a token's bytes: servers send its text, or numbers where they are no whole characters."""
+    piece = token.get("piece")
+    if isinstance(piece, str):
+        return piece.encode("utf-8", "replace")
+    return bytes(byte for byte in list_at(token, "piece") if isinstance(byte, int) and 0 <= byte <= 255)

@@ -1,0 +1,141 @@
+"""One endpoint of a chain: whom it reaches, how long it rests after a failure, and how fast it reads."""
+
+import asyncio
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
+from agent_workbench.adapters.llama_cpp.routing.priced_model import CostCapExceeded
+from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import ModelError, ModelUnavailable, WorkbenchError
+from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts
+from agent_workbench.core.model_settings import SHORT_FORM, TokenPrice
+from agent_workbench.core.ports.services import Model
+
+FIRST_REST_SECONDS = 5.0
+MOST_REST_SECONDS = 300.0
+# A prompt of which less was new tells nothing of how fast a server reads.
+_MEASURED_TOKENS = 64
+
+
+class NotReady(ModelUnavailable):
+    """An endpoint that somebody stopped waiting for while it goes on to become ready."""
+
+
+class StatusRelay:
+    """Hands on what an endpoint says of itself while somebody waits for it, and nothing of it else."""
+
+    def __init__(self, on_status: OnStatus) -> None:
+        self._on_status = on_status
+        self.heard = False
+
+    def __call__(self, line: str) -> None:
+        if self.heard:
+            self._on_status(line)
+
+
+class ChainLink:
+    """The endpoint `name` of a chain, with its `model` and what it costs; `voice` is what the model speaks through.
+
+    After its first failure it rests for `rest_seconds`. Times are those of the event loop.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: Model,
+        voice: StatusRelay,
+        price: TokenPrice | None = None,
+        rest_seconds: float = FIRST_REST_SECONDS,
+    ) -> None:
+        self.name = name
+        self.model = model
+        self.voice = voice
+        self.dearness = price.input + price.output if price else 0.0
+        self.why = ""
+        self._first_rest_seconds = rest_seconds
+        self._failures = 0
+        self._rests_until = 0.0
+        self._barred_until = 0.0
+        self._waiting = 0
+        self._tokens_per_second = 0.0
+        self._observing: asyncio.Task[ModelFacts] | None = None
+
+    @property
+    def loading(self) -> bool:
+        """Whether somebody stopped waiting for it while it went on to become ready."""
+        return self._observing is not None and not self._observing.done()
+
+    def rest_seconds(self) -> float:
+        """Return for how long it should be left alone yet, 0.0 when it is not resting."""
+        return max(0.0, self._rests_until - asyncio.get_running_loop().time())
+
+    def barred_seconds(self) -> float:
+        """Return for how long it asked to be left alone yet, 0.0 when it did not."""
+        return max(0.0, self._barred_until - asyncio.get_running_loop().time())
+
+    def reading_seconds(self, tokens: int) -> float:
+        """Return how long a prompt of so many tokens will take it, 0.0 as long as it was not measured."""
+        return tokens / self._tokens_per_second if self._tokens_per_second else 0.0
+
+    async def observe(self, patience_seconds: float | None) -> ModelFacts:
+        """Return what it says of itself; raise `ModelUnavailable` when it is not ready in time, and let it go on."""
+        if seconds := self.barred_seconds():
+            error = ModelUnavailable("it asked to be left alone for a while", advice="try again later")
+            error.retry_after_seconds = seconds
+            raise error
+        if self._observing is None or self._observing.done():
+            self._observing = in_background(self.model.observe(), expected=(WorkbenchError,))
+        observing = self._observing
+        self._waiting += 1
+        self.voice.heard = True
+        try:
+            done, _ = await asyncio.wait({observing}, timeout=patience_seconds)
+        except asyncio.CancelledError:
+            if self._waiting == 1:
+                await self.stop_observing()
+            raise
+        finally:
+            self._waiting -= 1
+            self.voice.heard = self._waiting > 0
+        if not done:
+            raise NotReady("it is not ready yet", advice="its log says what it does")
+        if observing.cancelled():
+            raise ModelUnavailable("it was closed", advice="try again")
+        facts = observing.result()
+        return replace(facts, endpoint=self.label(facts.endpoint))
+
+    def label(self, endpoint: str) -> str:
+        """Return how the journal calls it: with its name, where it was given one."""
+        return endpoint if self.name == SHORT_FORM else f"{self.name} ({endpoint})"
+
+    def signed(self, end: AnswerEnd) -> AnswerEnd:
+        """Return the end of an answer with who gave it."""
+        return replace(end, endpoint=self.label(end.endpoint))
+
+    def failed(self, error: ModelError) -> None:
+        """Let it rest: twice as long after each failure, and at least for as long as it asked for."""
+        self.why = error.why if isinstance(error, CostCapExceeded) else str(error)
+        now = asyncio.get_running_loop().time()
+        seconds = min(self._first_rest_seconds * 2**self._failures, MOST_REST_SECONDS)
+        self._failures = min(self._failures + 1, 20)
+        self._barred_until = max(self._barred_until, now + error.retry_after_seconds)
+        self._rests_until = max(now + seconds, self._barred_until)
+
+    def answered(self, figures: AnswerFigures) -> None:
+        """Forget its failures, and remember how fast it read."""
+        self.why, self._failures, self._rests_until, self._barred_until = "", 0, 0.0, 0.0
+        new = figures.prompt_tokens - figures.cached_tokens
+        if new >= _MEASURED_TOKENS and figures.prompt_seconds > 0:
+            self._tokens_per_second = new / figures.prompt_seconds
+
+    async def stop_observing(self) -> None:
+        """Give up waiting for it."""
+        if self._observing is not None:
+            self._observing.cancel()
+            await asyncio.gather(self._observing, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Let go of its server."""
+        await self.stop_observing()
+        await self.model.close()

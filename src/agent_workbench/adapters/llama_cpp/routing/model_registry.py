@@ -1,0 +1,148 @@
+"""Makes the models of all roles: one client for an endpoint, one server for a file, however many name it."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
+from agent_workbench.adapters.llama_cpp.routing.chain import ChainedModel
+from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, StatusRelay
+from agent_workbench.adapters.llama_cpp.routing.model_factory import UnusableModel, model_from_settings
+from agent_workbench.adapters.llama_cpp.routing.priced_model import PricedModel
+from agent_workbench.adapters.llama_cpp.routing.spending_ledger import SpendingLedger
+from agent_workbench.adapters.llama_cpp.server.command import check_model_file
+from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
+from agent_workbench.core.diagnostics.endpoints import endpoint_named
+from agent_workbench.core.errors import ConfigError, ModelRefused
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, ModelSettings
+from agent_workbench.core.ports.services import Model
+from agent_workbench.core.settings import Settings
+
+ONE = (SHORT_FORM,)
+
+
+class ModelRegistry:
+    """The endpoints of `settings`, each made once and when it is first asked for; `shared` has the servers of ours.
+
+    `environ` holds the keys, `log` is where a server of ours writes, in `state_dir` stands what was spent.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        log: Path,
+        state_dir: Path,
+        on_status: OnStatus,
+        shared: SharedModels | None = None,
+    ) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._log = log
+        self.ledger = SpendingLedger(state_dir)
+        self._on_status = on_status
+        self._shared = shared
+        self._links: dict[str, ChainLink] = {}
+        self._made: list[Model] = []
+        self._served: dict[tuple[str, str], tuple[Model, StatusRelay]] = {}
+
+    def for_roles(self) -> Model:
+        """Return the model of all roles; raise `ConfigError` where the only one has an address or key of no use."""
+        chains = {purpose: self._settings.chain(purpose) for purpose in Purpose}
+        if set(chains.values()) == {ONE}:
+            # One model for everything needs nobody who chooses.
+            return model_from_settings(self._settings.model, self._environ, self._log, self._on_status, self._shared)
+        return ChainedModel(
+            {purpose: tuple(map(self._link, chain)) for purpose, chain in chains.items()}, self._on_status
+        )
+
+    def for_one(self, name: str) -> Model:
+        """Return the model of one endpoint by its name, within the cap."""
+        return ChainedModel({Purpose.EXECUTOR: (self._link(name),)}, self._on_status)
+
+    def looked_at(self, name: str) -> Model | None:
+        """Return one endpoint to be looked at, which must not be asked for an answer: nobody counts what it costs.
+
+        None for a file that we serve: it is only started when it is asked. Raises `ModelUnavailable` where there is no
+        such file. Blocks.
+        """
+        endpoint = self._endpoint(name)
+        if endpoint.path:
+            check_model_file(Path(endpoint.path).expanduser())
+            return None
+        return self._model(name, endpoint)[0]
+
+    @property
+    def log(self) -> Path:
+        """Where the server of ours writes that comes first in the executor's chain."""
+        chain = self._settings.chain(Purpose.EXECUTOR)
+        served = (name for name in chain if self._endpoint(name).path)
+        return self._log_of(next(served, SHORT_FORM))
+
+    async def close(self) -> None:
+        """Let go of who was looked at."""
+        await asyncio.gather(*(model.close() for model in self._made))
+
+    def _link(self, name: str) -> ChainLink:
+        if name not in self._links:
+            endpoint = self._endpoint(name)
+            model, voice = self._model(name, endpoint)
+            price = endpoint.dollars_per_million_tokens
+            if not price.is_free:
+                model = PricedModel(model, name, price, self._settings.cost_cap_daily, self.ledger, self._on_status)
+            self._links[name] = ChainLink(name, model, voice, price)
+        return self._links[name]
+
+    def _endpoint(self, name: str) -> EndpointSettings:
+        endpoint = endpoint_named(self._settings, name)
+        if endpoint is None:
+            raise ConfigError(f"there is no endpoint {name!r}", advice="endpoints are named in .agent.yml")
+        return endpoint
+
+    def _model(self, name: str, endpoint: EndpointSettings) -> tuple[Model, StatusRelay]:
+        shared = (endpoint.path, endpoint.server)
+        if endpoint.path and shared in self._served:
+            return self._served[shared]
+        voice = StatusRelay(self._on_status)
+        model = self._usable(name, endpoint, voice)
+        self._made.append(model)
+        if endpoint.path:
+            self._served[shared] = model, voice
+        return model, voice
+
+    def _usable(self, name: str, endpoint: EndpointSettings, voice: StatusRelay) -> Model:
+        key = endpoint.api_key_env
+        if name != SHORT_FORM and key and not self._environ.get(key, "").strip():
+            what = f"the environment variable {key}, which holds the key of {name}, is not set"
+            return UnusableModel(ModelRefused, what, f"set {key} where you start the workbench")
+        try:
+            return model_from_settings(
+                _as_model(endpoint, self._context_tokens(endpoint)),
+                self._environ,
+                self._log_of(name),
+                voice,
+                self._shared,
+            )
+        except ConfigError as error:
+            return UnusableModel(ModelRefused, str(error), error.advice)
+
+    def _context_tokens(self, endpoint: EndpointSettings) -> int:
+        """Return the largest context that an endpoint with the same file asks for."""
+        named = (endpoint_named(self._settings, name) for name in (*dict(self._settings.endpoints), SHORT_FORM))
+        same = (each for each in named if each and each.path == endpoint.path and each.server == endpoint.server)
+        return max((each.context_tokens for each in same if endpoint.path), default=endpoint.context_tokens)
+
+    def _log_of(self, name: str) -> Path:
+        return self._log if name == SHORT_FORM else self._log.with_stem(f"{self._log.stem}-{name}")
+
+
+def _as_model(endpoint: EndpointSettings, context_tokens: int) -> ModelSettings:
+    return ModelSettings(
+        path=endpoint.path,
+        url=endpoint.url,
+        name=endpoint.model,
+        server=endpoint.server,
+        context_tokens=context_tokens,
+        api_key_env=endpoint.api_key_env,
+    )

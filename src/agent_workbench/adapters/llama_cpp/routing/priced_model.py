@@ -1,0 +1,196 @@
+"""A model that costs money: asked only when the worst case fits into the caps, and counted by what came."""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import AsyncGenerator, Sequence
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
+from agent_workbench.adapters.llama_cpp.routing.spending_ledger import Reservation, SpendingCapReached, SpendingLedger
+from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable, StorageError
+from agent_workbench.core.model import (
+    AnswerCost,
+    AnswerEnd,
+    AnswerFigures,
+    AnswerItem,
+    ModelFacts,
+    ModelRequest,
+    Purpose,
+    TextDelta,
+    ThoughtDelta,
+)
+from agent_workbench.core.model_settings import TokenPrice
+from agent_workbench.core.ports.services import Model
+
+# A token is seldom shorter than three bytes, so this is rather too many.
+_BYTES_PER_TOKEN = 3
+# What chat templates put around a message.
+_TOKENS_PER_MESSAGE = 8
+# No prompt of ours is smaller than this; with less left there is no point in even asking who is there.
+_LEAST_PROMPT_TOKENS, _LEAST_ANSWER_TOKENS = 256, 64
+
+
+class CostCapExceeded(ModelRefused):
+    """An endpoint that was not asked, because its answer might cost more than is left; `why` in a few words."""
+
+    def __init__(self, what: str, why: str, *, advice: str = "") -> None:
+        super().__init__(what, advice=advice)
+        self.why = why
+
+
+class PricedModel:
+    """The port `Model` over `inner`, which takes `price`; today's spending of all sessions stays within `cap`."""
+
+    def __init__(
+        self, inner: Model, name: str, price: TokenPrice, cap: float, ledger: SpendingLedger, on_status: OnStatus
+    ) -> None:
+        self._inner = inner
+        self._name = name
+        self._price = price
+        self._cap = cap
+        self._ledger = ledger
+        self._on_status = on_status
+        self._thinks = False
+        # The last request's worst case, by which the next one is judged before anybody is asked who is there.
+        self._least = self._last = price.dollars(_LEAST_PROMPT_TOKENS, _LEAST_ANSWER_TOKENS)
+
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        try:
+            await self._check_cap(self._last)
+        except CostCapExceeded:
+            # The next prompt may be a smaller one.
+            self._last = max(self._least, self._last / 2)
+            raise
+        facts = await self._inner.observe(purpose)
+        self._thinks = facts.thinks
+        return facts
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        reservation = await self._reserve(request)
+        spent = _Spent(self._price, prompt_tokens_of(request))
+        try:
+            yield AnswerCost(spent.dollars)
+            async with contextlib.aclosing(self._inner.answer(request)) as items:
+                async for item in items:
+                    spent.see(item)
+                    if isinstance(item, AnswerEnd):
+                        yield replace(item, figures=replace(item.figures, dollars=spent.dollars))
+                    else:
+                        # First what it cost: who gets the piece and stops there knows it.
+                        yield AnswerCost(spent.dollars)
+                        yield item
+        except ModelError as error:
+            if error.retry_after_seconds or not isinstance(error, ModelUnavailable):
+                spent.nothing()
+            error.dollars = spent.dollars
+            raise
+        finally:
+            await self._settle(reservation, spent.dollars)
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        return await self._inner.count_tokens(texts, purpose)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    async def _reserve(self, request: ModelRequest) -> Reservation:
+        # A thought may be as long as the answer.
+        answer_tokens = request.answer_tokens * (2 if self._thinks else 1)
+        worst = self._price.dollars(prompt_tokens_of(request), answer_tokens)
+        left = request.dollars_left
+        if left is not None and worst > left:
+            raise CostCapExceeded(
+                f"{self._name} is not asked: this answer may cost {_dollars(worst)}, and the task's "
+                f"budget.dollars leaves {_dollars(left)}",
+                "too little is left of the task's budget.dollars",
+                advice="raise budget.dollars of the task, or put a free endpoint into the chain",
+            )
+        self._last = worst
+        try:
+            return await asyncio.to_thread(self._ledger.reserve, self._name, worst, self._cap)
+        except SpendingCapReached as reached:
+            raise self._over(worst, reached.spent) from reached
+        except StorageError as error:
+            raise self._unknown(error) from error
+
+    async def _check_cap(self, dollars: float) -> None:
+        """Raise `CostCapExceeded` where not even this much is left today."""
+        try:
+            spent = await asyncio.to_thread(self._ledger.spent_today)
+        except StorageError as error:
+            raise self._unknown(error) from error
+        if spent + dollars > self._cap:
+            raise self._over(dollars, spent)
+
+    def _over(self, worst: float, spent: float) -> CostCapExceeded:
+        cap = f"${self._cap:g}" if self._cap else "$0, so nothing that costs is asked"
+        return CostCapExceeded(
+            f"{self._name} is not asked: this answer may cost {_dollars(worst)}, and {_dollars(spent)} were spent "
+            f"today (UTC) of cost_cap_daily ({cap})",
+            f"too little is left of cost_cap_daily (${self._cap:g})" if self._cap else "cost_cap_daily is 0",
+            advice="raise cost_cap_daily, wait for the next day (UTC), or put a free endpoint into the chain",
+        )
+
+    def _unknown(self, error: StorageError) -> CostCapExceeded:
+        why = f"{self._name} is not asked: {error}"
+        return CostCapExceeded(why, "what was spent today is not known", advice=error.advice)
+
+    async def _settle(self, reservation: Reservation, dollars: float) -> None:
+        try:
+            await asyncio.to_thread(self._ledger.settle, reservation, dollars)
+        except StorageError as error:
+            self._on_status(f"the worst case of what {self._name} cost stays counted: {error}")
+
+
+class _Spent:
+    """What an answer has cost so far, by what came of it."""
+
+    def __init__(self, price: TokenPrice, prompt_tokens: int) -> None:
+        self._price = price
+        self._prompt_tokens = prompt_tokens
+        self._pieces = 0
+        self._bytes = 0
+        self.dollars = price.dollars(prompt_tokens, 0)
+
+    def see(self, item: AnswerItem) -> None:
+        """Count an item."""
+        match item:
+            case TextDelta() | ThoughtDelta():
+                self._pieces += 1
+                self._bytes += len(item.text.encode("utf-8", "surrogatepass"))
+                self.dollars = self._price.dollars(self._prompt_tokens, self._answer_tokens)
+            case AnswerEnd():
+                self.dollars = self._told(item.figures)
+            case _:
+                pass
+
+    def nothing(self) -> None:
+        """Take it that a request which was refused costs nothing, unless something came."""
+        if not self._pieces:
+            self.dollars = 0.0
+
+    @property
+    def _answer_tokens(self) -> int:
+        return max(self._pieces, math.ceil(self._bytes / _BYTES_PER_TOKEN))
+
+    def _told(self, figures: AnswerFigures) -> float:
+        """Return the price of the figures; a server that does not tell them gets what was counted here."""
+        return self._price.dollars(
+            figures.prompt_tokens or self._prompt_tokens, figures.answer_tokens or self._answer_tokens
+        )
+
+
+def _dollars(amount: float) -> str:
+    """Return an amount so that a small one is not taken for nothing."""
+    return f"${amount:.4f}" if amount >= 0.001 else f"${max(0.0, amount):.2g}"
+
+
+def prompt_tokens_of(request: ModelRequest) -> int:
+    """Return the tokens of a prompt with what a template puts around them; rather too many where nobody counted."""
+    around = _TOKENS_PER_MESSAGE * len(request.messages)
+    if request.prompt_tokens:
+        return request.prompt_tokens + around
+    letters = sum(len(message.text.encode("utf-8", "surrogatepass")) for message in request.messages)
+    return math.ceil(letters / _BYTES_PER_TOKEN) + around

@@ -1,0 +1,125 @@
+"""The scripted model: a real server that streams, counts and caches, held by a grammar to what was written before."""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.llama_cpp.http_client.gbnf import sentence_grammar, tokens_grammar
+from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
+from agent_workbench.core.errors import ModelRefused
+from agent_workbench.core.model import AnswerItem, Message, ModelFacts, ModelRequest, Purpose, Role, TextDelta
+from agent_workbench.core.ports.services import Model
+
+# What the workbench puts before the reason when a proposal was rejected.
+REJECTION = "The user rejected"
+# What a model is asked to begin with when it looks back.
+REFLEXION = "Reflexion:"
+# A vocabulary may spell a text byte by byte.
+_SPARE_TOKENS = 64
+
+
+@runtime_checkable
+class TokenizingModel(Protocol):
+    """A model whose server tells the tokens of a text."""
+
+    async def tokens_of(self, text: str) -> tuple[Token, ...]:
+        """Return the text's tokens, none where they are not told."""
+
+
+class ScriptedModel:
+    """Has `inner` answer for each subject (a task's id) with `scripts[subject]`, one text after the other.
+
+    An answer that the user rejected is given again, or `scripts["<subject>:<number>"]` in its place, numbers from 0.
+    The last one is given again when there are no more, and where a step comes to a reflexion: things went better than
+    they were written. What is asked for another purpose than a step is answered from `scripts["<subject>:<purpose>"]`.
+    Where there is no script `inner` is asked as it is. The server is held to the very tokens it would read the text as,
+    so that it finds its own answer in its cache when that comes back in the next prompt; where it cannot be, to the
+    text.
+    `tokens_per_second` slows the stream down so that one can watch it; 0 does not.
+    """
+
+    def __init__(self, inner: Model, scripts: Mapping[str, Sequence[str]], *, tokens_per_second: float = 0.0) -> None:
+        self._inner = inner
+        self._scripts = scripts
+        self._pause_seconds = 1 / tokens_per_second if tokens_per_second > 0 else 0.0
+        self._takes_tokens = True
+
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        return replace(await self._inner.observe(purpose), scripted=True)
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        text = self._text(request)
+        exact = await self._exact(request, text) if text is not None else None
+        begun = False
+        if exact is not None:
+            try:
+                async with contextlib.aclosing(self._paced(exact)) as items:
+                    async for item in items:
+                        begun = True
+                        yield item
+                return
+            except ModelRefused:
+                if begun:
+                    raise
+                self._takes_tokens = False
+        async with contextlib.aclosing(self._paced(request if text is None else _saying(request, text))) as items:
+            async for item in items:
+                yield item
+
+    async def _exact(self, request: ModelRequest, text: str) -> ModelRequest | None:
+        """Return the request held to the tokens of `text`, None where the server does not tell or take them."""
+        if not self._takes_tokens or not isinstance(self._inner, TokenizingModel):
+            return None
+        tokens = await self._inner.tokens_of(text)
+        return replace(_saying(request, text), grammar=tokens_grammar(tokens)) if tokens else None
+
+    async def _paced(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        async with contextlib.aclosing(self._inner.answer(request)) as items:
+            async for item in items:
+                yield item
+                if self._pause_seconds and isinstance(item, TextDelta):
+                    await asyncio.sleep(self._pause_seconds)
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        return await self._inner.count_tokens(texts, purpose)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def _text(self, request: ModelRequest) -> str | None:
+        """Return what to answer, None where no script says."""
+        position = self._position(request)
+        step = request.purpose is Purpose.EXECUTOR
+        script = self._scripts.get(request.subject if step else f"{request.subject}:{request.purpose}")
+        if not script:
+            return None
+        otherwise = self._scripts.get(f"{request.subject}:{position}") if step and _was_rejected(request) else None
+        text = otherwise[0] if otherwise else script[min(position, len(script) - 1)]
+        return script[-1] if step and text.startswith(REFLEXION) else text
+
+    def _position(self, request: ModelRequest) -> int:
+        """Return how many answers were given and not rejected."""
+        if request.answered is not None:
+            return request.answered
+        shown = sum(message.role is Role.ASSISTANT for message in request.messages)
+        return max(0, shown - sum(_is_rejection(message) for message in request.messages))
+
+
+def _saying(request: ModelRequest, text: str) -> ModelRequest:
+    """Return the request with no other answer to it than `text`, and room for all of it."""
+    tokens = max(request.answer_tokens, len(text.encode()) + _SPARE_TOKENS)
+    return replace(request, grammar=sentence_grammar(text), answer_tokens=tokens)
+
+
+def _was_rejected(request: ModelRequest) -> bool:
+    """Whether the user rejected the answer given last."""
+    told = itertools.takewhile(lambda message: message.role is not Role.ASSISTANT, reversed(request.messages))
+    return any(_is_rejection(message) for message in told)
+
+
+def _is_rejection(message: Message) -> bool:
+    return message.role is Role.USER and any(line.startswith(REJECTION) for line in message.text.splitlines())

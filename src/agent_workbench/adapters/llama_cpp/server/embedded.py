@@ -1,0 +1,210 @@
+"""A llama.cpp server of our own: started when it is first needed, ended with the workbench, never left behind."""
+
+import asyncio
+import contextlib
+import re
+import secrets
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
+from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel, say_nothing
+from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
+from agent_workbench.adapters.llama_cpp.server.command import ServerCommand, server_command
+from agent_workbench.adapters.llama_cpp.server.exit_reason import exit_error
+from agent_workbench.adapters.llama_cpp.server.log import ServerLog
+from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import ModelUnavailable, ShellError
+from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.system.processes import SupervisedProcess, spawn
+
+# How builds of llama.cpp, old and new, say where they listen.
+_ADDRESS = re.compile(r"listening on (http://[^\s,]+)|listening, hostname: (?P<host>[^,\s]+), port: (?P<port>\d+)")
+_START_SECONDS = 600.0
+ENDPOINT = "embedded llama.cpp"
+_STATUS_SECONDS = 1.0
+_LAST_LINES = 5
+_READ_BYTES = 65536
+_ENDED_SECONDS = 2.0
+
+
+class EmbeddedServer:
+    """llama.cpp's server for the GGUF file `model`, with a random API key; `log` is where its output goes.
+
+    `server` is the user's own `llama-server`; empty: the one that comes with the workbench. Of `environ` it gets what
+    it may need.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        *,
+        log: Path,
+        environ: Mapping[str, str],
+        context_tokens: int = 16384,
+        server: str = "",
+        on_status: OnStatus = say_nothing,
+        start_seconds: float = _START_SECONDS,
+    ) -> None:
+        self._model = model
+        self._log = ServerLog(log)
+        self._environ = environ
+        self._context_tokens = context_tokens
+        self._server = server
+        self._on_status = on_status
+        self._start_seconds = start_seconds
+        self._process: SupervisedProcess | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the server was started and did not end."""
+        return self._reading is not None and not self._reading.done()
+
+    @property
+    def pid(self) -> int:
+        """The server's process id, 0 before it was started."""
+        return self._process.pid if self._process else 0
+
+    async def start(self) -> tuple[str, str]:
+        """Start the server and return its address and key once it listens; raise `ModelUnavailable` with its log."""
+        await self.stop()
+        key = secrets.token_urlsafe(32)
+        command = await asyncio.to_thread(self._command, key)
+        address: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        try:
+            self._process = await spawn(
+                command.argv, folder=str(self._log.path.parent), environment=command.environment, grace_seconds=0.5
+            )
+        except ShellError as error:
+            raise ModelUnavailable(f"the model server could not be started: {error}", advice=error.advice) from error
+        self._reading = in_background(self._read(self._process, address))
+        try:
+            return await self._listening(address), key
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """End the server and whatever it started; does nothing when there is none."""
+        process, self._process = self._process, None
+        if process:
+            await process.stop()
+        if self._reading:
+            await self._reading
+
+    async def death(self) -> ModelUnavailable | None:
+        """Return why the server ended if it did or does within two seconds, None if it runs on."""
+        if self._reading is None:
+            return None
+        await asyncio.wait({self._reading}, timeout=_ENDED_SECONDS)
+        return await self.ended() if self._reading.done() else None
+
+    async def ended(self) -> ModelUnavailable:
+        """Wait until the server ends, and return why it did."""
+        process, reading = self._process, self._reading
+        if process is None or reading is None:
+            return ModelUnavailable("the model server does not run", advice="start it")
+        await asyncio.wait({reading})
+        if process is not self._process:
+            return ModelUnavailable("the model server was stopped", advice="start it again")
+        return exit_error(await process.wait(), self._log.last_lines(_LAST_LINES), self._log.path)
+
+    def _command(self, key: str) -> ServerCommand:
+        model = self._model.expanduser().absolute()
+        self._log.path.parent.mkdir(parents=True, exist_ok=True)
+        return server_command(
+            model, context_tokens=self._context_tokens, server=self._server, api_key=key, environ=self._environ
+        )
+
+    async def _read(self, process: SupervisedProcess, address: asyncio.Future[str | None]) -> None:
+        """Log what the server writes until it ends; `address` is settled by the first line with one, or by the end."""
+        while data := await process.read(_READ_BYTES):
+            for line in await self._log.add(data):
+                found = _ADDRESS.search(line)
+                if found and not address.done():
+                    address.set_result(found[1] or f"http://{found['host']}:{found['port']}")
+        if not address.done():
+            address.set_result(None)
+
+    async def _listening(self, address: asyncio.Future[str | None]) -> str:
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        while True:
+            await asyncio.wait({address}, timeout=_STATUS_SECONDS)
+            if address.done() and (url := address.result()):
+                return url
+            if address.done() and (ended := await self.death()):
+                raise ended
+            seconds = loop.time() - begun
+            if seconds > self._start_seconds:
+                raise ModelUnavailable(
+                    f"the model server did not listen within {self._start_seconds:.0f} s",
+                    advice=f"its log says why: {self._log.path}",
+                )
+            self._on_status(f"the model server loads {self._model.name} ({seconds:.0f} s)")
+
+
+class EmbeddedModel:
+    """The port `Model` on a server of our own, started by the first request and anew after it died."""
+
+    def __init__(self, server: EmbeddedServer, *, model_name: str = "", on_status: OnStatus = say_nothing) -> None:
+        self._server = server
+        self._model_name = model_name
+        self._on_status = on_status
+        self._client: LlamaCppModel | None = None
+        self._starting = asyncio.Lock()
+
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        client = await self._started()
+        try:
+            facts = await client.observe()
+        except ModelUnavailable as lost:
+            raise await self._explained(lost) from lost
+        # The port is another one each time and tells nobody anything.
+        return replace(facts, endpoint=ENDPOINT)
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        client = await self._started()
+        try:
+            async with contextlib.aclosing(client.answer(request)) as items:
+                async for item in items:
+                    yield replace(item, endpoint=ENDPOINT) if isinstance(item, AnswerEnd) else item
+        except ModelUnavailable as lost:
+            raise await self._explained(lost) from lost
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        client = await self._started()
+        try:
+            return await client.count_tokens(texts, purpose)
+        except ModelUnavailable as lost:
+            raise await self._explained(lost) from lost
+
+    async def tokens_of(self, text: str) -> tuple[Token, ...]:
+        """Return the tokens of a text, none where the server does not tell; raise `ModelError`."""
+        client = await self._started()
+        try:
+            return await client.tokens_of(text)
+        except ModelUnavailable as lost:
+            raise await self._explained(lost) from lost
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client:
+            await client.close()
+        await self._server.stop()
+
+    async def _started(self) -> LlamaCppModel:
+        async with self._starting:
+            if self._client is None or not self._server.running:
+                await self.close()
+                url, key = await self._server.start()
+                self._client = LlamaCppModel(url, api_key=key, model_name=self._model_name, on_status=self._on_status)
+            return self._client
+
+    async def _explained(self, lost: ModelUnavailable) -> ModelUnavailable:
+        """Return why the server died if it did; a connection that broke says only that it broke."""
+        death = await self._server.death()
+        return ModelUnavailable(str(death), advice=death.advice, partial=lost.partial) if death else lost

@@ -1,0 +1,101 @@
+"""One server for each model file in a process, however many sessions ask it; they take turns."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+
+from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
+from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
+from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
+
+BUSY = "the model answers another session; this one is next"
+
+
+class SharedModels:
+    """The models of a process that have a server of ours, each closed when nobody has it any more."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, _Held] = {}
+
+    def take(self, key: Hashable, make: Callable[[OnStatus], EmbeddedModel], on_status: OnStatus) -> "SharedModel":
+        """Return the model of `key`, made by `make` where nobody has it.
+
+        `on_status` is told what its holder's own requests wait for.
+        """
+        if key not in self._held:
+            self._held[key] = _Held(make)
+        held = self._held[key]
+        held.holders += 1
+        return SharedModel(held, on_status, lambda: self._give_back(key, held))
+
+    async def _give_back(self, key: Hashable, held: "_Held") -> None:
+        held.holders -= 1
+        if not held.holders:
+            if self._held.get(key) is held:
+                del self._held[key]
+            await held.model.close()
+
+
+class _Held:
+    """A model, who has it, who listens to it, and whose turn it is."""
+
+    def __init__(self, make: Callable[[OnStatus], EmbeddedModel]) -> None:
+        self.model = make(self._say)
+        self.holders = 0
+        self.turn = asyncio.Lock()
+        self.listeners: list[OnStatus] = []
+
+    def _say(self, line: str) -> None:
+        for listener in tuple(self.listeners):
+            listener(line)
+
+
+class SharedModel:
+    """The port `Model` for one of those who share a server."""
+
+    def __init__(self, held: _Held, on_status: OnStatus, give_back: Callable[[], Awaitable[None]]) -> None:
+        self._held = held
+        self._on_status = on_status
+        self._give_back = give_back
+        self._closed = False
+
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        with self._listening():
+            return await self._held.model.observe(purpose)
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        async with self._turn(), contextlib.aclosing(self._held.model.answer(request)) as items:
+            async for item in items:
+                yield item
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        with self._listening():
+            return await self._held.model.count_tokens(texts, purpose)
+
+    async def tokens_of(self, text: str) -> tuple[Token, ...]:
+        """Return the tokens of a text, none where the server does not tell; raise `ModelError`."""
+        with self._listening():
+            return await self._held.model.tokens_of(text)
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self._give_back()
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait until nobody else is answered: the server has one context, and would read every prompt anew."""
+        if self._held.turn.locked():
+            self._on_status(BUSY)
+        async with self._held.turn:
+            with self._listening():
+                yield
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        self._held.listeners.append(self._on_status)
+        try:
+            yield
+        finally:
+            self._held.listeners.remove(self._on_status)

@@ -1,0 +1,76 @@
+"""HTTP server of llama.cpp in this process.
+
+Run as `python -m agent_workbench.adapters.llama_cpp.server.xllamacpp_server MODEL.gguf`.
+
+The API key comes from `LLAMA_API_KEY`; without one nothing is served. Once the model is loaded the line
+`listening on http://127.0.0.1:PORT` is written to standard output. It ends by a signal: nothing has to be put in order.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xllamacpp import CommonParams
+
+API_KEY_VARIABLE = "LLAMA_API_KEY"
+_CACHE_MEGABYTES = 2048
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until a signal ends the process; return 2 when something that is needed was not given."""
+    given = _parser().parse_args(arguments)
+    # Taken out, so that nothing we load finds it there.
+    api_key = os.environ.pop(API_KEY_VARIABLE, "")
+    if not api_key:
+        sys.stderr.write(f"{API_KEY_VARIABLE} is not set: without a key any process and any web page could ask\n")
+        return 2
+    from xllamacpp import Server
+
+    try:
+        server = Server(_parameters(given, api_key))
+    except RuntimeError:
+        # What went wrong was written by llama.cpp; the exception only says that something did.
+        return 1
+    sys.stdout.write(f"listening on {server.listening_address}\n")
+    sys.stdout.flush()
+    while True:
+        signal.pause()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="a GGUF file")
+    parser.add_argument("--context-tokens", type=int, default=0, help="0: as many as the model was trained with")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--alias", default="", help="the model's name in what the server says of itself")
+    return parser
+
+
+def _parameters(given: argparse.Namespace, api_key: str) -> "CommonParams":
+    from xllamacpp import CommonParams
+
+    parameters = CommonParams()
+    parameters.model.path = given.model
+    if given.alias:
+        parameters.model_alias = {given.alias}
+    parameters.hostnames = ["127.0.0.1"]
+    parameters.port = 0
+    parameters.api_keys = [api_key]
+    parameters.n_ctx = given.context_tokens
+    parameters.n_parallel = 1
+    parameters.cpuparams.n_threads = given.threads
+    parameters.cpuparams_batch.n_threads = given.threads
+    parameters.cache_ram_mib = _CACHE_MEGABYTES
+    parameters.endpoint_slots = True
+    # No page in a browser may read even what needs no key.
+    parameters.cors_origins = "http://127.0.0.1"
+    parameters.offline = True
+    parameters.ui = False
+    return parameters
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,149 @@
+"""A plan read from YAML, strictly: what is refused is named with file, line and what was expected."""
+
+import re
+from collections.abc import Callable, Collection
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import PlanError
+from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan
+from agent_workbench.core.rules.denied_commands import denial, pattern_fault
+from agent_workbench.core.yaml_documents.nodes import (
+    DocumentError,
+    Mark,
+    Node,
+    YamlMapping,
+    YamlScalar,
+    YamlSequence,
+    nearest,
+    shown,
+)
+from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_table, read_value, unknown_key
+
+MAX_TASKS = 1000
+VERSION = 1
+SUBTASK = re.compile(r"[1-9]\d*/[1-9]\d*", re.ASCII)
+
+Compose = Callable[[str], Node | None]
+
+
+class PlanText(Struct, frozen=True):
+    """A plan as it stands in its file: the text, its nodes and what they mean."""
+
+    text: str
+    root: Node | None
+    plan: Plan
+
+    @property
+    def listing(self) -> YamlSequence | None:
+        """The list of tasks, None where there is none yet."""
+        node = self.root.get("tasks") if isinstance(self.root, YamlMapping) else self.root
+        return node if isinstance(node, YamlSequence) else None
+
+
+def read_plan(text: str, name: str, compose: Compose) -> PlanText:
+    """Return the plan that `text` spells; `compose` reads YAML. Raises `PlanError` beginning `name:line:column:`."""
+    try:
+        root = compose(text)
+        return PlanText(text, root, _plan(root))
+    except DocumentError as fault:
+        raise PlanError(fault.in_file(name), advice=fault.advice) from fault
+
+
+def check_skills(read: PlanText, name: str, known: Collection[str]) -> Plan:
+    """Return the plan; raise `PlanError` with the place of a skill that it names and that is not `known`."""
+    for item in read.listing.items if read.listing is not None else ():
+        named = item.get("applicable_skills") if isinstance(item, YamlMapping) else None
+        for node in named.items if isinstance(named, YamlSequence) else ():
+            if isinstance(node, YamlScalar) and node.text not in known:
+                what = f"there is no skill {shown(node.text)}{nearest(node.text, known)}"
+                fault = DocumentError(node.start, what)
+                raise PlanError(fault.in_file(name), advice=f"there are: {', '.join(sorted(known)) or 'none'}")
+    return read.plan
+
+
+def _plan(root: Node | None) -> Plan:
+    if root is None or is_nothing(root):
+        return Plan()
+    if isinstance(root, YamlSequence):
+        return Plan(_tasks(root))
+    if not isinstance(root, YamlMapping):
+        raise expected(root, "a mapping with `tasks`, or a list of tasks", "")
+    for key, _ in root.entries:
+        if key.text not in ("version", "goal", "tasks"):
+            raise unknown_key(key, ("version", "goal", "tasks"), "")
+    _check_version(root.get("version"))
+    goal, tasks = root.get("goal"), root.get("tasks")
+    return Plan(
+        _tasks(tasks) if tasks is not None and not is_nothing(tasks) else (),
+        str(read_value(goal, str, "goal")) if goal is not None and not is_nothing(goal) else "",
+    )
+
+
+def _check_version(node: Node | None) -> None:
+    if node is not None and read_value(node, int, "version") != VERSION:
+        raise expected(node, str(VERSION), "version", "this version of the workbench reads plans of version 1")
+
+
+def _tasks(node: Node) -> tuple[Task, ...]:
+    if not isinstance(node, YamlSequence):
+        raise expected(node, "a list of tasks", "tasks")
+    if len(node.items) > MAX_TASKS:
+        raise DocumentError(node.start, f"tasks: expected at most {MAX_TASKS} tasks, found {len(node.items)}")
+    tasks = tuple(_task(item, f"tasks[{number}]") for number, item in enumerate(node.items))
+    _check_together(node, tasks)
+    return tasks
+
+
+def _task(node: Node, path: str) -> Task:
+    task = read_table(node, Task, path)
+    if not task.description.strip():
+        raise expected(_under(node, "description"), "some words", f"{path}.description")
+    if task.subtask and not SUBTASK.fullmatch(task.subtask):
+        raise expected(_under(node, "subtask"), "a part of a whole such as 1/4", f"{path}.subtask")
+    if task.status is not TaskStatus.DONE:
+        _check_commands(node, task, path)
+    return task
+
+
+def _check_commands(node: Node, task: Task, path: str) -> None:
+    """Refuse denied commands that are no globs, and acceptance commands that they deny."""
+    patterns = task.constraints.denylisted_commands
+    for number, pattern in enumerate(patterns):
+        wrong, advice = pattern_fault(pattern)
+        if wrong:
+            place = _item(_under(_under(node, "constraints"), "denylisted_commands"), number).start
+            raise DocumentError(place, f"{path}.constraints.denylisted_commands[{number}]: {wrong}", advice)
+    for number, line in enumerate(task.accept_tests):
+        if why := denial(line, patterns):
+            place = _item(_under(node, "accept_tests"), number).start
+            advice = "change the command, or denylisted_commands of the task"
+            raise DocumentError(place, f"{path}.accept_tests[{number}]: {why}", advice)
+
+
+def _check_together(node: YamlSequence, tasks: tuple[Task, ...]) -> None:
+    places: dict[str, Mark] = {}
+    for item, task in zip(node.items, tasks, strict=True):
+        place = _under(item, "id").start
+        if task.id in places:
+            raise DocumentError(place, f"task id {task.id} stands twice, first on line {places[task.id].line}")
+        places[task.id] = place
+    for item, task in zip(node.items, tasks, strict=True):
+        for each in task.depends_on:
+            if each not in places:
+                raise DocumentError(
+                    _under(item, "depends_on").start,
+                    f"task {task.id} depends on {each}, which the plan does not have",
+                    f"tasks of the plan: {', '.join(places)}",
+                )
+    for problem in check_plan(Plan(tasks)):
+        raise DocumentError(node.start, problem, "take one of the dependencies away")
+
+
+def _item(node: Node, number: int) -> Node:
+    return node.items[number] if isinstance(node, YamlSequence) else node
+
+
+def _under(node: Node, key: str) -> Node:
+    found = node.get(key) if isinstance(node, YamlMapping) else None
+    return found if found is not None else YamlScalar("", True, node.start, node.end)

@@ -1,0 +1,109 @@
+"""Where each task stands in the plan's text: to be edited alone, moved, or followed by a new one."""
+
+from msgspec import Struct
+
+from agent_workbench.adapters.plans.plan_parser import PlanText
+from agent_workbench.adapters.plans.text_edits import with_tasks
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Task, next_id
+from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.yaml_documents.lines import after_lines, line_start
+from agent_workbench.core.yaml_documents.nodes import Node
+
+TO_BE_WRITTEN = "what is to be done"
+
+
+class Span(Struct, frozen=True):
+    """A part of a text, in characters from 0, the last one excluded."""
+
+    start: int
+    end: int
+
+
+def piece_of(before: PlanText, path: str, task: TaskId) -> PlanPiece:
+    """Return the lines that spell a task, with the comment above them."""
+    spans = _spans(before)
+    number = [each.id for each in before.plan.tasks].index(before.plan.task(task).id)
+    span = spans[number]
+    text = before.text[span.start : span.end]
+    first = _line(before.text, span.start)
+    return PlanPiece(path, before.text, span.start, span.end, text, first, first, task)
+
+
+def new_piece(before: PlanText, path: str, after: TaskId | None) -> PlanPiece:
+    """Return a task to be filled in behind the task `after`, or at the end of the plan."""
+    new = next_id(before.plan.tasks)
+    listing = before.listing
+    if listing is None or not listing.items or listing.flow:
+        text = with_tasks(before, (Task(new, TO_BE_WRITTEN),))
+        line = _line(text, text.rindex(TO_BE_WRITTEN))
+        return PlanPiece(path, before.text, 0, len(before.text), text, 1, line, None, new=True)
+    ids = [each.id for each in before.plan.tasks]
+    place = _spans(before)[ids.index(after) if after in ids else -1].end
+    newline = "\r\n" if "\r\n" in before.text else "\n"
+    joint = "" if before.text[:place].endswith("\n") else newline
+    stub = _stub(new, ids[-1], " " * (listing.start.column - 1)).replace("\n", newline)
+    first = _line(before.text, place) + bool(joint)
+    return PlanPiece(path, before.text, place, place, joint + stub, first, first + 1, new, new=True)
+
+
+def with_moved(before: PlanText, task: TaskId, *, up: bool) -> str:
+    """Return the text with a task before its neighbour (or behind it), each with the comment above it."""
+    text, spans = before.text, _spans(before)
+    at = [each.id for each in before.plan.tasks].index(before.plan.task(task).id)
+    if not 0 <= (first := at - 1 if up else at) < len(spans) - 1:
+        return text
+    one, other = spans[first], spans[first + 1]
+    upper, between, lower = text[one.start : one.end], text[one.end : other.start], text[other.start : other.end]
+    if upper.endswith("\n") and not lower.endswith("\n"):
+        newline = "\r\n" if upper.endswith("\r\n") else "\n"
+        lower, upper = lower + newline, upper.removesuffix(newline)
+    return text[: one.start] + lower + between + upper + text[other.end :]
+
+
+def _spans(before: PlanText) -> list[Span]:
+    """Return the span of each task: whole lines, unless all of them stand in brackets."""
+    listing = before.listing
+    if listing is None:
+        return []
+    if listing.flow:
+        return [Span(item.start.index, item.end.index) for item in listing.items]
+    spans: list[Span] = []
+    for item in listing.items:
+        # What looks like a comment above may be the last line of the text of the task before.
+        above = spans[-1].end if spans else 0
+        spans.append(Span(max(above, _start(before.text, item)), _end(before.text, item)))
+    return spans
+
+
+def _start(text: str, item: Node) -> int:
+    """Return where the item's dash, or the first line of the comment right above it, begins."""
+    start = line_start(text, text.rfind("-", 0, item.start.index))
+    while start and text[(above := line_start(text, start - 1)) : start].lstrip().startswith("#"):
+        start = above
+    return start
+
+
+def _end(text: str, item: Node) -> int:
+    """Return where the item's last line ends; empty lines below it are no part of it."""
+    end = after_lines(text, item)
+    while end and not text[line_start(text, end - 1) : end].strip():
+        end = line_start(text, end - 1)
+    return end
+
+
+def _line(text: str, index: int) -> int:
+    return text.count("\n", 0, index) + 1
+
+
+def _stub(new: TaskId, last: TaskId, indent: str) -> str:
+    lines = (
+        f"- id: {new}",
+        "  description: ",
+        '  goal: ""',
+        "  accept_tests: []",
+        f"  # depends_on: [{last}]",
+        '  # scope: {allowed_write_globs: ["src/**"]}',
+        "  status: pending",
+    )
+    return "".join(f"{indent}{line}\n" for line in lines)

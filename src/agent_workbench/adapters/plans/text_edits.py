@@ -1,0 +1,100 @@
+"""Edits of a plan's text at the place of a node, so that nothing else of the user's file changes."""
+
+from collections.abc import Sequence
+
+from agent_workbench.adapters.plans.plan_parser import PlanText
+from agent_workbench.adapters.plans.plan_renderer import render_flow, render_quoted, render_tasks, render_text
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Task, TaskStatus
+from agent_workbench.core.yaml_documents.lines import after_lines, line_end, line_start, with_lines
+from agent_workbench.core.yaml_documents.nodes import Node, YamlMapping, YamlScalar, YamlSequence
+from agent_workbench.core.yaml_documents.typed_values import is_nothing
+
+REASON = "blocked_because"
+
+
+def with_status(before: PlanText, wanted: TaskId, status: TaskStatus) -> str:
+    """Return the text with the task's status changed, or put in after its id where there was none."""
+    text, item = before.text, _item(before, wanted)
+    node = item.get("status")
+    if isinstance(node, YamlScalar):
+        start, end = node.start.index, node.end.index
+        quote = text[start] if text[start:end][:1] in ("'", '"') else ""
+        space = "" if text[start - 1].isspace() else " "
+        return f"{text[:start]}{space}{quote}{status}{quote}{text[end:]}"
+    key, name = next((key, value) for key, value in item.entries if key.text == "id")
+    if item.flow:
+        end = item.entries[-1][1].end.index
+        quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
+        return f"{text[:end]}, {quote}status{quote}: {quote}{status}{quote}{text[end:]}"
+    return _insert_after(text, name, f"{' ' * (key.start.column - 1)}status: {status}\n")
+
+
+def with_reason(before: PlanText, wanted: TaskId, reason: str) -> str:
+    """Return the text with why the task is blocked beside its status; without a reason, with none."""
+    text, item = before.text, _item(before, wanted)
+    found = next(((key, value) for key, value in item.entries if key.text == REASON), None)
+    if found is None:
+        return _reason_added(text, item, reason) if reason else text
+    key, node = found
+    start, end = node.start.index, node.end.index
+    if reason or item.flow:
+        space = "" if text[start - 1].isspace() else " "
+        return f"{text[:start]}{space}{render_quoted(reason)}{text[end:]}"
+    return text[: line_start(text, key.start.index)] + text[after_lines(text, node) :]
+
+
+def _reason_added(text: str, item: YamlMapping, reason: str) -> str:
+    key, status = next((key, value) for key, value in item.entries if key.text == "status")
+    if item.flow:
+        end = item.entries[-1][1].end.index
+        quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
+        return f"{text[:end]}, {quote}{REASON}{quote}: {render_quoted(reason)}{text[end:]}"
+    return _insert_after(text, status, f"{' ' * (key.start.column - 1)}{REASON}: {render_text(reason)}\n")
+
+
+def with_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
+    """Return the text with the tasks at the end of its list."""
+    text, listing = before.text, before.listing
+    if listing is None:
+        return _first_tasks(before, tasks)
+    if not listing.items:
+        start, end = listing.start.index, listing.end.index
+        rest = line_end(text, end)
+        return with_lines(text[:start].rstrip(" ") + text[end:rest], render_tasks(tasks, 2), text[rest:])
+    if listing.flow:
+        end = listing.items[-1].end.index
+        return text[:end] + "".join(f", {render_flow(task)}" for task in tasks) + text[end:]
+    added = render_tasks(tasks, listing.start.column - 1)
+    if _is_last(before.root, listing):
+        return with_lines(text, added, "")
+    return _insert_after(text, listing, added)
+
+
+def _first_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
+    text, added = before.text, render_tasks(tasks, 2)
+    root = before.root
+    if isinstance(root, YamlMapping) and (empty := root.get("tasks")) is not None and is_nothing(empty):
+        place = empty.start.index
+        if empty.end.index > place:  # `~` or `null`
+            text = text[:place].rstrip(" ") + text[empty.end.index :]
+        rest = line_end(text, place)
+        return with_lines(text[:rest], added, text[rest:])
+    return with_lines(text, f"tasks:\n{added}", "")
+
+
+def _item(before: PlanText, wanted: TaskId) -> YamlMapping:
+    before.plan.task(wanted)
+    for item in before.listing.items if before.listing is not None else ():
+        if isinstance(item, YamlMapping) and isinstance(name := item.get("id"), YamlScalar) and name.text == wanted:
+            return item
+    raise AssertionError("a plan has a task that its text lacks")
+
+
+def _insert_after(text: str, node: Node, lines: str) -> str:
+    place = after_lines(text, node)
+    return with_lines(text[:place], lines, text[place:])
+
+
+def _is_last(root: Node | None, listing: YamlSequence) -> bool:
+    return root is listing or (isinstance(root, YamlMapping) and not root.flow and root.entries[-1][1] is listing)

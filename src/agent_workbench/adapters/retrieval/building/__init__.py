@@ -1,1 +1,0 @@
-"""The index of a folder brought up to date in the background."""

@@ -1,1 +1,0 @@
-"""Processes of ours that work for the session: how they are started, spoken with, and ended."""

@@ -1,0 +1,148 @@
+"""Cutting a file into pieces: at definitions where it was parsed, at headings, else into windows of lines."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from msgspec import Struct
+
+from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN, Definition, Outline, Piece
+from agent_workbench.adapters.retrieval.chunking.definition_names import LONGEST_NAME
+from agent_workbench.ranking.stems import count_stems
+
+# A definition with fewer lines stays in the block around it.
+_WORTH_A_PIECE = 2
+_SIGNATURE_CHARS = 400
+_NAMES_SHOWN = 3
+# Nothing in it can match in two ways: a line is as long as its author likes.
+_HEADING = re.compile(r" {0,3}#{1,6}\s+(.*)")
+_LETTER = re.compile(r"[^\W_]")
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+
+
+class _Span(Struct, frozen=True):
+    """Rows `first` to `last`; `signature` is the row of the definition it is a later part of, -1 if it is none."""
+
+    first: int
+    last: int
+    symbol: str
+    signature: int = -1
+
+
+def cut(text: str, outline: Outline, max_tokens: int) -> tuple[Piece, ...]:
+    """Return the pieces of a file in order, each of whole lines and, unless a line is longer, at most `max_tokens`."""
+    return _Cutter(text.split("\n"), outline, max_tokens * CHARS_PER_TOKEN).pieces()
+
+
+def headings(text: str) -> Outline:
+    """Return the sections of a Markdown text as its definitions."""
+    found: list[tuple[int, str]] = []
+    rows = text.split("\n")
+    fence = ""
+    for row, line in enumerate(rows):
+        if mark := _FENCE.match(line):
+            fence = "" if fence == mark[1] else fence or mark[1]
+        elif not fence and (heading := _HEADING.fullmatch(line)):
+            found.append((row, heading[1].rstrip().rstrip("#").rstrip()[:LONGEST_NAME]))
+    ends = [row - 1 for row, _ in found[1:]] + [len(rows) - 1] * bool(found)
+    return Outline(tuple(Definition(name, row, end, row) for (row, name), end in zip(found, ends, strict=True)))
+
+
+class _Cutter:
+    """Cuts the lines of one file."""
+
+    def __init__(self, lines: Sequence[str], outline: Outline, max_chars: int) -> None:
+        self._lines = lines
+        self._outline = outline
+        self._max_chars = max_chars
+        self._chars = [0, *accumulate(len(line) + 1 for line in lines)]
+        self._named = sorted(_all(outline.definitions), key=lambda each: each.signature)
+        self._name_rows = [each.signature for each in self._named]
+        self._comment_rows = [each.row for each in outline.comments]
+
+    def pieces(self) -> tuple[Piece, ...]:
+        spans = self._lay(self._outline.definitions, 0, len(self._lines) - 1, "", -1)
+        return tuple(self._piece(part) for span in spans for part in self._parts(span))
+
+    def _lay(
+        self, definitions: Sequence[Definition], first: int, last: int, symbol: str, signature: int
+    ) -> Iterator[_Span]:
+        """Yield spans that together are the rows `first` to `last`, in order."""
+        row = first
+        for each in definitions:
+            start, end = max(each.first, row), min(each.last, last)
+            if end - start + 1 < _WORTH_A_PIECE:
+                continue
+            if start > row:
+                yield _Span(row, start - 1, symbol, signature)
+            name = ".".join(part for part in (symbol, each.name) if part)
+            inside = each.inside if self._size(start, end) > self._max_chars else ()
+            yield from self._lay(inside, start, end, name, each.signature)
+            row = end + 1
+        if row <= last:
+            yield _Span(row, last, symbol, signature)
+
+    def _parts(self, span: _Span) -> Iterator[_Span]:
+        """Yield the span without blank lines at its ends, in parts that are small enough; nothing if it has no word."""
+        first, last = span.first, span.last
+        while first <= last:
+            if not self._lines[first].strip():
+                first += 1
+                continue
+            end = self._end_of_part(first, last)
+            shown = end
+            while not self._lines[shown].strip():
+                shown -= 1
+            if any(_LETTER.search(line) for line in self._lines[first : shown + 1]):
+                yield _Span(first, shown, span.symbol, span.signature)
+            first = end + 1
+
+    def _end_of_part(self, first: int, last: int) -> int:
+        """Return the last row of a part that begins at `first`: as much as fits, ended where the code pauses."""
+        fits = bisect_left(self._chars, self._chars[first] + self._max_chars + 1) - 2
+        if fits >= last:
+            return last
+        if fits <= first:
+            return first
+        # Not so early that a part says nothing by itself.
+        earliest = first + (fits - first) // 3
+        return min(range(fits, earliest, -1), key=self._pause_after, default=fits)
+
+    def _pause_after(self, row: int) -> tuple[bool, int]:
+        """Return a key that is small where the text may well be divided: before blank lines, and at little indent."""
+        following = self._lines[row + 1]
+        return bool(following.strip()), len(following) - len(following.lstrip())
+
+    def _size(self, first: int, last: int) -> int:
+        return self._chars[last + 1] - self._chars[first]
+
+    def _piece(self, span: _Span) -> Piece:
+        text = "\n".join(self._lines[span.first : span.last + 1])
+        inside = [each.name for each in self._between(span.first, span.last)]
+        symbol = span.symbol or (", ".join(inside) if len(inside) <= _NAMES_SHOWN else "")
+        names = [span.symbol.replace(".", " "), *inside]
+        if 0 <= span.signature < span.first:
+            names.append(self._lines[span.signature][:_SIGNATURE_CHARS])
+        return Piece(
+            span.first + 1,
+            span.last + 1,
+            symbol,
+            count_stems(text),
+            count_stems(" ".join(names)),
+            count_stems(" ".join(self._comments(span.first, span.last))),
+        )
+
+    def _between(self, first: int, last: int) -> Sequence[Definition]:
+        return self._named[bisect_left(self._name_rows, first) : bisect_left(self._name_rows, last + 1)]
+
+    def _comments(self, first: int, last: int) -> Iterator[str]:
+        rows = self._comment_rows
+        for comment in self._outline.comments[bisect_left(rows, first) : bisect_left(rows, last + 1)]:
+            yield comment.text
+
+
+def _all(definitions: Sequence[Definition]) -> Iterator[Definition]:
+    for each in definitions:
+        yield each
+        yield from _all(each.inside)

@@ -1,1 +1,0 @@
-"""Files cut into pieces, and pieces kept by content."""

@@ -1,1 +1,0 @@
-"""Which files are indexed, and what is known of each before it is read."""

@@ -1,0 +1,119 @@
+"""Commits by what is searched of them: the paths they touched, and how often their messages say which stem."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agent_workbench.adapters.retrieval.history.commit_message import plain, title_of
+from agent_workbench.core.ids import CommitId
+from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.ranking.stems import count_stems
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int32]
+    Mask = NDArray[np.bool_]
+
+MOST_COMMITS = 5_000
+MOST_CHARS = 2_000
+# A commit that touches more files than these is about none of them.
+MOST_FILES = 20
+
+
+class TextWords(Struct, frozen=True):
+    """By text how many different words it says (`sizes`), and of all texts one after another which, and how often.
+
+    The numbers in `words` are those of the words in their `CountedCommits`.
+    """
+
+    sizes: "Ints"
+    words: "Ints"
+    counts: "Ints"
+
+    @classmethod
+    def of(cls, texts: Sequence[Mapping[str, int]], number_of: Mapping[str, int]) -> "TextWords":
+        """Store the counted words of these texts."""
+        import numpy as np
+
+        sizes = np.fromiter(map(len, texts), np.int32, len(texts))
+        total = int(sizes.sum())
+        words = np.fromiter(map(number_of.__getitem__, chain.from_iterable(texts)), np.int32, total)
+        counts = np.fromiter(chain.from_iterable(each.values() for each in texts), np.int32, total)
+        return cls(sizes, words, counts)
+
+    def followed_by(self, other: "TextWords") -> "TextWords":
+        """Return the texts of both, whose numbers mean the same words."""
+        import numpy as np
+
+        return TextWords(
+            np.concatenate([self.sizes, other.sizes]),
+            np.concatenate([self.words, other.words]),
+            np.concatenate([self.counts, other.counts]),
+        )
+
+    def only(self, kept: "Mask") -> "TextWords":
+        """Return the texts that `kept` says."""
+        import numpy as np
+
+        entries = np.repeat(kept, self.sizes)
+        return TextWords(self.sizes[kept], self.words[entries], self.counts[entries])
+
+    def renumbered(self, numbers: "Ints") -> "TextWords":
+        """Return the same with each word's number in `numbers` instead."""
+        return TextWords(self.sizes, numbers[self.words], self.counts)
+
+
+class CountedCommits(Struct, frozen=True, eq=False):
+    """Newest first; one that touched no file or too many has neither `paths` nor words. `words` are in order."""
+
+    ids: tuple[CommitId, ...]
+    paths: tuple[tuple[str, ...], ...]
+    words: tuple[str, ...]
+    messages: TextWords
+    titles: TextWords
+
+    def followed_by(self, older: "CountedCommits") -> "CountedCommits":
+        """Return these and the older ones that are not among them, `MOST_COMMITS` at most, with the words they say."""
+        import numpy as np
+
+        here = set(self.ids)
+        kept = np.array([commit not in here for commit in older.ids], bool)
+        kept &= np.cumsum(kept) + len(self.ids) <= MOST_COMMITS
+        places = np.flatnonzero(kept).tolist()
+        number_of = {word: number for number, word in enumerate(dict.fromkeys((*self.words, *older.words)))}
+        numbers = np.array([number_of[word] for word in older.words], np.int32)
+        messages = self.messages.followed_by(older.messages.only(kept).renumbered(numbers))
+        titles = self.titles.followed_by(older.titles.only(kept).renumbered(numbers))
+        said = set(messages.words.tolist()).union(titles.words.tolist())
+        words = sorted(word for word, number in number_of.items() if number in said)
+        numbers = np.zeros(len(number_of), np.int32)
+        numbers[[number_of[word] for word in words]] = np.arange(len(words))
+        return CountedCommits(
+            self.ids + tuple(older.ids[place] for place in places),
+            self.paths + tuple(older.paths[place] for place in places),
+            tuple(words),
+            messages.renumbered(numbers),
+            titles.renumbered(numbers),
+        )
+
+
+def count_commits(commits: Iterable[PastCommit]) -> CountedCommits:
+    """Count what these say, the newest `MOST_COMMITS` of them; takes up to two seconds: for a thread."""
+    some = tuple(commits)[:MOST_COMMITS]
+    paths = tuple(each.paths if len(each.paths) <= MOST_FILES else () for each in some)
+    texts = [each.message[:MOST_CHARS] if touched else "" for each, touched in zip(some, paths, strict=True)]
+    messages = [count_stems(plain(text)) for text in texts]
+    titles = [count_stems(title_of(text)) for text in texts]
+    words = tuple(sorted(set(chain.from_iterable(chain(messages, titles)))))
+    number_of = {word: number for number, word in enumerate(words)}
+    return CountedCommits(
+        tuple(each.id for each in some),
+        paths,
+        words,
+        TextWords.of(messages, number_of),
+        TextWords.of(titles, number_of),
+    )

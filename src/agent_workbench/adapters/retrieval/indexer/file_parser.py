@@ -1,0 +1,82 @@
+"""Files cut into pieces and made a segment of, in a worker or, where they are few, in a thread of the session."""
+
+import threading
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct
+
+from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
+from agent_workbench.adapters.retrieval.chunking.chunker import cut, headings
+from agent_workbench.adapters.retrieval.chunking.chunks import Outline, Piece
+from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
+from agent_workbench.adapters.retrieval.chunking.syntax import Syntax
+from agent_workbench.adapters.retrieval.index.file_kinds import kind_of
+from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFile
+from agent_workbench.adapters.retrieval.indexer.indexable_files import blob_id
+
+
+class Stopped(Exception):
+    """The one who asked for the work no longer wants it."""
+
+
+class ParsedBatch(Struct, frozen=True):
+    """Indexed files, and how many of them had to be cut because no cache knew their content."""
+
+    segment: Segment
+    parsed: int
+
+
+class Parser:
+    """Cuts files into pieces, looking first whether the same content was cut before. One batch at a time."""
+
+    def __init__(self, cache: ChunkCache, max_tokens: int) -> None:
+        self._cache = cache
+        self._max_tokens = max_tokens
+        self._syntax = Syntax()
+        self._alone = threading.Lock()
+
+    def index(self, files: Mapping[str, bytes], stop: threading.Event | None = None) -> ParsedBatch:
+        """Return a segment of the files (path to content); raise `Stopped` when `stop` is set meanwhile."""
+        blobs = {path: blob_id(data) for path, data in files.items()}
+        keys = {path: f"{blob}:{language_of(path)}:{self._max_tokens}" for path, blob in blobs.items()}
+        with self._alone:
+            known = self._cache.find(keys.values())
+            missing = {key: path for path, key in keys.items() if key not in known}
+            known |= self._cut_all(missing, files, stop)
+        indexed = [SourceFile(path, blobs[path], kind_of(path, files[path]), known[keys[path]]) for path in files]
+        return ParsedBatch(Segment.build(indexed), len(missing))
+
+    def _cut_all(
+        self, missing: Mapping[str, str], files: Mapping[str, bytes], stop: threading.Event | None
+    ) -> dict[str, tuple[Piece, ...]]:
+        """Return the pieces by key, and keep them, as many as there are when it is stopped."""
+        found: dict[str, tuple[Piece, ...]] = {}
+        lasting: dict[str, tuple[Piece, ...]] = {}
+        try:
+            for key, path in missing.items():
+                if stop is not None and stop.is_set():
+                    raise Stopped
+                found[key], lasts = self._cut(path, files[path])
+                if lasts:
+                    lasting[key] = found[key]
+        finally:
+            self._cache.keep(lasting)
+        return found
+
+    def forget(self, blobs: Collection[str]) -> bool:
+        """Drop from the cache what was cut from these contents; return whether there was any."""
+        return self._cache.forget(blobs)
+
+    def shrink_cache(self) -> None:
+        """Bound the cache's size."""
+        self._cache.shrink()
+
+    def _cut(self, path: str, data: bytes) -> tuple[tuple[Piece, ...], bool]:
+        """Return the pieces, and whether they will always be these: not so if a grammar is missing today."""
+        text = data.decode("utf-8", "replace")
+        language = language_of(path)
+        if find_language(language) is None:
+            outline: Outline | None = headings(text) if language == "markdown" else Outline()
+        else:
+            outline = self._syntax.outline(data, language)
+        return cut(text, outline or Outline(), self._max_tokens), outline is not None

@@ -1,0 +1,225 @@
+"""The index of one folder kept equal to its files: loaded, brought up to date in the background, saved."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
+from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
+from agent_workbench.adapters.retrieval.indexer.changes import Changes, batches
+from agent_workbench.adapters.retrieval.indexer.file_parser import ParsedBatch, Parser
+from agent_workbench.adapters.retrieval.indexer.indexable_files import (
+    ExcludedPaths,
+    Stamp,
+    blob_id,
+    count_submodules,
+    holds_secrets,
+    is_text,
+    secrets_among,
+    stamp_files,
+    within_bounds,
+)
+from agent_workbench.adapters.retrieval.indexer.saved_index import SavedIndex, load_saved, save
+from agent_workbench.adapters.retrieval.indexer.worker_pool import WORKERS, WorkerPool
+from agent_workbench.adapters.retrieval.worker_processes.threads import all_of, in_thread
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.ports.workspace import Sources
+from agent_workbench.core.retrieval import IndexStatus
+from agent_workbench.core.settings import RetrievalSettings
+from agent_workbench.system.atomic_files import said_by_disk
+
+# So little is cut in a thread sooner than a process starts, and hardly felt on the screen.
+_FEW_FILES, _FEW_BYTES = 64, 128 * 1024
+# So many changes are worth a new snapshot; fewer are read again quickly.
+_WORTH_SAVING = 50
+
+
+class Tools(Struct):
+    """What cuts files, for all folders; `parsed` counts those whose content no cache knew."""
+
+    parser: Parser
+    workers: WorkerPool
+    parsed: int = 0
+
+
+class FolderIndex:
+    """The files below `root`, as `index` has them. One refresh at a time; searches take `index.view` meanwhile."""
+
+    def __init__(self, root: str, settings: RetrievalSettings, cache: CacheFolder, tools: Tools) -> None:
+        self.index = WorkspaceIndex()
+        self.status = IndexStatus()
+        self._root = root
+        self._settings = settings
+        self._cache = cache
+        self._tools = tools
+        # Of all files that were read; those that are not in the index are binary, or a worker died of them.
+        self._stamps: dict[str, Stamp] = {}
+        self._excluded = ExcludedPaths(settings.exclude)
+        self._loaded = False
+        self._unsaved = 0
+        self._changing = asyncio.Lock()
+
+    async def refresh(self, sources: Sources) -> bool:
+        """Read what changed since it was last read; return whether anything had. Raises what `sources` raises."""
+        paths = await sources.list_files()
+        if not self._loaded:
+            await in_thread(self._load)
+            await in_thread(partial(self._forget_secrets, paths))
+            self._loaded = True
+        changes = await in_thread(partial(self._changes, paths))
+        self.status = replace(self.status, done=0, total=len(changes.paths), submodules=changes.submodules)
+        await in_thread(partial(self._count, changes))
+        if changes.paths:
+            await self._take_in(sources, changes)
+            await in_thread(partial(self._count, changes))
+            self._unsaved += len(changes.paths)
+        if self._unsaved >= _WORTH_SAVING:
+            await in_thread(self._save)
+        return bool(changes.paths)
+
+    async def _take_in(self, sources: Sources, changes: Changes) -> None:
+        """Read what changed, and index it."""
+        few = self._few(changes)
+        groups = batches(changes)
+        # One more than there are workers, so that the next batch is read when one is done.
+        drains = [self._drain(sources, groups, changes, few=few) for _ in range(1 if few else WORKERS + 1)]
+        try:
+            await all_of(drains)
+            if len(changes.paths) > len(changes.stamps) // 2 and len(self.index.view.segments) > 1:
+                await self._merge_from(0)
+        finally:
+            if not few:
+                await self._tools.workers.close()
+
+    def _few(self, changes: Changes) -> bool:
+        """Return whether so little is new that it is cut here; what was left out is not, for a worker may die of it."""
+        little = len(changes.paths) <= _FEW_FILES and changes.bytes <= _FEW_BYTES
+        return little and all(path not in self._stamps or self.index.view.find(path) for path in changes.paths)
+
+    async def _drain(self, sources: Sources, groups: Iterator[Sequence[str]], changes: Changes, *, few: bool) -> None:
+        """Take in batch after batch until there is none left."""
+        for paths in groups:
+            read = await sources.read_files(paths)
+            texts, gone = await in_thread(partial(self._sort_out, paths, read))
+            refused: set[str] = set()
+            for batch in await self._cut(texts, refused, few=few):
+                self._tools.parsed += batch.parsed
+                await self._take(batch, few=few)
+            if gone := [*gone, *refused]:
+                async with self._changing:
+                    await in_thread(partial(self.index.drop, *gone))
+            self._stamps.update({path: changes.stamps[path] for path in paths})
+            self.status = replace(self.status, done=self.status.done + len(paths))
+
+    def _sort_out(self, paths: Sequence[str], read: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[str]]:
+        """Return the texts that are not in the index as they are, and what is no text, or not there any more."""
+        texts: dict[str, bytes] = {}
+        gone = []
+        for path in paths:
+            data = read.get(path)
+            if data is None or not is_text(data):
+                gone.append(path)
+            elif self.index.view.blob_of(path) != blob_id(data):
+                texts[path] = data
+        return texts, gone
+
+    async def _cut(self, texts: Mapping[str, bytes], refused: set[str], *, few: bool) -> list[ParsedBatch]:
+        """Return the texts cut; what a worker dies of is put into `refused`."""
+        if not texts:
+            return []
+        if few:
+            stop = threading.Event()
+            return [await in_thread(partial(self._tools.parser.index, texts, stop), stop)]
+        batch = await self._tools.workers.index(texts)
+        if batch is not None:
+            return [batch]
+        # One of them is more than a grammar bears, or somebody killed the worker: each has two more tries, alone.
+        cut = []
+        for path, data in texts.items():
+            batch = await self._tools.workers.index({path: data}) or await self._tools.workers.index({path: data})
+            if batch is None:
+                refused.add(path)
+            else:
+                cut.append(batch)
+        return cut
+
+    def _count(self, changes: Changes) -> None:
+        """Say what the index holds, and what it leaves out. Blocks: numpy may still be on its way in another thread."""
+        view = self.index.view
+        self.status = replace(
+            self.status,
+            files=view.files,
+            chunks=view.pieces,
+            left_out=changes.left_out,
+            binary=len(self._stamps) - view.files,
+        )
+
+    async def _take(self, batch: ParsedBatch, *, few: bool) -> None:
+        async with self._changing:
+            await in_thread(partial(self.index.take, batch.segment, tidy=few))
+            if not few and (place := self.index.untidy()) is not None:
+                await self._merge_from(place)
+            view = self.index.view
+            self.status = replace(self.status, files=view.files, chunks=view.pieces)
+
+    async def _merge_from(self, place: int) -> None:
+        """Merge in a worker: here the screen would stand still meanwhile."""
+        view = self.index.view
+        merged = await self._tools.workers.merge(view.segments[place:], view.alive[place:])
+        if merged is None:
+            await in_thread(self.index.compact)
+        else:
+            self.index.replace_from(place, merged)
+
+    def _changes(self, paths: Sequence[str]) -> Changes:
+        """Return what has to be read anew; what is gone is forgotten."""
+        found = stamp_files(self._root, paths, self._excluded, time.time_ns(), self._stamps)
+        stamps = within_bounds(found)
+        gone = self._stamps.keys() - stamps.keys()
+        for path in gone:
+            del self._stamps[path]
+        if gone:
+            self.index.drop(*gone)
+        changed = (path for path, stamp in stamps.items() if self._stamps.get(path) is not stamp)
+        return Changes(tuple(changed), stamps, len(found) - len(stamps), count_submodules(self._root))
+
+    def _load(self) -> None:
+        """Take over what was saved of this folder, or what another worktree of the repo knows of the same contents."""
+        self._cache.make_private()
+        own = self._cache.snapshot_of(self._root)
+        for path in (own, *self._cache.siblings_of(self._root)[:1]):
+            saved = load_saved(path, self._settings)
+            if saved is not None:
+                self.index = saved.index
+                # Of a sibling the contents are right and the times are not; what it has besides goes when it is missed.
+                self._stamps = dict(saved.stamps) if path == own else dict.fromkeys(saved.stamps, Stamp(0, 0, -1, 0))
+                return
+
+    def _forget_secrets(self, paths: Sequence[str]) -> None:
+        """Drop what an earlier version, or another name, let into the cache of files that hold secrets."""
+        held = list(filter(holds_secrets, self.index.view.paths()))
+        blobs = {*map(self.index.blob_of, held), *secrets_among(self._root, paths)}
+        self._tools.parser.forget(blobs)
+        if held:
+            for path in held:
+                self._stamps.pop(path, None)
+            self.index.drop(*held)
+            self.index.compact()
+            self._unsaved = _WORTH_SAVING
+
+    def _save(self) -> None:
+        """Save the index, if the disk lets us, and keep all that is saved within bounds."""
+        try:
+            saved = SavedIndex(self.index, self._stamps)
+            size = save(self._cache.snapshot_of(self._root), saved, self._settings)
+            self._cache.note(self._root)
+            self._unsaved = 0
+            self.status = replace(self.status, unsaved="" if size else "the index is too large")
+        except StorageError as error:
+            self.status = replace(self.status, unsaved=said_by_disk(error) or str(error))
+        self._tools.parser.shrink_cache()

@@ -1,0 +1,63 @@
+"""When an index is brought up to date: one refresh at a time, shared by all who wait for it."""
+
+import asyncio
+from collections.abc import Callable
+
+from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex
+from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.ports.workspace import Sources
+
+
+class IndexRefresher:
+    """An index and the refreshes of it. Who stops waiting for a refresh does not stop it; `close` does.
+
+    `on_change` is told after the first refresh, and after each one that found changes.
+    """
+
+    def __init__(
+        self, index: FolderIndex, on_change: Callable[[Sources, FolderIndex], None] = lambda _sources, _index: None
+    ) -> None:
+        self.index = index
+        self._on_change = on_change
+        self._told = False
+        self._running: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs or waits to run."""
+        return self._next is None and (self._running is None or self._running.done())
+
+    async def refresh(self, sources: Sources) -> None:
+        """Return when the index has the files as they are now, or newer; raises what `sources` raises."""
+        await asyncio.shield(self._begin_next(sources))
+
+    def begin(self, sources: Sources) -> None:
+        """See that a refresh runs, without waiting for it."""
+        if self.idle:
+            self._begin_next(sources)
+
+    async def close(self) -> None:
+        """Stop what runs."""
+        tasks = [task for task in (self._next, self._running) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._next = self._running = None
+
+    def _begin_next(self, sources: Sources) -> "asyncio.Task[None]":
+        """Return the next refresh: the one that runs may have listed the files before the last change."""
+        if self._next is None:
+            # A lock of git's or a disk is told to those who wait; where nobody does, the next search meets it again.
+            self._next = in_background(self._after(self._running, sources), expected=(WorkbenchError,))
+        return self._next
+
+    async def _after(self, before: "asyncio.Task[None] | None", sources: Sources) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        self._running, self._next = self._next, None
+        changed = await self.index.refresh(sources)
+        if changed or not self._told:
+            self._told = True
+            self._on_change(sources, self.index)

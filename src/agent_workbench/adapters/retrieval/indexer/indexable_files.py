@@ -1,0 +1,157 @@
+"""Which files of a workspace are indexed, and whether they changed."""
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha1
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
+from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.system.regular_files import open_regular, read_regular
+
+MAX_FILE_BYTES = 400_000
+# All files together: the index takes about as much memory, for a time twice.
+MAX_TOTAL_BYTES = 400_000_000
+# A file that changed so shortly before it was looked at may change again without its times showing it.
+_CLOCK_TICK_NS = 50_000_000
+_MOST_REMEMBERED = 500_000
+# What holds secrets by its name, wherever it stands: nobody means it when asking for code, and a search is sent on.
+_SECRETS = re.compile(r"\.env|\.env\..*|.*\.(pem|key|p12)|id_rsa.*|\.netrc", re.DOTALL)
+_SUBMODULE = re.compile(rb"^[ \t]*\[submodule[ \t]", re.MULTILINE | re.IGNORECASE)
+_EXAMPLES = (".env.example", ".env.sample", ".env.template")
+
+
+class Stamp(Struct, frozen=True):
+    """What the disk says of a file: equal stamps mean equal content, unless `fresh`."""
+
+    modified_ns: int
+    changed_ns: int
+    size: int
+    inode: int
+    fresh: bool = False
+
+
+NONE_KNOWN: Mapping[str, Stamp] = MappingProxyType({})
+
+
+class ExcludedPaths:
+    """Tells which paths fit a pattern or hold secrets by their name.
+
+    Each is looked at once: there may be a hundred thousand, again and again.
+    """
+
+    def __init__(self, patterns: Collection[str]) -> None:
+        self._patterns = tuple(patterns)
+        self._known: dict[str, bool] = {}
+
+    def __contains__(self, path: str) -> bool:
+        """Return whether the path is never to be indexed."""
+        found = self._known.get(path)
+        if found is None:
+            if len(self._known) > _MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[path] = holds_secrets(path) or any(
+                matches_glob(path, pattern) for pattern in self._patterns
+            )
+        return found
+
+
+def holds_secrets(path: str) -> bool:
+    """Return whether a file is one for keys or passwords, by its name alone and in whatever case it is written."""
+    name = path.rpartition("/")[2].lower()
+    return _SECRETS.fullmatch(name) is not None and name not in _EXAMPLES
+
+
+def stamp_files(
+    root: str, paths: Sequence[str], exclude: ExcludedPaths, now_ns: int, known: Mapping[str, Stamp] = NONE_KNOWN
+) -> dict[str, Stamp]:
+    """Return a stamp for each regular file that is not excluded: the `known` one itself where that still holds.
+
+    `now_ns` is the time since the epoch. Blocks.
+    """
+    stamps: dict[str, Stamp] = {}
+    for path in paths:
+        if path in exclude:
+            continue
+        try:
+            # To make a `Path` of each takes three times as long as to look at the file, and there may be thousands.
+            found = os.lstat(f"{root}/{path}")
+        except (OSError, ValueError):
+            continue
+        before = known.get(path)
+        if before is not None and _holds(before, found):
+            stamps[path] = before
+        elif stat.S_ISREG(found.st_mode):
+            stamps[path] = _stamp(found, now_ns)
+    return stamps
+
+
+def _holds(stamp: Stamp, found: os.stat_result) -> bool:
+    return (
+        stamp.changed_ns == found.st_ctime_ns
+        and stamp.modified_ns == found.st_mtime_ns
+        and stamp.size == found.st_size
+        and stamp.inode == found.st_ino
+        and not stamp.fresh
+        and stat.S_ISREG(found.st_mode)
+    )
+
+
+def _stamp(found: os.stat_result, now_ns: int) -> Stamp:
+    fresh = max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _CLOCK_TICK_NS
+    return Stamp(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, fresh)
+
+
+def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES) -> dict[str, Stamp]:
+    """Return the files that are indexed: none too large, and of more than `max_bytes` together source goes first."""
+    fitting = {path: stamp for path, stamp in stamps.items() if stamp.size <= MAX_FILE_BYTES}
+    if sum(stamp.size for stamp in fitting.values()) <= max_bytes:
+        return fitting
+    kept: dict[str, Stamp] = {}
+    total = 0
+    for path in sorted(fitting, key=lambda path: (find_language(language_of(path)) is None, path)):
+        total += fitting[path].size
+        if total > max_bytes:
+            break
+        kept[path] = fitting[path]
+    return kept
+
+
+def count_submodules(root: str) -> int:
+    """Return how many repositories of their own `.gitmodules` names: git lists none of their files. Blocks."""
+    try:
+        with os.fdopen(open_regular(f"{root}/.gitmodules", follow=True), "rb") as file:
+            return len(_SUBMODULE.findall(file.read(MAX_FILE_BYTES)))
+    except (OSError, ValueError):
+        return 0
+
+
+def secrets_among(root: str, paths: Iterable[str]) -> list[str]:
+    """Return the blob ids of the files that hold secrets by their name and could be indexed else. Blocks."""
+    found = []
+    for path in paths:
+        if holds_secrets(path):
+            with suppress(OSError, ValueError):
+                found.append(blob_id(read_regular(f"{root}/{path}", MAX_FILE_BYTES)))
+    return found
+
+
+def count_left_out(root: str, paths: Sequence[str], exclude: ExcludedPaths) -> int:
+    """Return how many files that are not excluded are too large, or too many, to be indexed. Blocks."""
+    found = stamp_files(root, paths, exclude, 0)
+    return len(found) - len(within_bounds(found))
+
+
+def blob_id(data: bytes) -> str:
+    """Return the name git gives to this content."""
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def is_text(data: bytes) -> bool:
+    """Return whether the content can be indexed."""
+    return len(data) <= MAX_FILE_BYTES and b"\0" not in data

@@ -1,0 +1,60 @@
+"""A process that indexes batches of files: started by `workers`, told what to do through its standard input."""
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
+from agent_workbench.adapters.retrieval.index.merge import merge
+from agent_workbench.adapters.retrieval.index.packed_arrays import pack
+from agent_workbench.adapters.retrieval.index.segments import Segment
+from agent_workbench.adapters.retrieval.indexer.file_parser import ParsedBatch, Parser
+from agent_workbench.adapters.retrieval.worker_processes.frames import Part
+from agent_workbench.adapters.retrieval.worker_processes.request_loop import serve
+
+# A batch that takes longer will not end; the session goes on with another process, and file by file.
+BATCH_SECONDS = 120
+
+
+def main() -> None:
+    """Answer every batch with its segment."""
+    cache, max_tokens = sys.argv[1:]
+    serve(partial(answer, Parser(ChunkCache(Path(cache)), int(max_tokens))), BATCH_SECONDS)
+
+
+def answer(parser: Parser, head: object, body: memoryview) -> tuple[int, Sequence[Part]]:
+    """Return how many files were parsed, and the segment that is asked for.
+
+    Asked for are files indexed (named with their sizes), or segments merged (their sizes and masks').
+    """
+    batch = _batch(parser, head, body)
+    return batch.parsed, pack(batch.segment.arrays())
+
+
+def _batch(parser: Parser, head: object, body: memoryview) -> ParsedBatch:
+    match head:
+        case ["index", list(entries)]:
+            contents = _cut(body, [size for _, size in entries])
+            return parser.index({path: bytes(data) for (path, _), data in zip(entries, contents, strict=True)})
+        case ["merge", list(sizes)]:
+            return ParsedBatch(_merged(_cut(body, sizes)), 0)
+        case _:
+            raise ValueError("not what a worker is asked for")
+
+
+def _merged(parts: list[memoryview]) -> Segment:
+    """Merge segments; behind each stands which of its files are alive."""
+    import numpy as np
+
+    return merge([Segment.from_bytes(part) for part in parts[::2]], [np.frombuffer(part, bool) for part in parts[1::2]])
+
+
+def _cut(body: memoryview, sizes: list[int]) -> list[memoryview]:
+    ends = list(accumulate(sizes, initial=0))
+    return [body[start:end] for start, end in pairwise(ends)]
+
+
+if __name__ == "__main__":
+    main()

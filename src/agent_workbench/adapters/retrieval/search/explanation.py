@@ -1,0 +1,99 @@
+"""The words of a query by which a piece was found."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from agent_workbench.adapters.retrieval.history.repo_history import Past
+from agent_workbench.adapters.retrieval.index.segments import Field
+from agent_workbench.adapters.retrieval.index.view import IndexView
+from agent_workbench.adapters.retrieval.search.features import BODY_LENGTH, PART_SHARES
+from agent_workbench.adapters.retrieval.search.layout import layout_of
+from agent_workbench.adapters.retrieval.search.query import Query
+from agent_workbench.adapters.retrieval.search.symbols import words_of
+from agent_workbench.core.retrieval import SignalKind
+from agent_workbench.ranking.bm25 import B, Bm25
+
+# By kind of signal: the field, how much its length counts, what its hits are worth beside one another.
+_FIELDS = {
+    SignalKind.WORDS: (Field.BODY, BODY_LENGTH, PART_SHARES[SignalKind.WORDS]),
+    SignalKind.SYMBOL: (Field.NAMES, B, PART_SHARES[SignalKind.SYMBOL]),
+    SignalKind.COMMENTS: (Field.COMMENTS, B, PART_SHARES[SignalKind.COMMENTS]),
+    SignalKind.PATH: (Field.PATH, B, 1.0),
+}
+_MOST = 6
+
+
+class Explanation:
+    """Says of the `pieces` which words hit them, as they were written, best first; of others what they define.
+
+    `definers` are the pieces that define exactly a name of the query, by name.
+    """
+
+    def __init__(
+        self,
+        view: IndexView,
+        query: Query,
+        definers: Mapping[str, Collection[int]],
+        past: Past | None,
+        pieces: Sequence[int],
+    ) -> None:
+        self._view, self._query, self._definers = view, query, definers
+        self._file_of = dict(zip(pieces, view.file_of[list(pieces)].tolist(), strict=True))
+        known = list(dict.fromkeys(self._file_of.values()))
+        self._hits: dict[int, dict[SignalKind, list[tuple[str, float]]]] = {piece: {} for piece in pieces}
+        for kind, (field, length, _) in _FIELDS.items():
+            rows = known if field == Field.PATH else pieces
+            told = dict(zip(rows, view.field(field, b=length).explain_all(rows, query.stems), strict=True))
+            for piece, file in self._file_of.items():
+                self._hits[piece][kind] = told[file if field == Field.PATH else piece]
+        said = past.words_of([view.path_of(file) for file in known], query.stems) if past else []
+        self._said = dict(zip(known, said, strict=False))
+        self._folders = self._roots(layout_of(view).folders, known, query.stems)
+        self._used = self._names(view.field(Field.BODY, b=BODY_LENGTH), pieces)
+        self._around = self._beside(known)
+
+    def words(self, piece: int) -> dict[SignalKind, Sequence[str]]:
+        """Return by kind of signal the words that hit."""
+        defined = tuple(name for name, pieces in self._definers.items() if piece in pieces)[:_MOST]
+        if piece not in self._hits:
+            return {SignalKind.NAMED: defined}
+        file = self._file_of[piece]
+        found = {kind: self._written([root for root, _ in hits]) for kind, hits in self._hits[piece].items()}
+        return found | {
+            SignalKind.NAMED: defined,
+            SignalKind.CALLS: tuple(name for name in self._used[piece] if name not in defined)[:_MOST],
+            SignalKind.FOLDER: self._written(self._folders[file]),
+            SignalKind.BESIDE: self._around[file][:_MOST],
+            SignalKind.HISTORY: self._written(self._said.get(file, ())),
+        }
+
+    def _beside(self, files: Sequence[int]) -> dict[int, Sequence[str]]:
+        """Return by file the names that it holds; where a piece is shown that nothing hits, the words before them."""
+        names = self._names(self._view.field(Field.WHOLE_FILE), files)
+        for name, pieces in self._definers.items():
+            for file in set(self._view.file_of[list(pieces)].tolist()) & names.keys():
+                names[file] = tuple(dict.fromkeys((*names[file], name)))
+        bare = {self._file_of[piece] for piece, hits in self._hits.items() if not any(map(hits.get, PART_SHARES))}
+        roots = self._roots(self._view.field(Field.WHOLE_FILE), sorted(bare), self._query.stems)
+        return names | {file: (*self._written(found), *names[file]) for file, found in roots.items()}
+
+    def _names(self, field: Bm25, rows: Sequence[int]) -> dict[int, Sequence[str]]:
+        """Return by row of the field the names of the query that it holds."""
+        written = dict(zip(words_of(self._query.names), self._query.names, strict=True))
+        roots = self._roots(field, rows, tuple(written))
+        return {row: tuple(written[root] for root in found) for row, found in roots.items()}
+
+    @staticmethod
+    def _roots(field: Bm25, rows: Sequence[int], stems: Sequence[str]) -> dict[int, Sequence[str]]:
+        explained = field.explain_all(rows, stems)
+        return {row: [root for root, _ in hits] for row, hits in zip(rows, explained, strict=True)}
+
+    def best(self, piece: int) -> list[str]:
+        """Return the words that hit anywhere."""
+        shares: dict[str, float] = {}
+        for kind, hits in self._hits.get(piece, {}).items():
+            for root, share in hits:
+                shares[root] = shares.get(root, 0.0) + _FIELDS[kind][2] * share
+        return list(self._written(sorted(shares, key=lambda root: (-shares[root], root))))
+
+    def _written(self, stems: Sequence[str]) -> Sequence[str]:
+        return tuple(self._query.written[root] for root in stems[:_MOST])

@@ -1,0 +1,166 @@
+"""What speaks for each file: one number for each reason, the best source file having 1."""
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agent_workbench.adapters.retrieval.history.repo_history import Past
+from agent_workbench.adapters.retrieval.index.segments import Field
+from agent_workbench.adapters.retrieval.index.view import IndexView
+from agent_workbench.adapters.retrieval.search.layout import ViewLayout, layout_of
+from agent_workbench.adapters.retrieval.search.query import Query
+from agent_workbench.adapters.retrieval.search.symbols import defined, words_of
+from agent_workbench.core.retrieval import SignalKind
+from agent_workbench.ranking.hits import Ask, Measure
+from agent_workbench.ranking.stems import count_stems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float64]
+
+# How much a long piece counts less: half as much as usual, for they are of like length already; a file still less.
+BODY_LENGTH = 0.5
+_FILE_LENGTH = 0.3
+# What body, names and comments of a piece are worth beside one another.
+PART_SHARES = {SignalKind.WORDS: 1.0, SignalKind.SYMBOL: 0.4, SignalKind.COMMENTS: 0.3}
+# `part: what was done`, or `[part] …`: before the colon stands where.
+_SCOPE = re.compile(r"\[?([\w ./*,()!-]{2,40}?)\]?:\s")
+
+
+class Feature(StrEnum):
+    """A reason why a file comes; the names stand in `weights.json`."""
+
+    PIECES = "pieces"  # its three best pieces
+    TITLE_WHOLE = "title_whole"  # all its words, for the first line of the query alone
+    COVERED = "covered"  # how much of the query its best piece covers
+    PATH = "path"
+    FOLDER = "folder"  # the words of its folder
+    SCOPE = "scope"  # the path, by what stands before the colon of the first line
+    DEFINED = "defined"  # names that the query says as code does
+    USED = "used"
+    TITLES = "titles"  # the first lines of the messages of the commits that touched it
+    NEAREST = "nearest"  # the past commits most like the query
+    NEAREST_TITLE = "nearest_title"
+    RECENT = "recent"  # how much was done to it lately
+    VECTOR = "vector"
+
+
+KIND_OF = {
+    Feature.PIECES: SignalKind.WORDS,
+    Feature.TITLE_WHOLE: SignalKind.WORDS,
+    Feature.COVERED: SignalKind.WORDS,
+    Feature.PATH: SignalKind.PATH,
+    Feature.FOLDER: SignalKind.FOLDER,
+    Feature.SCOPE: SignalKind.PATH,
+    Feature.DEFINED: SignalKind.NAMED,
+    Feature.USED: SignalKind.CALLS,
+    Feature.TITLES: SignalKind.HISTORY,
+    Feature.NEAREST: SignalKind.HISTORY,
+    Feature.NEAREST_TITLE: SignalKind.HISTORY,
+    Feature.RECENT: SignalKind.RECENT,
+    Feature.VECTOR: SignalKind.VECTOR,
+}
+
+
+class Evidence(Struct, frozen=True):
+    """By feature a number for each file, the scores of the pieces, what these are made of, and what each file holds.
+
+    `parts` are scores of body, names and comments before they are weighed; `held` counts by file different words of the
+    query, once more those in its path.
+    """
+
+    files: "Mapping[Feature, Scores]"
+    pieces: "Scores"
+    parts: "Mapping[SignalKind, Scores]"
+    held: "Scores"
+
+
+def gather(view: IndexView, query: Query, past: Past | None, similar: "Mapping[str, float] | None") -> Evidence:
+    """Return all that speaks for any file of the view; without a past or vectors their features are missing."""
+    layout, asked = layout_of(view), Ask(query.stems)
+    words, rarity = view.field(Field.BODY, b=BODY_LENGTH).answer(
+        asked, Ask(tuple(dict.fromkeys(query.stems)), Measure.RARITY)
+    )
+    names, comments = view.field(Field.NAMES).scores(query.stems), view.field(Field.COMMENTS).scores(query.stems)
+    pieces = _sum(words, names, comments)
+    whole, held = view.field(Field.WHOLE_FILE, b=_FILE_LENGTH).answer(
+        Ask(query.title), Ask(query.stems, Measure.COVERAGE)
+    )
+    path, scope, in_path = view.field(Field.PATH).answer(asked, Ask(_scope(query)), Ask(query.stems, Measure.COVERAGE))
+    raw = {
+        Feature.PIECES: layout.best_three(pieces),
+        Feature.TITLE_WHOLE: whole,
+        Feature.COVERED: layout.best(rarity),
+        Feature.PATH: path,
+        Feature.FOLDER: layout.folders.scores(query.stems),
+        Feature.SCOPE: scope,
+        Feature.DEFINED: defined(view, query.names),
+        Feature.USED: view.field(Field.WHOLE_FILE).scores(words_of(query.names)),
+    }
+    if past is not None:
+        raw |= _history(view, query, past)
+    if similar:
+        raw[Feature.VECTOR] = _by_row(view, similar)
+    parts = {SignalKind.WORDS: words, SignalKind.SYMBOL: names, SignalKind.COMMENTS: comments}
+    return Evidence(_relative(layout, raw), pieces, parts, held + in_path)
+
+
+def _sum(words: "Scores", names: "Scores", comments: "Scores") -> "Scores":
+    """Return by piece what its body, names and comments say together, each as much as it counts."""
+    import numpy as np
+
+    total = PART_SHARES[SignalKind.SYMBOL] * names
+    total += words
+    total += PART_SHARES[SignalKind.COMMENTS] * comments
+    return np.maximum(total, 0.0, out=total)
+
+
+def _scope(query: Query) -> list[str]:
+    match = _SCOPE.match(query.first_line)
+    return list(count_stems(match[1])) if match else []
+
+
+def _history(view: IndexView, query: Query, past: Past) -> "dict[Feature, Scores]":
+    import numpy as np
+
+    rows, known = past.rows_in(view)
+
+    def placed(scores: "Scores") -> "Scores":
+        found = np.zeros(len(view.kinds))
+        found[rows] = scores[known]
+        return found
+
+    return {
+        Feature.TITLES: placed(past.titles(query.title)),
+        Feature.NEAREST: placed(past.nearest(query.stems)),
+        Feature.NEAREST_TITLE: placed(past.nearest_titles(query.title)),
+        Feature.RECENT: placed(past.recent),
+    }
+
+
+def _by_row(view: IndexView, similar: "Mapping[str, float]") -> "Scores":
+    import numpy as np
+
+    found = np.zeros(len(view.kinds))
+    for path, cosine in similar.items():
+        number = view.number_of(path)
+        if number is not None:
+            found[number] = cosine
+    return found
+
+
+def _relative(layout: ViewLayout, raw: "Mapping[Feature, Scores]") -> "dict[Feature, Scores]":
+    """Return the scores as parts of the best source file's, or of the best at all; none below 0."""
+    import numpy as np
+
+    found = {}
+    for feature, scores in raw.items():
+        best = float(scores[layout.source].max(initial=0.0)) or float(scores.max(initial=0.0))
+        found[feature] = np.clip(scores / best, 0.0, 2.0) if best > 0 else np.zeros(len(scores))
+    return found

@@ -1,0 +1,92 @@
+"""How the files of a view lie: their folders, and their pieces behind one another."""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+from weakref import proxy
+
+from agent_workbench.adapters.retrieval.index.file_kinds import Kind
+from agent_workbench.adapters.retrieval.index.view import IndexView
+from agent_workbench.adapters.retrieval.search.query import Names
+from agent_workbench.ranking.bm25 import Bm25
+from agent_workbench.ranking.postings_reader import Part
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float64]
+    Numbers = NDArray[np.int64]
+
+# A file is as good as its three best pieces together, the later ones counting less.
+_SHARES = (1.0, 1 / 2, 1 / 3)
+
+
+class ViewNames(Names):
+    """The living files of a view, found in what each segment knows of its own."""
+
+    def __init__(self, view: IndexView) -> None:
+        # The view keeps this: without a circle it goes as soon as nobody searches it.
+        self._view = proxy(view)
+
+    def has(self, path: str) -> bool:
+        return self._view.find(path) is not None
+
+    def called(self, name: str) -> Sequence[str]:
+        found = chain.from_iterable(segment.files.called(name) for segment in self._view.segments)
+        return [path for path in dict.fromkeys(found) if self.has(path)]
+
+
+class ViewLayout:
+    """What searches of one view have in common. Files and pieces are numbered as in the view."""
+
+    def __init__(self, view: IndexView) -> None:
+        import numpy as np
+
+        self.names: Names = ViewNames(view)
+        self.source: Numbers = np.flatnonzero(view.kinds == Kind.SOURCE)
+        # By file, the words of its folder.
+        self.folders = Bm25(
+            [
+                Part(*segment.files.folder_words, None if alive.all() else alive)
+                for segment, alive in zip(view.segments, view.alive, strict=True)
+            ]
+        )
+        self._count = len(view.kinds)
+        self._starts: Numbers = np.flatnonzero(np.diff(view.file_of, prepend=-1))
+        self._files = view.file_of[self._starts]
+        self._sizes = np.diff(self._starts, append=len(view.file_of))
+
+    def best(self, scores: "Scores") -> "Scores":
+        """Return by file the score of its best piece."""
+        return self._by_file(self._best(scores))
+
+    def best_three(self, scores: "Scores") -> "Scores":
+        """Return by file what its three best pieces say together."""
+        import numpy as np
+
+        left = scores
+        best = found = self._best(left)
+        for share in _SHARES[1:]:
+            left = left * (left < np.repeat(best, self._sizes))
+            best = self._best(left)
+            found = found + share * best
+        return self._by_file(found)
+
+    def _best(self, scores: "Scores") -> "Scores":
+        """Return the best of each file that has pieces."""
+        import numpy as np
+
+        return np.maximum.reduceat(scores, self._starts) if len(self._starts) else np.zeros(0)
+
+    def _by_file(self, scores: "Scores") -> "Scores":
+        import numpy as np
+
+        found = np.zeros(self._count)
+        found[self._files] = scores
+        return found
+
+
+def layout_of(view: IndexView) -> ViewLayout:
+    """Return the layout of the view, made at the first call."""
+    return view.once(ViewLayout)

@@ -1,0 +1,58 @@
+"""One code search for each way of searching in a process, however many sessions search."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+from agent_workbench.core.ports.workspace import Sources
+from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.settings import RetrievalSettings
+
+Key = tuple[RetrievalSettings, Path]
+
+
+class SharedRetrievers:
+    """The code searches of a process, each closed when nobody has it any more: one set of workers, one cache."""
+
+    def __init__(self) -> None:
+        self._held: dict[Key, tuple[CodeRetriever, list[SharedRetriever]]] = {}
+
+    def take(self, key: Key, make: Callable[[], CodeRetriever]) -> "SharedRetriever":
+        """Return the search of `key`, made by `make` where nobody has it."""
+        if key not in self._held:
+            self._held[key] = make(), []
+        retriever, holders = self._held[key]
+        shared = SharedRetriever(retriever, lambda: self._give_back(key, shared))
+        holders.append(shared)
+        return shared
+
+    async def _give_back(self, key: Key, shared: "SharedRetriever") -> None:
+        retriever, holders = self._held.get(key, (None, []))
+        if retriever is None or shared not in holders:
+            return
+        holders.remove(shared)
+        if not holders:
+            del self._held[key]
+            await retriever.close()
+
+
+class SharedRetriever:
+    """The port `Retriever` for one of those who share a search."""
+
+    def __init__(self, retriever: CodeRetriever, give_back: Callable[[], Awaitable[None]]) -> None:
+        self._retriever = retriever
+        self._give_back = give_back
+
+    def prepare(self, sources: Sources) -> object:
+        return self._retriever.prepare(sources)
+
+    def status(self, sources: Sources) -> IndexStatus:
+        return self._retriever.status(sources)
+
+    async def search(
+        self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
+    ) -> tuple[Chunk, ...]:
+        return await self._retriever.search(sources, query, limit, complete=complete)
+
+    async def close(self) -> None:
+        await self._give_back()

@@ -1,0 +1,1 @@
+"""Worker processes of this package: start, requests over pipes, end."""

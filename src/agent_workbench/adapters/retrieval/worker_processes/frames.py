@@ -1,0 +1,42 @@
+"""What goes through the pipe to a process of ours and back: a head in JSON, and bytes."""
+
+import json
+import struct
+from collections.abc import Callable, Iterator, Sequence
+
+_MAGIC = b"AWF1"
+_SIZES = struct.Struct("<4sIQ")
+# Larger is no frame of ours, whatever its first bytes say.
+_MOST_HEAD_BYTES = 4 * 1024 * 1024
+MOST_BYTES = 1 << 30
+
+Part = bytes | memoryview
+Frame = tuple[object, memoryview]
+
+
+class InvalidFrame(ValueError):
+    """What came is no frame, or not the one that was to come."""
+
+
+def frame(head: object, parts: Sequence[Part] = ()) -> Iterator[memoryview]:
+    """Yield the bytes of a frame, parts without a copy; raise `InvalidFrame` for one that is too long."""
+    encoded = json.dumps(head, separators=(",", ":")).encode()
+    size = sum(memoryview(part).nbytes for part in parts)
+    if len(encoded) > _MOST_HEAD_BYTES or size > MOST_BYTES:
+        raise InvalidFrame(f"{len(encoded)} and {size} bytes are too many")
+    yield memoryview(_SIZES.pack(_MAGIC, len(encoded), size) + encoded)
+    for part in parts:
+        if whole := memoryview(part).cast("B"):
+            yield whole
+
+
+def read_frame(read: Callable[[int], bytes | bytearray]) -> Frame:
+    """Return the next frame's head and bytes, given how to read so many; raise `InvalidFrame` for anything else."""
+    magic, head_size, size = _SIZES.unpack(read(_SIZES.size))
+    if magic != _MAGIC or head_size > _MOST_HEAD_BYTES or size > MOST_BYTES:
+        raise InvalidFrame(f"a frame cannot begin with {magic!r}, {head_size}, {size}")
+    try:
+        head = json.loads(read(head_size))
+    except (ValueError, RecursionError) as error:
+        raise InvalidFrame("the head is no JSON") from error
+    return head, memoryview(read(size)).toreadonly()

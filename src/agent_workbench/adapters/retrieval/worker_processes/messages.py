@@ -1,0 +1,138 @@
+"""Messages to and from the processes that work on vectors: bounded, and checked before they are believed."""
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from agent_workbench.adapters.retrieval.worker_processes.frames import MOST_BYTES, InvalidFrame
+from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess
+from agent_workbench.adapters.retrieval.worker_processes.request_loop import serve
+from agent_workbench.system.atomic_files import said_by_disk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+_KINDS = {"float32", "int32", "int64", "uint8"}
+_MOST_AXES = 2
+
+_NICENESS = 10
+
+Fact = str | int
+
+
+class Message(Struct, frozen=True):
+    """What is wanted or what came of it, in a `word`; small `facts`, and `arrays` of numbers."""
+
+    word: str
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    arrays: Mapping[str, "Array"] = field(default_factory=dict)
+
+    def array(self, name: str, kind: str, axes: int) -> "NDArray[np.generic]":
+        """Return an array that has to be there in this form; raise `InvalidFrame`."""
+        found = self.arrays.get(name)
+        if found is None or found.dtype.name != kind or found.ndim != axes:
+            raise InvalidFrame(f"{self.word}: {name} is not {kind} with {axes} axes")
+        return found
+
+    def fact(self, name: str) -> str:
+        """Return a fact as text, empty when there is none."""
+        return str(self.facts.get(name, ""))
+
+    def number(self, name: str) -> int:
+        """Return a fact that has to be a whole number; raise `InvalidFrame`."""
+        value = self.facts.get(name)
+        if not isinstance(value, int):
+            raise InvalidFrame(f"{self.word}: {name} is no number")
+        return value
+
+
+def encode(message: Message) -> tuple[object, list[memoryview]]:
+    """Return the message as the head and the parts of a frame, arrays without a copy."""
+    import numpy as np
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in message.arrays.items()}
+    shapes = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
+    head = {"word": message.word, "facts": dict(message.facts), "arrays": shapes}
+    return head, [array.data.cast("B") for array in arrays.values() if array.nbytes]
+
+
+def decode(head: object, body: memoryview) -> Message:
+    """Return the message that is in a frame; raise `InvalidFrame` where there is none."""
+    match head:
+        case {"word": str(word), "facts": dict(facts), "arrays": list(shapes)}:
+            if all(isinstance(value, str | int) for value in facts.values()):
+                return Message(word, facts, _arrays(shapes, body))
+    raise InvalidFrame("the head lacks something")
+
+
+def ask(child: WorkerProcess, message: Message, seconds: float) -> Message:
+    """Return what the process answers within `seconds`; raise `WorkerLost` when it does not. Blocks."""
+    try:
+        answer = decode(*child.ask(*encode(message), seconds))
+    except InvalidFrame as error:
+        child.end()
+        raise WorkerLost(f"its process answered nonsense: {error}") from error
+    if answer.word == "failed":
+        raise WorkerLost(answer.fact("why"))
+    return answer
+
+
+def serve_messages(answers: "Mapping[str, Callable[[Message], Message]]", seconds: int) -> None:
+    """Answer messages from standard input by their word, as `serve` does; what fails is answered with why."""
+
+    def answered(head: object, body: memoryview) -> tuple[object, list[memoryview]]:
+        message = decode(head, body)
+        try:
+            answer = answers[message.word](message)
+        except Exception as error:  # whatever it is, the one who asked decides
+            why = said_by_disk(error) or f"{type(error).__name__}: {error}"
+            answer = Message("failed", {"why": why[:500]})
+        return encode(answer)
+
+    with suppress(OSError):
+        os.nice(_NICENESS)
+    serve(answered, seconds)
+
+
+def pack_texts(texts: Sequence[str]) -> "Array":
+    """Return texts as one array; a NUL in one of them becomes a space."""
+    import numpy as np
+
+    joined = "\0".join(text.replace("\0", " ") for text in texts)
+    return np.frombuffer(joined.encode("utf-8", "replace"), dtype=np.uint8)
+
+
+def unpack_texts(array: "Array") -> list[str]:
+    """Return the texts of `pack_texts`; none are told from one that is empty by their number elsewhere."""
+    packed = array.tobytes().decode("utf-8", "replace")
+    return packed.split("\0") if packed else []
+
+
+def _arrays(shapes: list[object], data: memoryview) -> dict[str, "Array"]:
+    import numpy as np
+
+    found: dict[str, Array] = {}
+    place = 0
+    for shape in shapes:
+        match shape:
+            case [str(name), str(kind), list(axes)] if kind in _KINDS and len(axes) <= _MOST_AXES:
+                if not all(isinstance(axis, int) and 0 <= axis <= MOST_BYTES for axis in axes):
+                    raise InvalidFrame(f"{name} has no such axes")
+                count = math.prod(axes)
+                dtype = np.dtype(kind)
+                if place + count * dtype.itemsize > len(data):
+                    raise InvalidFrame(f"{name} is longer than the message")
+                found[name] = np.frombuffer(data, dtype, count, place).reshape(axes)
+                place += count * dtype.itemsize
+            case _:
+                raise InvalidFrame("an array is not described")
+    if place != len(data):
+        raise InvalidFrame("the message is longer than its arrays")
+    return found

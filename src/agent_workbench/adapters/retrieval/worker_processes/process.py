@@ -1,0 +1,140 @@
+"""A process that works for us: whatever becomes of it, we get an answer or a reason, in bounded time."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agent_workbench.adapters.retrieval.worker_processes.frames import Frame, InvalidFrame, Part, frame, read_frame
+from agent_workbench.system.child_environment import handed_on
+
+_AT_ONCE = 1024 * 1024
+# How long one that was told to end may take: it has nothing to put in order.
+_END_SECONDS = 2.0
+# More only wait for each other, and a session should not take the whole machine.
+_THREADS = "2"
+
+
+class WorkerLost(Exception):
+    """The process is gone or gave no answer; the text says why. It was ended, and is not asked again."""
+
+
+class WorkerProcess:
+    """Python with these arguments, asked one thing at a time over its standard input and output (`serving.serve`).
+
+    It ends when its input does, so it does not outlive us. All methods block; `kill` and `end` may be called from
+    another thread.
+    """
+
+    def __init__(self, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
+        """Start it: it finds the modules that we find, and is told no secret. Raise `WorkerLost` when that fails."""
+        paths = os.pathsep.join(path for path in sys.path if Path(path).is_absolute())
+        environment = handed_on(environ) | {"PYTHONPATH": paths}
+        environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), _THREADS)
+        self.lives = True
+        self._asking = threading.Lock()
+        try:
+            # `-P`: the current folder may hold modules that pass for ours. And no Ctrl-C meant for us reaches it.
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise WorkerLost(f"its process could not be started: {error}") from error
+        self._pipes = [pipe for pipe in (self._process.stdin, self._process.stdout) if pipe is not None]
+        self._input, self._output = (pipe.fileno() for pipe in self._pipes)
+        os.set_blocking(self._input, False)
+        os.set_blocking(self._output, False)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def ask(self, head: object, parts: Sequence[Part], seconds: float) -> Frame:
+        """Return its answer within `seconds`; raise `WorkerLost` when there is none, or one that makes no sense."""
+        deadline = time.monotonic() + seconds
+        with self._asking:
+            try:
+                for part in frame(head, parts):
+                    self._write(part, deadline)
+                return read_frame(lambda count: self._read(count, deadline))
+            except InvalidFrame as error:
+                self._kill()
+                raise WorkerLost(f"its process answered nonsense: {error}") from error
+            except TimeoutError as error:
+                self._kill()
+                raise WorkerLost(f"its process gave no answer within {seconds:.0f} s") from error
+            except (EOFError, OSError, ValueError) as error:  # ValueError: ended by another thread meanwhile
+                self._kill()
+                raise WorkerLost(f"its process {_ending(self._process.returncode)}") from error
+
+    def kill(self) -> None:
+        """Let it end at once, whatever it does. Does not wait."""
+        self.lives = False
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+    def end(self) -> None:
+        """End it, in the middle of what it does if need be, and wait until it is gone."""
+        self.lives = False
+        if self._process.poll() is None:
+            if self._asking.acquire(blocking=False):
+                try:
+                    self._pipes[0].close()
+                    with suppress(subprocess.TimeoutExpired):
+                        self._process.wait(_END_SECONDS)
+                finally:
+                    self._asking.release()
+            self._kill()
+        with self._asking:  # whoever asked has heard by now that it is gone
+            for pipe in self._pipes:
+                pipe.close()
+
+    def _kill(self) -> None:
+        self.kill()
+        self._process.wait()
+
+    def _write(self, data: memoryview, deadline: float) -> None:
+        while data:
+            _wait(self._input, select.POLLOUT, deadline)
+            with suppress(BlockingIOError):
+                data = data[os.write(self._input, data[:_AT_ONCE]) :]
+
+    def _read(self, count: int, deadline: float) -> bytearray:
+        data = bytearray()
+        while len(data) < count:
+            _wait(self._output, select.POLLIN, deadline)
+            with suppress(BlockingIOError):
+                part = os.read(self._output, min(_AT_ONCE, count - len(data)))
+                if not part:
+                    raise EOFError
+                data += part
+        return data
+
+
+def _wait(descriptor: int, event: int, deadline: float) -> None:
+    poll = select.poll()
+    poll.register(descriptor, event)
+    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        raise TimeoutError
+
+
+def _ending(status: int | None) -> str:
+    if status is None or status >= 0:
+        return f"ended (status {status})"
+    with suppress(ValueError):
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"was ended by signal {-status}"

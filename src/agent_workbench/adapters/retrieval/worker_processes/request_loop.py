@@ -1,0 +1,53 @@
+"""The other end of `child.py`: answers one frame after the other, and is gone as soon as nobody can ask any more."""
+
+import os
+import select
+import signal
+import threading
+from collections.abc import Callable, Sequence
+
+from agent_workbench.adapters.retrieval.worker_processes.frames import Part, frame, read_frame
+from agent_workbench.system.atomic_files import write_all
+
+Answer = Callable[[object, memoryview], tuple[object, Sequence[Part]]]
+_AT_ONCE = 1024 * 1024
+
+
+def serve(answer: Answer, seconds: int) -> None:
+    """Answer frames from standard input until it ends, then end the process, in the middle of an answer too.
+
+    One that takes longer than `seconds` ends it as well: what hangs in a library does not hear that the input ended.
+    """
+    # Whoever prints something (a library does) must not write into the answers.
+    output = os.dup(1)
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    while True:
+        head, body = read_frame(_read)
+        signal.alarm(seconds)
+        answered = answer(head, body)
+        signal.alarm(0)
+        for part in frame(*answered):
+            write_all(output, part)
+
+
+def _read(count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        part = os.read(0, min(count - len(data), _AT_ONCE))
+        if not part:
+            _leave()
+        data += part
+    return bytes(data)
+
+
+def _end_with_input() -> None:
+    """End the process when the other side of the input is closed, also in the middle of work."""
+    poll = select.poll()
+    poll.register(0, 0)  # closing is told without being asked for
+    poll.poll()
+    _leave()
+
+
+def _leave() -> None:
+    os._exit(0)

@@ -1,0 +1,178 @@
+"""Edits of a list of rules in a YAML text, so that nothing else of the user's file changes."""
+
+import json
+import re
+from collections.abc import Callable
+from io import StringIO
+
+from msgspec.structs import fields
+
+from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.yaml_documents.lines import after_lines, with_lines
+from agent_workbench.core.yaml_documents.nodes import DocumentError, Node, YamlMapping, YamlScalar, YamlSequence
+from agent_workbench.core.yaml_documents.rewrite import lost_comment, with_line_ends_of
+from agent_workbench.core.yaml_documents.typed_values import is_nothing, read_value
+
+Compose = Callable[[str], Node | None]
+Keys = tuple[str, ...]
+Plain = str | list["Plain"] | dict[str, "Plain"] | None
+# Our own keys; whatever else is text stands in quotes.
+BARE = ("approvals", "rules", "everywhere", "repos")
+# ruamel drops what stands above the first line of the document.
+_HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*---[ \t]*\r?\n")
+_INDENTED_LIST = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*\n\1 +- ", re.MULTILINE)
+
+
+def rules_at(text: str, keys: Keys, compose: Compose) -> tuple[Rule, ...]:
+    """Return the rules in the list at `keys`, none where there is no list; raise `DocumentError`."""
+    node = _walk(compose(text), keys)
+    found = read_value(node, tuple[Rule, ...], ".".join(keys)) if node is not None and not is_nothing(node) else ()
+    return tuple(each for each in found if isinstance(each, Rule)) if isinstance(found, tuple) else ()
+
+
+def with_rule(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    """Return the text with the rule in the list at `keys`; raise `DocumentError`, `ConfigError` where it resists."""
+    before = rules_at(text, keys, compose)
+    return text if rule in before else _checked(text, keys, rule, (*before, rule), compose)
+
+
+def without_rule(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    """Return the text without the rule; raise as `with_rule` does."""
+    before = rules_at(text, keys, compose)
+    left = tuple(each for each in before if each != rule)
+    return text if left == before else _checked(text, keys, rule, left, compose)
+
+
+def render_rule(rule: Rule) -> str:
+    """Return the rule as one line of YAML."""
+    said = [(each.name, getattr(rule, each.name)) for each in fields(rule)]
+    return "{" + ", ".join(f"{name}: {_rendered(value)}" for name, value in said if value) + "}"
+
+
+def _checked(text: str, keys: Keys, rule: Rule, wanted: tuple[Rule, ...], compose: Compose) -> str:
+    """Return the text changed in place, else written anew; whichever reads back as the same but for the rules."""
+    added = rule in wanted
+    same = _but(_plain(compose(text)), keys)
+    for way in (_added if added else _removed, _rewritten):
+        try:
+            found = way(text, keys, rule, compose)
+            kept = not (added and lost_comment(text, found))
+            if kept and rules_at(found, keys, compose) == wanted and _but(_plain(compose(found)), keys) == same:
+                return found
+        except (DocumentError, ValueError, TypeError):
+            continue
+    what = "written" if added else "taken out"
+    raise ConfigError("the rule could not be " + what, advice=f"do it by hand: {'.'.join(keys)}: {render_rule(rule)}")
+
+
+def _added(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    root, line = compose(text), f"- {render_rule(rule)}"
+    node = _walk(root, keys)
+    if isinstance(node, YamlSequence) and node.items and not node.flow:
+        indent = " " * (node.items[-1].start.column - 3)
+        return _inserted(text, after_lines(text, node), f"{indent}{line}\n")
+    if node is not None:
+        raise ValueError
+    depth = next(n for n in range(len(keys)) if _walk(root, keys[: n + 1]) is None)
+    above = _walk(root, keys[:depth])
+    if above is None or (depth == 0 and isinstance(above, YamlMapping) and not above.flow):
+        return _inserted(text, len(text), _nested(keys[depth:], line, 0))
+    if not isinstance(above, YamlMapping) or above.flow or not above.entries:
+        raise ValueError
+    first = above.entries[0][0].start
+    return _inserted(text, first.index - first.column + 1, _nested(keys[depth:], line, first.column - 1))
+
+
+def _nested(keys: Keys, line: str, indent: int) -> str:
+    heads = [f"{' ' * (indent + 2 * n)}{_rendered(key)}:\n" for n, key in enumerate(keys)]
+    return "".join(heads) + f"{' ' * (indent + 2 * len(keys))}{line}\n"
+
+
+def _removed(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    node = _walk(compose(text), keys)
+    if not isinstance(node, YamlSequence) or node.flow:
+        raise ValueError
+    item = next(each for each in node.items if read_value(each, Rule, "") == rule)
+    start = item.start.index - item.start.column + 1
+    if text[start : item.start.index].strip() != "-":
+        raise ValueError
+    return text[:start] + text[after_lines(text, item) :]
+
+
+def _rewritten(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
+    """Return the text as ruamel writes it, order and nearly all comments kept."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq
+    from ruamel.yaml.error import YAMLError
+
+    del compose
+    yaml, stream = YAML(typ="rt"), StringIO()
+    yaml.preserve_quotes, yaml.width = True, 10_000
+    head = _HEAD.match(text)
+    above = head[0] if head else ""
+    if _INDENTED_LIST.search(text):
+        yaml.indent(mapping=2, sequence=4, offset=2)
+    try:
+        document: CommentedMap | None = yaml.load(text[len(above) :])
+        if document is None:
+            raise ValueError
+        place = document
+        for key in keys[:-1]:
+            if place.get(key) is None:
+                place[key] = CommentedMap()
+            place = place[key]
+        if place.get(keys[-1]) is None:
+            place[keys[-1]] = CommentedSeq()
+        rules, fresh = place[keys[-1]], yaml.load(render_rule(rule))
+        equal = [n for n, each in enumerate(rules) if dict(each) == dict(fresh)]
+        if equal:
+            for number in reversed(equal):
+                del rules[number]
+        else:
+            rules.append(fresh)
+        yaml.dump(document, stream)
+    except YAMLError as error:
+        raise ValueError(str(error)) from error
+    return with_line_ends_of(text, above + stream.getvalue())
+
+
+def _rendered(value: object) -> str:
+    if isinstance(value, bool):
+        return "true"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_rendered, value))}]"
+    text = str(value)
+    return text if isinstance(value, GateKind) or text in BARE else json.dumps(text, ensure_ascii=False)
+
+
+def _walk(node: Node | None, keys: Keys) -> Node | None:
+    for key in keys:
+        node = node.get(key) if isinstance(node, YamlMapping) else None
+    return node
+
+
+def _inserted(text: str, index: int, lines: str) -> str:
+    return with_lines(text[:index], lines, text[index:])
+
+
+def _plain(node: Node | None) -> Plain:
+    match node:
+        case YamlScalar():
+            return None if is_nothing(node) else node.text
+        case YamlSequence():
+            return [_plain(each) for each in node.items]
+        case YamlMapping():
+            return {key.text: _plain(value) for key, value in node.entries}
+        case _:
+            return None
+
+
+def _but(value: Plain, keys: Keys) -> Plain:
+    """Return the value without what stands at `keys`, and without what holds nothing then."""
+    if not isinstance(value, dict):
+        return value or None
+    first, *rest = keys
+    inner = _but(value.get(first), tuple(rest)) if rest else None
+    left = {key: each for key, each in value.items() if key != first} | ({first: inner} if inner else {})
+    return left or None

@@ -1,0 +1,77 @@
+"""Calls that write a session down for others to read."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.api.records import exported_events, files_between
+from agent_workbench.api.repo_context import trusted_site
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.bootstrap import Site
+    from agent_workbench.core.state.session_state import SessionState, TaskRun
+    from agent_workbench.views.reports.task_report import TaskReport
+
+MOST_PICTURES = 100
+
+
+class ExportFormat(StrEnum):
+    """How a session is written down."""
+
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+async def export_session(place: Place, form: ExportFormat) -> str:
+    """Return the session that `place` names as one document; raise `UsageError`, `JournalError`."""
+    from agent_workbench.core.fold import fold_all
+    from agent_workbench.views.reports.pull_request import pull_request
+    from agent_workbench.views.reports.session_document import session_document
+
+    events = await exported_events(place, whole=form is ExportFormat.JSON)
+    state = fold_all(events)
+    site, _ = await trusted_site(place)
+    accounts = [each async for each in _accounts(site, state)]
+    if form is ExportFormat.MARKDOWN:
+        return pull_request(state, accounts)
+    return json.dumps(session_document(state, events, accounts), ensure_ascii=True, indent=1) + "\n"
+
+
+async def write_export(place: Place, form: ExportFormat, path: Path) -> None:
+    """Write the session into a file; raises what `export_session` and `write_new` do."""
+    await write_new(path, await export_session(place, form))
+
+
+async def write_new(path: Path, document: str) -> None:
+    """Write a document into a file; raise `StorageError` where it cannot be written, or holds something already."""
+    from agent_workbench.system.atomic_files import FileChanged, write_atomically
+
+    try:
+        await asyncio.to_thread(write_atomically, path, document.encode(), None)
+    except FileChanged as error:
+        raise StorageError(f"{path} is there already", advice="move it away, or say another name") from error
+
+
+async def keep_picture(folder: Path, name: str, picture: str) -> str:
+    """Write an SVG into a file of `folder` that is not there yet, `name` with a number if need be; return its name."""
+    for number in range(1, MOST_PICTURES + 1):
+        file = f"{name}.svg" if number == 1 else f"{name}-{number}.svg"
+        if not await asyncio.to_thread((folder / file).exists):
+            await write_new(folder / file, picture)
+            return file
+    raise StorageError(f"there are {MOST_PICTURES} pictures of this moment already", advice="move them away")
+
+
+async def _accounts(site: "Site", state: "SessionState") -> "AsyncIterator[TaskReport]":
+    from agent_workbench.views.reports.task_report import task_report
+
+    runs: Sequence[TaskRun] = (*state.past, state.run) if state.run is not None else state.past
+    commits = site.repository.stored_commits()
+    for run in runs:
+        merged_into = await commits.holder(run.commit) if run.commit else ""
+        yield task_report(run, await files_between(site, run.workspace.base, run.tree), merged_into)

@@ -1,0 +1,63 @@
+"""Calls that merge a finished task into the user's branch."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from agent_workbench.api.repo_context import find_site
+from agent_workbench.core.errors import TargetMoved, WorkspaceError
+from agent_workbench.core.ids import CommitId, ProposalId, TaskId
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.merges import MergeTarget
+from agent_workbench.core.proposals import MERGE, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.workspace import MergeOutcome
+
+
+class ShownMerge(Struct, frozen=True):
+    """A merge as it was shown: an answer to it counts for this commit, branch and commit of the branch alone."""
+
+    task: TaskId
+    commit: CommitId
+    target: MergeTarget
+    proposal: Proposal
+
+
+async def preview_merge(place: Place, task: TaskId) -> ShownMerge:
+    """Return the merge of a task's newest commit as it would be made now.
+
+    Raises `WorkspaceError` where the task has no commit that is not merged yet, or something is in the way.
+    """
+    from agent_workbench.engine.tools.merge import merge_draft
+
+    repo = (await find_site(place)).repository
+    commit = await repo.task_commit(task)
+    if commit is None:
+        advice = "`agent plan show` shows the tasks and how far each is"
+        raise WorkspaceError(f"{task} has no commit that is not merged yet", advice=advice)
+    preview = await repo.merge_preview(commit)
+    if preview.obstacles:
+        raise WorkspaceError(f"{task} cannot be merged: {'; '.join(preview.obstacles)}")
+    draft = await merge_draft(preview, str(task))
+    proposal = Proposal(
+        ProposalId(MERGE), GateKind.MERGE, MERGE, draft.text, 0, draft.diff, paths=draft.paths, brings=draft.brings
+    )
+    return ShownMerge(task, commit, preview.target, proposal)
+
+
+async def merge_shown(place: Place, shown: ShownMerge, tell: Callable[[MergeOutcome], None]) -> None:
+    """Make a merge as it was shown and `tell` what came of it; a cancellation counts only after that.
+
+    Raises `TargetMoved` if it would be another merge now, `WorkspaceError` if something is in the way.
+    """
+    from agent_workbench.engine.runtime.uninterrupted import uninterrupted
+
+    async def merge() -> None:
+        repo = (await find_site(place)).repository
+        commit = await repo.task_commit(shown.task)
+        if commit != shown.commit:
+            now = f"is at {commit[:10]} now" if commit is not None else "has no commit to merge any more"
+            raise TargetMoved(f"nothing was merged: {shown.task} was shown at {shown.commit[:10]} and {now}")
+        tell(await repo.merge(shown.commit, shown.proposal.text, shown.target))
+
+    await uninterrupted(merge())

@@ -1,0 +1,61 @@
+"""The repo's sessions as a screen asks for them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from agent_workbench.api.comparison import compare_sessions
+from agent_workbench.api.export import ExportFormat, keep_picture, write_export
+from agent_workbench.api.fork import foresee_fork, fork_session
+from agent_workbench.api.proofs import prove_session
+from agent_workbench.api.records import session_summaries
+from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.core.history.comparison import Comparison
+    from agent_workbench.core.history.journal_proof import JournalProof
+
+
+class RepoSessions:
+    """`core.sessions.PastSessions` on the repository around `place`."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    async def summaries(self) -> Sequence[SessionSummary]:
+        """Return all sessions, newest first."""
+        return await session_summaries(self._place)
+
+    async def verify(self, session: SessionId) -> "JournalProof":
+        """Return what its journal and the repository prove."""
+        return await prove_session(self._of(session))
+
+    async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
+        """Return what a fork would go on from."""
+        return await foresee_fork(self._of(session), at)
+
+    async def fork(self, session: SessionId, at: int | None) -> SessionId:
+        """Make a new session of it; return its name."""
+        child, _ = await fork_session(self._of(session), at)
+        return child
+
+    async def export(self, session: SessionId) -> str:
+        """Write it as markdown into a new file of the folder; return the file's name."""
+        path = Path(f"session-{session}.md")
+        await write_export(self._of(session), ExportFormat.MARKDOWN, self._place.folder / path)
+        return str(path)
+
+    async def compare(self, first: SessionId, second: SessionId) -> "Comparison":
+        """Return two sessions beside each other."""
+        return await compare_sessions(self._of(first), second)
+
+    async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
+        """Write it into a new file of the folder; return the file's name."""
+        return await keep_picture(self._place.folder, f"session-{session}-{max(0, seq)}", picture)
+
+    def _of(self, session: SessionId) -> Place:
+        return replace(self._place, session=session)

@@ -1,0 +1,141 @@
+"""Calls that draw a recording: one moment, its gates, or all of it as an asciicast."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from agent_workbench.api.records import replay_session
+from agent_workbench.bootstrap import Say
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:  # the screen and the engine are loaded by the calls that need them
+    from agent_workbench.core.events import Recorded
+    from agent_workbench.engine.replay.playback import ReplaySession
+    from agent_workbench.tui.pictures.drawing import DrawingApp, Lines
+
+LEAST_SIZE, MOST_SIZE = (60, 16), (400, 150)
+MOST_EVENTS = 3_000
+"""How many events one asciicast shows."""
+
+Size = tuple[int, int]
+
+
+class Drawn:
+    """The screen of a replay at any of its events."""
+
+    def __init__(self, session: "ReplaySession", app: "DrawingApp") -> None:
+        self._session = session
+        self._app = app
+
+    @property
+    def events(self) -> "tuple[Recorded, ...]":
+        """All events of the recording."""
+        return self._session.recording.events
+
+    async def at(self, seq: int, *, live: bool = False) -> "Lines":
+        """Return the lines of the screen after event `seq`: of the replay, or as they were in the `live` session."""
+        from agent_workbench.core.intents import GoToEvent
+
+        await self._session.submit(GoToEvent(seq))
+        async for update in self._session.updates():
+            shown = replace(update, live=replace(update.live, replay=None, decidable=True)) if live else update
+            return await self._app.draw(shown)
+        return ()
+
+    async def svg(self, seq: int, *, live: bool = False) -> str:
+        """Return the picture of the screen that `at` returns."""
+        from agent_workbench.tui.pictures.svg import to_svg
+
+        event = self.events[seq]
+        return to_svg(await self.at(seq, live=live), f"session {self.session} at event {seq}, {event.time[:19]}Z")
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        from agent_workbench.core.events import SessionStarted
+
+        return next((each.event.session for each in self.events if isinstance(each.event, SessionStarted)), "")
+
+
+@asynccontextmanager
+async def _drawn(place: Place, size: Size, at: int = 0) -> AsyncIterator[Drawn]:
+    _check(size)
+    session = await replay_session(place, at, exported=True)
+    from agent_workbench.tui.pictures.drawing import drawing
+
+    async with drawing(size) as app:
+        yield Drawn(session, app)
+
+
+def _check(size: Size) -> None:
+    if not all(least <= given <= most for least, given, most in zip(LEAST_SIZE, size, MOST_SIZE, strict=True)):
+        advice = "{}x{} to {}x{} can be drawn".format(*LEAST_SIZE, *MOST_SIZE)
+        raise UsageError(f"{size[0]}x{size[1]} is no size for the screen", advice=advice)
+
+
+async def picture(place: Place, at: int | None, size: Size) -> str:
+    """Return the screen of a session after event `at` (None: the last) as an SVG.
+
+    Raises `UsageError`, `JournalError`.
+    """
+    async with _drawn(place, size, at or 0) as drawn:
+        return await drawn.svg(len(drawn.events) - 1 if at is None else at)
+
+
+async def write_gates(place: Place, size: Size, folder: Path) -> list[Path]:
+    """Write an SVG of each gate of a session into `folder`, which is made if need be; return the files.
+
+    Raises `StorageError`, also where one of them is there already, `UsageError`, `JournalError`.
+    """
+
+    from agent_workbench.api.export import write_new
+    from agent_workbench.system.atomic_files import make_directories, storage_error
+    from agent_workbench.views.sessions.pictured_gates import pictured_gates
+
+    async with _drawn(place, size) as drawn:
+        gates = list(pictured_gates(drawn.events))
+        pictures = [(folder / f"{gate.name}.svg", await drawn.svg(gate.seq, live=True)) for gate in gates]
+    try:
+        await asyncio.to_thread(make_directories, folder)
+    except OSError as error:
+        raise storage_error(f"{folder} cannot be made", error) from error
+    for path, svg in pictures:
+        await write_new(path, svg)
+    return [path for path, _ in pictures]
+
+
+async def asciicast(place: Place, at: int, size: Size, say: Say) -> tuple[str, int]:
+    """Return a session from event `at` on as an asciicast, and how many events at its end were too many for it.
+
+    Each event is seen as long as in a replay. `say` is told how far the drawing is. Raises `UsageError`,
+    `JournalError`.
+    """
+    from agent_workbench.core.events.log_lines import log_line
+    from agent_workbench.core.history.replay_pace import wait_seconds
+    from agent_workbench.tui.pictures.asciicast import Asciicast
+    from agent_workbench.views.sessions.pictured_gates import pictured_gates
+
+    async with _drawn(place, size, at) as drawn:
+        shown = drawn.events[at : at + MOST_EVENTS]
+        gates = {gate.seq for gate in pictured_gates(drawn.events)}
+        cast = Asciicast(size, f"session {drawn.session}", _timestamp(shown[0].time) if shown else None)
+        before = shown[0].time if shown else ""
+        for number, each in enumerate(shown):
+            say(f"drawing event {number + 1:,} of {len(shown):,}")
+            seconds = wait_seconds(before, each.time, 1.0) if number else 0.0
+            cast.add(await drawn.at(each.seq), seconds, log_line(each.event) if each.seq in gates else "")
+            before = each.time
+        return cast.text(), len(drawn.events) - at - len(shown)
+
+
+def _timestamp(time: str) -> int | None:
+    try:
+        return int(datetime.fromisoformat(time).timestamp())
+    except ValueError:  # a journal may hold any text there
+        return None

@@ -1,0 +1,147 @@
+"""Calls that prove a session's journal, or one commit."""
+
+import asyncio
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from agent_workbench.api.repo_context import trusted_site
+from agent_workbench.core.errors import JournalError, StorageError, UsageError, WorkspaceError
+from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.core.history.anchors import Anchor, FoundAnchors
+    from agent_workbench.core.history.commit_proof import CommitFacts, CommitProof, TrailerProof
+    from agent_workbench.core.history.journal_proof import JournalProof, VerifyReport
+
+NO_TRAILER = "its message has no Agent-Journal trailer, so it names no approval"
+NO_JOURNAL = "the journal of session {} is not here"
+
+
+async def prove_session(place: Place) -> "JournalProof":
+    """Return what the journal that `place` names proves, compared with every anchor in the repository.
+
+    Raises `UsageError` where there is no such session and nothing names one, `JournalError` where its journal is gone
+    and nothing names an event of it.
+    """
+    from agent_workbench.adapters.journal.session_list import find_session
+
+    site, settings = await trusted_site(place)
+    folder = await asyncio.to_thread(site.sessions_dir, settings)
+    prover = Prover(site.repository, folder)
+    try:
+        directory = await asyncio.to_thread(find_session, folder, place.session)
+    except UsageError:
+        if not SESSION_ID.fullmatch(place.session):
+            raise
+        directory = folder / place.session
+        if not (await prover.anchors({place.session})).anchors:
+            raise
+    report, proof = await prover.prove(SessionId(directory.name))
+    if not report.events and proof.problems and len(proof.problems) == len(report.problems):
+        raise JournalError(report.problems[0].what, advice=report.problems[0].advice)
+    return proof
+
+
+async def prove_commit(place: Place, revision: str) -> "CommitProof":
+    """Return what approved a commit and whether it is what was shown; raise `UsageError` where there is no such one."""
+    from agent_workbench.core.history.anchors import read_trailers
+    from agent_workbench.core.history.commit_proof import CommitProof
+
+    site, settings = await trusted_site(place)
+    unknown = UsageError(f"{revision!r} is not a commit of this repository", advice="`git log` shows the commits")
+    try:
+        facts = await site.repository.stored_commits().commit(revision)
+    except WorkspaceError as error:  # as git takes `@{u}` where there is no upstream
+        raise unknown from error
+    if facts is None:
+        raise unknown
+    if not facts.intact:
+        return CommitProof(facts, problems=("what is stored under its name is too large, or has another hash",))
+    prover = Prover(site.repository, await asyncio.to_thread(site.sessions_dir, settings))
+    found = read_trailers(facts.commit, facts.message)
+    wrong = tuple(f"its trailer {value!r} names no event of a session" for value in found.malformed)
+    trailers = tuple([await _prove_trailer(prover, facts, each) for each in found.anchors])
+    missing = "" if found.anchors or wrong else NO_TRAILER + await _parents(site.repository, facts)
+    return CommitProof(facts, trailers, wrong, missing)
+
+
+async def _parents(repository: "Repository", facts: "CommitFacts") -> str:
+    """Return the advice to verify a parent of a merge, where that has a trailer."""
+    from agent_workbench.core.history.anchors import read_trailers
+
+    for parent in facts.parents[1:9]:
+        merged = await repository.stored_commits().commit(parent)
+        if merged is not None and read_trailers(parent, merged.message).anchors:
+            return f"; it merges {parent[:10]}, which has one"
+    return ""
+
+
+async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor") -> "TrailerProof":
+    from agent_workbench.core.history.commit_proof import TrailerProof, approved_diff, prove_trailer, with_files
+
+    if not await asyncio.to_thread((prover.folder / anchor.session).is_dir):
+        return TrailerProof(anchor.session, anchor.seq, missing=NO_JOURNAL.format(anchor.session))
+    report, journal = await prover.prove(anchor.session)
+    found = await asyncio.to_thread(prove_trailer, facts, anchor, report, journal)
+    if found.task is None or not facts.parents:
+        return found
+    try:
+        changes = await prover.repository.changes_between(facts.parents[0], facts.commit)
+    except WorkspaceError as error:
+        return replace(found, missing=f"its files cannot be read: {error}")
+    return await asyncio.to_thread(lambda: with_files(found, approved_diff(report, anchor.seq), changes))
+
+
+class Prover:
+    """Proofs of the journals in `folder` by what a repository holds."""
+
+    def __init__(self, repository: "Repository", folder: Path) -> None:
+        self.repository = repository
+        self.commits = repository.stored_commits()
+        self.folder = folder
+
+    async def anchors(self, sessions: Collection[str]) -> "FoundAnchors":
+        """Return the anchors that name one of the sessions."""
+        return await self.commits.anchors({session_id(each) for each in sessions})
+
+    async def prove(self, session: SessionId) -> "tuple[VerifyReport, JournalProof]":
+        """Return a session's journal examined by itself, and what it and the repository prove."""
+        from agent_workbench.core.history.journal_proof import Relative, checkpoints, prove_journal, with_relatives
+
+        shared = await asyncio.to_thread(self._relatives, session)
+        # Before the journals, which may grow meanwhile: an anchor always names an event that is there already.
+        found = await self.anchors({session, *shared})
+        reports = {session: await asyncio.to_thread(self._report, session)}
+        for each in shared:
+            with suppress(StorageError):  # one that cannot be read proves nothing
+                reports[each] = await asyncio.to_thread(self._report, each)
+        refs = {each.ref for report in reports.values() for each in checkpoints(report.recorded)}
+        tips = await self.commits.tips(refs)
+        proofs = {each: prove_journal(each, report, found.of(each), tips) for each, report in reports.items()}
+        relatives = [Relative(reports[each], proofs[each], seq) for each, seq in shared.items() if each in reports]
+        return reports[session], with_relatives(proofs[session], reports[session], relatives)
+
+    def _relatives(self, session: SessionId) -> dict[SessionId, int]:
+        """Return the session's parent and forks that are here, each with the last event that both have."""
+        from agent_workbench.adapters.journal.session_list import parent_of, session_folders
+
+        folders = {SessionId(each.name): parent_of(each) for each in session_folders(self.folder)}
+        forks = {each: of[1] for each, of in folders.items() if of is not None and of[0] == session}
+        of = folders.get(session)
+        return {**forks, of[0]: of[1]} if of is not None and of[0] in folders else forks
+
+    def _report(self, session: SessionId) -> "VerifyReport":
+        """Return the journal examined by itself; one that is gone has no line and that problem."""
+        from agent_workbench.adapters.journal.reader import verify_journal
+        from agent_workbench.core.history.journal_proof import Problem, VerifyReport
+
+        try:
+            return verify_journal(self.folder / session)
+        except JournalError as error:
+            return VerifyReport((), (), (Problem(0, str(error), error.advice),))

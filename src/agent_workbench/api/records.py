@@ -1,0 +1,160 @@
+"""Calls that look at past sessions."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from agent_workbench import __version__
+from agent_workbench.api.models import model_named
+from agent_workbench.api.repo_context import redactor_of, trusted_site
+from agent_workbench.bootstrap import Say
+from agent_workbench.core.errors import UsageError, WorkspaceError
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.plan import TaskStatus
+
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.bootstrap import Site
+    from agent_workbench.core.events import Recorded
+    from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
+    from agent_workbench.core.history.summaries import SessionSummary
+    from agent_workbench.core.ids import SessionId, TaskId
+    from agent_workbench.core.model import Message
+    from agent_workbench.core.workspace import FileStat
+    from agent_workbench.engine.replay.playback import ReplaySession
+    from agent_workbench.views.receipt.receipt import ReceiptView
+
+
+async def session_folder(place: Place) -> Path:
+    """Return the folder of the session that `place` names, the newest when it names none; raise `UsageError`."""
+    from agent_workbench.adapters.journal.session_list import find_session
+
+    site, settings = await trusted_site(place)
+    return await asyncio.to_thread(lambda: find_session(site.sessions_dir(settings), place.session))
+
+
+async def stopped_session(place: Place) -> "tuple[SessionId, TaskId]":
+    """Return the session to be taken up and its task: the one that is named, else the newest that stopped in a task.
+
+    Raises `UsageError` where there is none, or where its task is over; `TrustError` for one that was not begun here.
+    """
+    site, settings = await trusted_site(place)
+    sessions = await asyncio.to_thread(site.sessions, settings)
+    directory = await asyncio.to_thread(sessions.find_ours, place.session) if place.session else None
+    for each in await asyncio.to_thread(sessions.summaries):
+        wanted = each.directory == directory if directory is not None else each.ours and not each.holder
+        if wanted and each.status is TaskStatus.IN_PROGRESS and not each.problem:
+            return each.id, each.tasks[-1]
+    if directory is None:
+        raise UsageError("no session stopped in a task", advice="`agent sessions list` shows what there is")
+    advice = f"`agent replay {directory.name}` shows it, `agent sessions verify {directory.name}` tells if it is whole"
+    raise UsageError(f"session {directory.name} has no task to go on with", advice=advice)
+
+
+async def recorded_events(place: Place, *, whole: bool = False) -> "tuple[Recorded, ...]":
+    """Return what stands in a session's journal, long outputs as digests or `whole`.
+
+    Raises `JournalError` where it does not prove itself.
+    """
+    from agent_workbench.adapters.journal.reader import read_journal
+
+    folder = await session_folder(place)
+    return (await asyncio.to_thread(lambda: read_journal(folder, whole=whole))).events
+
+
+async def exported_events(place: Place, *, whole: bool = False) -> "tuple[Recorded, ...]":
+    """Return a session's events for a document that others read: without the secrets of the environment as it is now.
+
+    Variables that were set after the recording count too. Long outputs are digests or `whole`. Raises `JournalError`.
+    """
+    from agent_workbench.core.events.codec import change_texts
+
+    _, settings = await trusted_site(place)
+    redact, events = redactor_of(place, settings).redact, await recorded_events(place, whole=whole)
+    return await asyncio.to_thread(
+        lambda: tuple(replace(each, event=change_texts(each.event, redact)) for each in events)
+    )
+
+
+async def prompt_receipt(place: Place, number: int) -> "tuple[ReceiptView, tuple[Message, ...]]":
+    """Return the receipt of a session's prompt (from 1; 0: the newest) and its messages, made again from the journal.
+
+    Raises `UsageError` where there is no such prompt.
+    """
+    from agent_workbench.core.fold import fold_all
+    from agent_workbench.engine.replay.rerun import messages_of, prompts_of
+    from agent_workbench.views.receipt.receipt import count_prompts, view_receipt
+
+    events = await recorded_events(place)
+    state = fold_all(events)
+    receipt = view_receipt(state, number)
+    if receipt is None:
+        count = count_prompts(state)
+        known = "it has none yet" if not count else "it has one" if count == 1 else f"its prompts are 1 to {count}"
+        what = f"session {state.session} has no prompt {number}" if number else f"session {state.session} has no prompt"
+        raise UsageError(f"{what}; {known}", advice="`agent sessions show` prints what happened in it")
+    asked = next(each for each in prompts_of(events) if each.number == receipt.number)
+    return receipt, messages_of(asked)
+
+
+async def replay_session(place: Place, at: int = 0, *, exported: bool = False) -> "ReplaySession":
+    """Return a past session to be seen again from event `at` on; raise `UsageError` where there is no such event."""
+    from agent_workbench.engine.replay.playback import ReplaySession
+
+    events = await (exported_events(place) if exported else recorded_events(place))
+    if at >= max(1, len(events)):
+        raise UsageError(f"the session has no event {at}", advice=f"its events are 0 to {len(events) - 1}")
+    return await asyncio.to_thread(ReplaySession, events, at=at)
+
+
+async def rerun_session(place: Place) -> "Iterator[ReproducedPrompt]":
+    """Return the prompts of a session, each made again from its journal and compared when it is asked for."""
+    from agent_workbench.engine.replay.rerun import rerun
+
+    events = await recorded_events(place)
+    return (_with_version(events, prompt) for prompt in rerun(events))
+
+
+def _with_version(events: "Sequence[Recorded]", prompt: "ReproducedPrompt") -> "ReproducedPrompt":
+    """Say with a difference that another version of the workbench made the record: it had other words for the model."""
+    from agent_workbench.core.events import SessionStarted
+
+    then = next((each.event.product_version for each in events if isinstance(each.event, SessionStarted)), __version__)
+    if prompt.difference is None or then == __version__:
+        return prompt
+    return replace(prompt, remark=f"recorded by version {then}, this is {__version__}")
+
+
+async def session_against(place: Place, named: str, say: Say) -> "AsyncGenerator[ReproducedPrompt]":
+    """Ask a model (a GGUF file, an address, an endpoint by its name) every prompt of a session again.
+
+    Raises `UsageError` for what is no model, `ModelError`.
+    """
+    from agent_workbench.engine.replay.model_rerun import ask_again
+
+    events = await recorded_events(place)
+    site, settings = await trusted_site(place)
+    model = await model_named(place, named, say)
+    try:
+        async with aclosing(ask_again(events, model, site.repository, settings)) as prompts:
+            async for prompt in prompts:
+                yield prompt
+    finally:
+        await model.close()
+
+
+async def session_summaries(place: Place) -> "tuple[SessionSummary, ...]":
+    """Return the repo's sessions, newest first."""
+    site, settings = await trusted_site(place)
+    return await asyncio.to_thread(lambda: site.sessions(settings).summaries())
+
+
+async def files_between(site: "Site", before: str, after: str) -> "tuple[FileStat, ...] | None":
+    """Return the files in which two trees or commits differ, None where one is not named or git has it no more."""
+    try:
+        return await site.repository.diff_stat(before, after) if before and after else None
+    except WorkspaceError:
+        return None  # a session from elsewhere, or one whose objects git has dropped

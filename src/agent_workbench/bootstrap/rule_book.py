@@ -1,0 +1,23 @@
+"""Wires the rules of a repo: its settings and their trust, the user's own file, the journals of its sessions."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:  # loaded when a session is opened
+    from agent_workbench.core.ports.services import Rules
+
+
+def repo_rules(root: Path, place: Place, sessions_dir: Path) -> "Rules":
+    """Return the rules that count in the repo at `root`."""
+    from agent_workbench.adapters.journal.past_actions import past_actions
+    from agent_workbench.adapters.rules.rule_files import RuleFiles
+    from agent_workbench.config.rule_trust import RuleTrust
+    from agent_workbench.config.trust_store import TrustStore
+    from agent_workbench.config.yaml_parser import compose_text
+    from agent_workbench.system.user_dirs import config_dir, state_dir
+
+    trust = RuleTrust(root, place.environ, place.flags, TrustStore(state_dir()))
+    return RuleFiles(root, config_dir(), compose_text, trust.change, partial(past_actions, sessions_dir))

@@ -1,0 +1,40 @@
+"""What all sessions of a process share: one server for each model file, one code search."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # loaded when the first session needs them
+    from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
+    from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetrievers
+    from agent_workbench.core.ports.services import Retriever
+    from agent_workbench.core.settings import RetrievalSettings
+
+
+class SharedResources:
+    """Keeps what is shared as long as a session has it.
+
+    All else is each session's own: journal, workspace, ports. Those meet at locks on files, as sessions of two
+    processes do: a journal has one writer, a task one workspace, plan and notes are changed one after the other.
+    """
+
+    @cached_property
+    def models(self) -> "SharedModels":
+        """The models that have a server of ours."""
+        from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
+
+        return SharedModels()
+
+    def retriever(self, settings: "RetrievalSettings", environ: Mapping[str, str]) -> "Retriever":
+        """Return the code search that searches so."""
+        from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+        from agent_workbench.system.user_dirs import cache_dir
+
+        cache = cache_dir()
+        return self._retrievers.take((settings, cache), lambda: CodeRetriever(settings, cache, environ))
+
+    @cached_property
+    def _retrievers(self) -> "SharedRetrievers":
+        from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetrievers
+
+        return SharedRetrievers()

@@ -1,0 +1,101 @@
+"""`agent sessions export`: a session as a document, as pictures, or as a film."""
+
+import argparse
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_verb, event_number
+from agent_workbench.cli.output import say, say_aside, say_document
+from agent_workbench.cli.progress import ProgressLine
+from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+SVG, ASCIICAST = "svg", "asciicast"
+FORMATS = ("markdown", "json", SVG, ASCIICAST)
+SIZE = (120, 40)
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb below `agent sessions`."""
+    verb = add_verb(verbs, "export", "write a session down: as markdown or JSON, as a picture or a film", export)
+    verb.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
+    verb.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="markdown for a pull request when left out")
+    verb.add_argument("--output", metavar="FILE", type=Path, help="a new file; standard output when left out")
+    verb.add_argument("--at", metavar="SEQ", help="svg: the screen after this event; asciicast: from this event on")
+    verb.add_argument("--size", metavar="WxH", help="svg and asciicast: cells and lines of the screen, 120x40")
+    verb.add_argument("--gates", action="store_true", help="svg: a picture of each gate, into the folder --output")
+
+
+def export(options: argparse.Namespace) -> int:
+    """Print a session as a document, or write it to a file."""
+    place = Place(Path.cwd(), os.environ, {}, options.session)
+    _check(options)
+    if options.gates:
+        return _export_gates(place, options)
+    document = asyncio.run(_document(place, options))
+    if options.output is None:
+        say_document(document)
+        return ExitCode.DONE
+    from agent_workbench.api.export import write_new
+
+    asyncio.run(write_new(options.output, document))
+    say(f"written to {options.output}", to=sys.stderr)
+    return ExitCode.DONE
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise `UsageError` for a flag that the format has not."""
+    drawn = options.format in (SVG, ASCIICAST)
+    if not drawn and (options.at is not None or options.size is not None):
+        raise UsageError(f"--at and --size are for pictures, not for {options.format}", advice="say --format svg")
+    if options.gates and (options.format != SVG or options.at is not None or options.output is None):
+        raise UsageError(
+            "--gates writes a picture of each gate into a folder",
+            advice="say --format svg --gates --output FOLDER, without --at",
+        )
+
+
+async def _document(place: Place, options: argparse.Namespace) -> str:
+    at, size = event_number(options.at), screen_size(options.size)
+    if options.format == SVG:
+        from agent_workbench.api.pictures import picture
+
+        return await picture(place, at, size)
+    if options.format == ASCIICAST:
+        from agent_workbench.api.pictures import asciicast
+
+        with ProgressLine() as progress:
+            document, left = await asciicast(place, at or 0, size, progress.show)
+        say_aside(f"the last {left:,} events are not in it: it was getting long; --at begins later" if left else "")
+        return document
+    from agent_workbench.api.export import ExportFormat, export_session
+
+    return await export_session(place, ExportFormat(options.format))
+
+
+def _export_gates(place: Place, options: argparse.Namespace) -> int:
+    from agent_workbench.api.pictures import write_gates
+
+    paths = asyncio.run(write_gates(place, screen_size(options.size), options.output))
+    for path in paths:
+        say(str(path))
+    if not paths:
+        say("no diff, commit or merge came to a gate, and nobody decided anything", to=sys.stderr)
+    return ExitCode.DONE
+
+
+def screen_size(said: str | None) -> tuple[int, int]:
+    """Return cells and lines as they were said, the usual ones where they were not; raise `UsageError`."""
+    if said is None:
+        return SIZE
+    found = re.fullmatch(r"([0-9]{1,4})[x×]([0-9]{1,4})", said)
+    if found is None:
+        raise UsageError(f"{said!r} is no size", advice="say cells x lines, such as 120x40")
+    return int(found[1]), int(found[2])

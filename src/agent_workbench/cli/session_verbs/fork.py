@@ -1,0 +1,63 @@
+"""`agent sessions fork` and `agent sessions compare`."""
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from agent_workbench.cli.options import add_verb, event_number
+from agent_workbench.cli.output import say, say_json
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verbs below `agent sessions`."""
+    forking = add_verb(verbs, "fork", "begin a new session from any step of another one, which stays as it is", fork)
+    forking.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
+    forking.add_argument("--at", metavar="SEQ", help="go on from after this event (`agent sessions show` numbers them)")
+    forking.add_argument("--json", action="store_true", help="print the new session as a line of JSON")
+    comparing = add_verb(verbs, "compare", "two sessions beside each other, such as a fork and its parent", compare)
+    comparing.add_argument("first", metavar="A", help="its first or last letters")
+    comparing.add_argument("second", metavar="B", help="its first or last letters")
+    comparing.add_argument("--json", action="store_true", help="print the comparison as a line of JSON")
+
+
+def fork(options: argparse.Namespace) -> int:
+    """Fork a session and print how to go on with the new one."""
+    from agent_workbench.api.fork import fork_session
+
+    place = Place(Path.cwd(), os.environ, {}, options.session)
+    child, lines = asyncio.run(fork_session(place, event_number(options.at)))
+    if options.json:
+        say_json({"session": child})
+        return ExitCode.DONE
+    for line in lines:
+        say(line)
+    say(f"\nforked: {child}\n`agent tui --session {child}` goes on with it")
+    return ExitCode.DONE
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Print where two sessions part, what each took and came to, and how their results differ."""
+    from agent_workbench.api.comparison import compare_sessions
+    from agent_workbench.views.reports.comparison import file_lines, parting_line, result_line, table_lines
+
+    place = Place(Path.cwd(), os.environ, {}, options.first)
+    comparison = asyncio.run(compare_sessions(place, options.second))
+    if options.json:
+        say_json(to_builtins(comparison))
+        return ExitCode.DONE
+    files = file_lines(comparison)
+    for line in (parting_line(comparison), "", *table_lines(comparison), *(("", *files) if files else ())):
+        say(line)
+    say(f"\n{result_line(comparison)}")
+    if comparison.diff:
+        say(comparison.diff.removesuffix("\n"))
+    return ExitCode.DONE

@@ -1,0 +1,46 @@
+"""`agent sessions resume`: a session that stopped in a task is taken up again."""
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.verbs.run import add_policy_flags, add_print_flags, run_tasks, unattended_place
+from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+HEADLESS = "--headless"
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb below `agent sessions`."""
+    verb = add_verb(verbs, "resume", "take up a session that stopped in a task", resume)
+    verb.add_argument(
+        "session", nargs="?", default="", help="its first or last letters; the newest that stopped when left out"
+    )
+    verb.add_argument(HEADLESS, action="store_true", help="go on without the screen, as `agent run` does")
+    add_policy_flags(verb)
+    add_print_flags(verb)
+    add_model_flags(verb)
+
+
+def resume(options: argparse.Namespace) -> int:
+    """Open the workbench on the session, or go on with its task without a person."""
+    from agent_workbench.api.records import stopped_session
+
+    said = [name for name in ("yes", "commands", "policy", "unconfined", "json", "verbose") if getattr(options, name)]
+    if said and not options.headless:
+        raise UsageError(f"--{said[0]} is for a session without the screen", advice=f"say {HEADLESS} too")
+    if not options.headless:
+        check_terminal("agent sessions resume", f"{HEADLESS} goes on without one")
+    session, task = asyncio.run(stopped_session(Place(Path.cwd(), os.environ, {}, options.session)))
+    if options.headless:
+        place = unattended_place(options, (task,), session)
+        return asyncio.run(run_tasks(place, as_json=options.json, verbose=options.verbose))
+    return open_workbench(Place(Path.cwd(), os.environ, overrides(options), session), welcome=False)

@@ -1,0 +1,126 @@
+"""`agent sessions`: what was done here, and whether its record is whole."""
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from agent_workbench.cli.options import MOST_DIGITS, add_verb
+from agent_workbench.cli.output import say, say_json
+from agent_workbench.cli.session_verbs import export as sessions_export
+from agent_workbench.cli.session_verbs import fork as sessions_made
+from agent_workbench.cli.session_verbs import resume as sessions_resume
+from agent_workbench.cli.session_verbs import search as sessions_search
+from agent_workbench.cli.verbs.verify import exit_code, say_proof
+from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb with its own verbs."""
+    verb = add_verb(
+        verbs,
+        "sessions",
+        "list, search, show, verify, resume, fork, compare or export the sessions of this repository",
+        list_all,
+    )
+    below = verb.add_subparsers(title="verbs", metavar="VERB")
+    listing = add_verb(below, "list", "list sessions, newest first", list_all)
+    for each in (verb, listing):
+        each.add_argument("--tree", action="store_true", help="each below the session that it was forked from")
+    for name, summary, execute in (
+        ("show", "print what happened in a session", show),
+        ("verify", "prove a session's journal by its hash chain and the commits that name it", verify),
+    ):
+        each = add_verb(below, name, summary, execute)
+        each.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
+        if execute is show:
+            each.add_argument("--prompt", metavar="N", help="the receipt of this prompt, by its number or `last`")
+            each.add_argument("--text", action="store_true", help="with --prompt: its messages too, from the journal")
+            each.add_argument("--json", action="store_true", help="with --prompt: as JSON")
+        else:
+            each.add_argument("--json", action="store_true", help="print the proof as JSON")
+
+    sessions_resume.add(below)
+    sessions_made.add(below)
+    sessions_export.add(below)
+    sessions_search.add(below)
+
+
+def list_all(options: argparse.Namespace) -> int:
+    """Print a line for each session."""
+    from agent_workbench.api.records import session_summaries
+    from agent_workbench.views.sessions.session_tree import view_sessions
+
+    summaries = asyncio.run(session_summaries(Place(Path.cwd(), os.environ, {})))
+    if not summaries:
+        say("no sessions yet; `agent tui` begins one")
+    rows = view_sessions(summaries)
+    for row in rows if options.tree else sorted(rows, key=lambda row: row.summary.id, reverse=True):
+        each, branch = row.summary, row.branch if options.tree else ""
+        done = f"{each.steps:>4} steps  {each.tokens:>9,} tokens"
+        about = "".join(f"  {told}" for told in (row.origin, row.about) if told)
+        say(f"{branch}{each.id}  {row.when}  {done}  {row.task}  {row.state}{about}")
+    return ExitCode.DONE
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print a line for each event that a person cares about, or the receipt of one prompt."""
+    from agent_workbench.api.records import recorded_events
+    from agent_workbench.core.events.log_lines import log_line
+
+    place = Place(Path.cwd(), os.environ, {}, options.session)
+    if options.prompt is not None:
+        return show_prompt(place, options)
+    if options.text or options.json:
+        raise UsageError("--text and --json tell of one prompt", advice="say which one: --prompt 1, or --prompt last")
+    for recorded in asyncio.run(recorded_events(place)):
+        if line := log_line(recorded.event):
+            say(f"{recorded.seq:>5}  {recorded.time[11:19]}  {line}")
+    return ExitCode.DONE
+
+
+def show_prompt(place: Place, options: argparse.Namespace) -> int:
+    """Print what a prompt was made of and what it cost, with `--text` also what it said."""
+    from agent_workbench.api.records import prompt_receipt
+    from agent_workbench.views.receipt.text_lines import head_lines, table_lines
+
+    view, messages = asyncio.run(prompt_receipt(place, _prompt_number(options.prompt)))
+    told = messages if options.text else ()
+    if options.json:
+        said = {"messages": [{"role": each.role, "text": each.text} for each in told]} if options.text else {}
+        say_json({**to_builtins(view), **said})
+        return ExitCode.DONE
+    say(f"Prompt {view.number} of {view.count} · step {view.step} · {view.purpose}")
+    for line in (*head_lines(view), "", *table_lines(view)):
+        say(line)
+    for message in told:
+        say(f"\n--- {message.role} ---\n{message.text}")
+    return ExitCode.DONE
+
+
+def _prompt_number(said: str) -> int:
+    """Return the number of a prompt, 0 for the newest; raise `UsageError`."""
+    if said == "last":
+        return 0
+    if said.isascii() and said.isdigit() and len(said) <= MOST_DIGITS and int(said) > 0:
+        return int(said)
+    raise UsageError(f"{said!r} is no prompt", advice="say its number, from 1, or `last`")
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Print what the journal proves; exit with 6 when something does not fit, with 1 when there is no anchor."""
+    from agent_workbench.api.proofs import prove_session
+    from agent_workbench.views.reports.proofs import journal_proof_lines, journal_summary
+
+    proof = asyncio.run(prove_session(Place(Path.cwd(), os.environ, {}, options.session)))
+    if options.json:
+        say_json({"proof": proof.proof, **to_builtins(proof)})
+        return exit_code(proof.proof)
+    return say_proof(proof.proof, journal_summary(proof), journal_proof_lines(proof))

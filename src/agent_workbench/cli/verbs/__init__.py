@@ -1,0 +1,1 @@
+"""The verbs of the command `agent`, one module each."""

@@ -1,0 +1,55 @@
+"""`agent demo`: the workbench on a sample repo, with a model whose answers are scripted."""
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.output import say_last
+from agent_workbench.cli.verbs.run import YES, run_tasks
+from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+READABLE_TOKENS_PER_SECOND = 90.0
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "demo", "try the workbench on a sample repo; the model's answers are scripted", execute)
+    verb.add_argument("--headless", action="store_true", help="without a terminal: approve all of it and print it")
+    verb.add_argument("--folder", type=Path, help="where the sample repo goes (a new temporary folder when left out)")
+    verb.add_argument("--json", action="store_true", help="with --headless: print every event as a line of JSON")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Write the sample repo and open it."""
+    if not options.headless:
+        check_terminal("agent demo", "`agent demo --headless` works without one")
+    from agent_workbench.api.runs import demo_place
+
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="agent-demo-")) / "shop"
+    flags, pace = (YES, 0.0) if options.headless else ({}, READABLE_TOKENS_PER_SECOND)
+    start = Place(folder, os.environ, flags, unconfined=True, demo_tokens_per_second=pace)
+    place = asyncio.run(demo_place(folder.absolute(), start))
+    if not options.json:
+        say_last(
+            f"The sample repo is {folder}. Its model is tiny and its answers are scripted; everything else is real."
+        )
+    if options.headless:
+        return asyncio.run(run_tasks(place, as_json=options.json))
+    code = open_workbench(place, welcome=True)
+    print(f"See it again: cd {folder} && {_own_command()} replay")
+    return code
+
+
+def _own_command() -> str:
+    """Return how this command is called from another folder."""
+    return "agent" if shutil.which("agent") else str(Path(sys.argv[0]).absolute())

@@ -1,0 +1,54 @@
+"""`agent doctor`: one screen of what works here and what does not."""
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.output import say
+from agent_workbench.core.diagnostics.findings import Finding, Health
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+MARKS = {Health.GOOD: "✓", Health.WARNING: "!", Health.BAD: "✗"}
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "doctor", "say what works here, what does not, and what to do about it", execute)
+    add_model_flags(verb)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print a line for each part; exit with 4 when one of them fails."""
+    from agent_workbench.api.models import examine_place
+
+    findings = asyncio.run(examine_place(Place(Path.cwd(), os.environ, overrides(options))))
+    told = (*findings, _terminal())
+    width = max(14, *(len(finding.part) for finding in told))
+    for finding in told:
+        say(f"{MARKS[finding.health]} {finding.part:<{width}} {finding.seen}")
+        if finding.advice:
+            say(f"{'':<{width + 3}}→ {finding.advice}")
+    failed = any(finding.health is Health.BAD for finding in findings)
+    return ExitCode.ENVIRONMENT if failed else ExitCode.DONE
+
+
+def _terminal() -> Finding:
+    size = shutil.get_terminal_size()
+    term = os.environ.get("TERM", "")
+    seen = f"{term or 'TERM is not set'}, {size.columns}×{size.lines}"
+    if not sys.stdout.isatty():
+        return Finding("terminal", Health.WARNING, "standard output is no terminal", "`agent tui` needs one")
+    if term in ("", "dumb"):
+        return Finding("terminal", Health.BAD, seen, "set TERM, such as xterm-256color")
+    if size.columns < 80 or size.lines < 24:
+        return Finding("terminal", Health.WARNING, seen, "80×24 is the least the workbench is comfortable in")
+    return Finding("terminal", Health.GOOD, seen)

@@ -1,0 +1,74 @@
+"""`agent merge`: brings a finished task into the branch you are on, after asking."""
+
+import argparse
+import asyncio
+import os
+import sys
+import termios
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.output import say, say_document
+from agent_workbench.cli.verbs.tui import check_terminal
+from agent_workbench.core.errors import ExitCode, TargetMoved
+from agent_workbench.core.ids import task_id
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
+from agent_workbench.core.workspace import MergeOutcome
+
+if TYPE_CHECKING:
+    from agent_workbench.api.merge import ShownMerge
+    from agent_workbench.cli.options import Verbs
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "merge", "bring a finished task's commit into the branch you are on", execute)
+    verb.add_argument("task", help="the task's id, such as T-1")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Show what would be merged, ask, and merge; show it again if it would be another merge by then."""
+    task = task_id(options.task)
+    check_terminal("agent merge", f"merging asks a person; `git merge agent/{task}` does it by hand")
+    from agent_workbench.api.merge import merge_shown, preview_merge
+
+    place = Place(Path.cwd(), os.environ, {})
+    while True:
+        shown = asyncio.run(preview_merge(place, task))
+        if not _is_wanted(shown):
+            say("nothing was merged")
+            return ExitCode.PARKED
+        try:
+            asyncio.run(merge_shown(place, shown, _say_merged))
+            return ExitCode.DONE
+        except TargetMoved as moved:
+            say(f"{moved}\n")
+            # What was typed ahead was no answer to what is asked next.
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
+def _is_wanted(shown: "ShownMerge") -> bool:
+    """Show a merge and return the answer; it is asked outside of any loop, so that Ctrl-C ends it at once."""
+    from agent_workbench.views.gate.notes import merge_notes
+
+    for block in merge_notes(shown.proposal):
+        say(f"\n{block.text}" if block.space_before else block.text)
+    into = sanitize_line(shown.target.branch)
+    question = f"\nmerge {shown.commit[:10]} ({shown.task}) into {into}? [y/N, d shows the diff] "
+    while (answer := _answer(question)) in {"d", "diff"}:
+        say_document(sanitize_whole(shown.proposal.diff, keep_returns=True) or "no file is changed by it")
+    return answer in {"y", "yes"}
+
+
+def _answer(question: str) -> str:
+    try:
+        return input(question).strip().lower()
+    except EOFError:
+        say("")
+        return ""
+
+
+def _say_merged(outcome: MergeOutcome) -> None:
+    say(f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})")

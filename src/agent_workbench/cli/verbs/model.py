@@ -1,0 +1,127 @@
+"""`agent model`: list, serve and try out models, or ask how they are."""
+
+import argparse
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.output import say, say_aside, say_json
+from agent_workbench.cli.verbs.model_facts import fact_lines, spoken
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.model import ModelFacts
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+    from agent_workbench.core.diagnostics.endpoints import EndpointLine
+
+
+TRY_EXIT = "exit code: 0 the model is fit for steps (executor); 1 it is not; 5 it does not answer, or broke off"
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb with its own verbs."""
+    verb = add_verb(verbs, "model", "list, serve and try out models, or ask how they are", status)
+    below = verb.add_subparsers(title="verbs", metavar="VERB")
+    listing = add_verb(
+        below, "list", "list the endpoints of each role, in the order in which they are asked", show_list
+    )
+    add_model_flags(listing)
+    serving = add_verb(below, "serve", "serve a GGUF file until interrupted", serve)
+    serving.add_argument("path", nargs="?", default="", help="the file; model.path of .agent.yml when left out")
+    asking = add_verb(below, "status", "say which model answers for each role, and what it can do", status)
+    add_model_flags(asking)
+    trying = add_verb(below, "test", "ask a model ten small questions, and say for which role it is fit", test)
+    trying.epilog = TRY_EXIT
+    trying.add_argument(
+        "which", nargs="?", default="", metavar="NAME|URL|PATH", help="an endpoint, an address or a GGUF file"
+    )
+    trying.add_argument("--seconds", type=_seconds, default=600.0, help="the longest it may take (600)")
+    trying.add_argument("--json", action="store_true", help="print all of it as one line of JSON")
+    verb.set_defaults(model=None, model_url=None)
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        seconds = float(text)
+        if 0 < seconds < float("inf"):
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+
+
+def show_list(options: argparse.Namespace) -> int:
+    """Print a line for each endpoint of each role; nobody is asked."""
+    from agent_workbench.api.models import listed_endpoints
+
+    lines = asyncio.run(listed_endpoints(Place(Path.cwd(), os.environ, overrides(options)), say_aside))
+    widths = [max(len(text) for text in column) for column in zip(*map(_cells, lines), strict=True)]
+    for line in lines:
+        say("  ".join(text.ljust(width) for text, width in zip(_cells(line), widths, strict=True)).rstrip())
+    return ExitCode.DONE
+
+
+def _cells(line: "EndpointLine") -> tuple[str, ...]:
+    price = "free" if line.price.is_free else f"${line.price.input:g} in, ${line.price.output:g} out a million tokens"
+    key = f"key in {line.key_variable}{'' if line.key_set else ', which is not set'}" if line.key_variable else "no key"
+    return line.role, line.name, line.where or "nothing is set", price, key
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve until interrupted; print the address and how to use it."""
+    from agent_workbench.api.models import embedded_server
+
+    flags = {"model.path": str(Path(options.path).expanduser().resolve())} if options.path else {}
+
+    async def live() -> None:
+        server = await embedded_server(Place(Path.cwd(), os.environ, flags), say)
+        url, key = await server.start()
+        try:
+            say(f"listening {url}")
+            say(f"  AGENT_API_KEY={key}    export it where you work, and in that repo's .agent.yml set")
+            say(f"  model: {{url: {url}, api_key_env: AGENT_API_KEY}}")
+            raise await server.ended()
+        finally:
+            await server.stop()
+
+    asyncio.run(live())
+    return ExitCode.DONE
+
+
+def status(options: argparse.Namespace) -> int:
+    """Ask who answers for each role what it is; exit with 5 where nobody does."""
+    from agent_workbench.api.models import answering
+
+    answers = asyncio.run(answering(Place(Path.cwd(), os.environ, overrides(options)), say_aside))
+    errors = [answer for _, answer in answers if not isinstance(answer, ModelFacts)]
+    if len(errors) == len(answers):
+        raise errors[0]
+    told: dict[tuple[str, ...], list[str]] = {}
+    for role, answer in answers:
+        lines = fact_lines(answer) if isinstance(answer, ModelFacts) else (f"nobody    {spoken(answer)}",)
+        told.setdefault(lines, []).append(role)
+    for number, (lines, roles) in enumerate(told.items()):
+        say(("\n" if number else "") + f"role      {', '.join(roles)}")
+        for line in lines:
+            say(line)
+    return ExitCode.MODEL if errors else ExitCode.DONE
+
+
+def test(options: argparse.Namespace) -> int:
+    """Try a model out, and print what came of it."""
+    from agent_workbench.api.model_test import tried
+    from agent_workbench.cli.verbs.model_report import as_json, report_lines
+
+    place = Place(Path.cwd(), os.environ, {})
+    report, verdicts = asyncio.run(tried(place, options.which, say_aside, options.seconds))
+    if options.json:
+        say_json(as_json(report, verdicts))
+    else:
+        for line in report_lines(report, verdicts):
+            say(line)
+    if report.stopped:
+        say_aside(f"not all was asked: {report.stopped}")
+        return ExitCode.MODEL
+    return ExitCode.DONE if verdicts[0].fit else ExitCode.FAILED

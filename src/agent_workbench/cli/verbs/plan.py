@@ -1,0 +1,189 @@
+"""`agent plan`: see, check and extend the plan."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.output import say, say_aside
+from agent_workbench.core.errors import ExitCode, PlanError, UsageError
+from agent_workbench.core.ids import task_id
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan, next_id
+from agent_workbench.core.text.amounts import counted_text
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb with its own verbs."""
+    verb = add_verb(verbs, "plan", "show, check or extend the plan", show)
+    below = verb.add_subparsers(title="verbs", metavar="VERB")
+    add_verb(below, "show", "print the tasks and how they stand", show)
+    add_verb(below, "check", "say what is wrong with the plan, if anything", check)
+    adding = add_verb(below, "add", "append a task", add_task)
+    adding.add_argument("description")
+    adding.add_argument("--goal", default="", help="how one sees that it is done")
+    adding.add_argument("--accept", action="append", default=[], metavar="COMMAND", help="a command that must pass")
+    adding.add_argument("--after", action="append", default=[], metavar="ID", help="a task it depends on")
+    add_verb(below, "edit", "open the plan in your editor and check it afterwards", edit)
+    add_new(below)
+
+
+def add_new(verbs: "Verbs") -> None:
+    """Add the verb that asks the model for tasks."""
+    new = add_verb(verbs, "new", "ask the model for tasks that reach a goal", new_tasks)
+    new.add_argument("goal")
+    new.add_argument("--yes", action="store_true", help="write them without asking")
+    new.add_argument("--replace", action="store_true", help="begin a new plan though tasks are open; archive this one")
+    add_model_flags(new)
+
+
+def show(_: argparse.Namespace) -> int:
+    """Print the plan."""
+    plan = _read()
+    if plan.goal:
+        say(plan.goal)
+    for task in plan.tasks:
+        _print(task, plan)
+    if not plan.tasks:
+        say('the plan has no tasks; `agent plan add "…"` appends one')
+    return ExitCode.DONE
+
+
+def check(_: argparse.Namespace) -> int:
+    """Read the plan strictly and say that it holds; a fault is an error with file and line."""
+    from agent_workbench.api.plans import checked_plan
+
+    plan = asyncio.run(checked_plan(Place(Path.cwd(), os.environ, {})))
+    say(f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
+    return ExitCode.DONE
+
+
+def edit(_: argparse.Namespace) -> int:
+    """Open the plan in the user's editor, again and again while it does not hold and they want to go on."""
+    from agent_workbench.api.plans import edit_plan
+
+    place = Place(Path.cwd(), os.environ, {})
+    edited = asyncio.run(edit_plan(place))
+    while edited.fault is not None:
+        # Asked outside of the loop, so that Ctrl-C ends it at once.
+        try:
+            again = _mended(str(edited.fault))
+        except KeyboardInterrupt:
+            say_aside(f"\n{_kept(place, edited.text)}")
+            raise
+        if not again:
+            advice = "; ".join(filter(None, (edited.fault.advice, _kept(place, edited.text))))
+            raise PlanError(str(edited.fault), advice=advice) from edited.fault
+        edited = asyncio.run(edit_plan(place, edited))
+    plan = edited.plan
+    say("nothing was changed" if plan is None else f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
+    return ExitCode.DONE
+
+
+def _kept(place: Place, text: str) -> str:
+    """Keep a text that the user does not go on with, and return what to say of it."""
+    from agent_workbench.api.plans import keep_plan_text
+
+    return f"the plan is as it was; what you wrote is kept in {asyncio.run(keep_plan_text(place, text))}"
+
+
+def _mended(fault: str) -> bool:
+    say_aside(fault)
+    return _agreed("edit it again? [y/N] ")
+
+
+def add_task(options: argparse.Namespace) -> int:
+    """Append a task."""
+    if not options.description.strip():
+        raise UsageError("a task needs some words that say what is to be done")
+    if not all(command.strip() for command in options.accept):
+        raise UsageError("an acceptance command is empty", advice="leave --accept out when there is none")
+    plan = _read()
+    after = tuple(task_id(each) for each in options.after)
+    task = Task(
+        next_id(plan.tasks), options.description, options.goal, accept_tests=tuple(options.accept), depends_on=after
+    )
+    _append((task,), plan)
+    _print(task, plan)
+    return ExitCode.DONE
+
+
+def new_tasks(options: argparse.Namespace) -> int:
+    """Ask the model, show its tasks, and write them when the user says so.
+
+    They are appended to a plan that has open tasks. A plan that is over, or is to be replaced, is archived.
+    """
+    from agent_workbench.api.plans import planned_tasks
+
+    plan = _read()
+    begins = bool(plan.tasks) and (plan.over or options.replace)
+    if begins and (running := [task.id for task in plan.tasks if task.status is TaskStatus.IN_PROGRESS]):
+        raise PlanError(f"{running[0]} is in progress", advice="finish it or give it up before the plan is replaced")
+    place = Place(Path.cwd(), os.environ, overrides(options))
+    tasks = asyncio.run(planned_tasks(place, options.goal, plan, say_aside))
+    for task in tasks:
+        _print(task, plan)
+    question = "begin a new plan with these, and archive the one there is?" if begins else "append these to the plan?"
+    if not options.yes and not _agreed(f"{question} [y/N] "):
+        say("nothing was written")
+        return ExitCode.PARKED
+    if begins:
+        _begin(Plan(tasks, options.goal))
+    else:
+        _append(tasks, plan)
+    return ExitCode.DONE
+
+
+def _begin(plan: Plan) -> None:
+    from agent_workbench.api.plans import repo_plans
+
+    async def begin() -> str:
+        plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
+        return await plans.new_plan(plan)
+
+    if archived := asyncio.run(begin()):
+        say(f"the former plan is at {archived}")
+
+
+def _agreed(question: str) -> bool:
+    try:
+        return sys.stdin.isatty() and input(question).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _read() -> Plan:
+    from agent_workbench.api.plans import repo_plans
+
+    async def read() -> Plan:
+        plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
+        return await plans.read()
+
+    return asyncio.run(read())
+
+
+def _append(tasks: tuple[Task, ...], plan: Plan) -> None:
+    from agent_workbench.api.plans import repo_plans
+
+    if problems := check_plan(Plan((*plan.tasks, *tasks))):
+        raise PlanError("; ".join(problems))
+
+    async def append() -> None:
+        plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
+        await plans.add(tasks)
+
+    asyncio.run(append())
+
+
+def _print(task: Task, plan: Plan) -> None:
+    waiting = plan.waits_for(task)
+    after = f"  (after {', '.join(waiting)})" if waiting else ""
+    say(f"{task.id:<6} {task.status:<12} {' '.join(task.description.split())}{after}")
+    for command in task.accept_tests:
+        say(f"{'':<20}✓ {command}")

@@ -1,0 +1,121 @@
+"""`agent replay`: a past session in the same panes, or made again and compared with its record."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from agent_workbench.cli.options import add_verb, event_number
+from agent_workbench.cli.output import say, say_aside, say_json
+from agent_workbench.cli.verbs.tui import check_terminal
+from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+    from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "replay", "see a past session again, step by step, or make it again", execute)
+    verb.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
+    verb.add_argument("--at", metavar="SEQ", help="open it at this event (`agent sessions show` numbers them)")
+    how = verb.add_mutually_exclusive_group()
+    how.add_argument("--rerun", action="store_true", help="build every prompt again from the journal and compare")
+    how.add_argument("--against", metavar="MODEL", help="ask this GGUF file, address or endpoint every prompt again")
+    verb.add_argument("--json", action="store_true", help="with --rerun or --against: a line of JSON for each prompt")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Open the replay, or make the session again."""
+    place = Place(Path.cwd(), os.environ, {}, options.session)
+    at = event_number(options.at)
+    if at is not None and (options.rerun or options.against is not None):
+        raise UsageError("--at opens a session to be seen", advice="leave --rerun and --against out")
+    if options.rerun:
+        return asyncio.run(rerun(place, Teller(as_json=options.json)))
+    if options.against is not None:
+        return asyncio.run(against(place, options.against, Teller(as_json=options.json)))
+    if options.json:
+        raise UsageError("--json tells of a session that is made again", advice="say --rerun or --against MODEL too")
+    check_terminal("agent replay", "`agent sessions show` prints a session, `agent replay --rerun` makes it again")
+    from agent_workbench.cli.screen_session import sit
+
+    asyncio.run(sit(place, replayed=True, at=at or 0))
+    return ExitCode.DONE
+
+
+async def rerun(place: Place, teller: "Teller") -> int:
+    """Build every prompt again and read every answer again; stop at the first that is not what was recorded."""
+    from agent_workbench.api.records import rerun_session
+
+    for prompt in await rerun_session(place):
+        if not teller.tell(prompt):
+            break
+    return teller.sum_up()
+
+
+async def against(place: Place, model: str, teller: "Teller") -> int:
+    """Ask a live model every prompt again; stop at the first answer that is not the recorded one."""
+    from agent_workbench.api.records import session_against
+
+    async with aclosing(session_against(place, model, say_aside)) as prompts:
+        async for prompt in prompts:
+            if not teller.tell(prompt):
+                break
+    return teller.sum_up()
+
+
+class Teller:
+    """Prints a line for each prompt and counts them."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._told = self._compared = self._same = 0
+
+    def tell(self, prompt: "ReproducedPrompt") -> bool:
+        """Print how a prompt or its answer compares with the record; return whether nothing differs."""
+        same = prompt.difference is None
+        self._told += 1
+        self._compared += prompt.compared
+        self._same += prompt.compared and same
+        if self._as_json:
+            say_json(_as_json(prompt))
+            return same
+        for line in _lines(prompt):
+            say(line)
+        return same
+
+    def sum_up(self) -> int:
+        """Print how many there were; return the exit code."""
+        if self._as_json:
+            say_json({"prompts": self._told, "compared": self._compared, "identical": self._same})
+        else:
+            rest = self._told - self._compared
+            apart = f", {rest} without an answer to compare" if rest else ""
+            say(f"{self._told} prompt{'' if self._told == 1 else 's'}, {self._same} identical{apart}")
+        return ExitCode.DONE if self._same == self._compared else ExitCode.DIFFERS
+
+
+def _lines(prompt: "ReproducedPrompt") -> Iterator[str]:
+    built, difference = prompt.built, prompt.difference
+    said = "not compared" if not prompt.compared else "identical" if difference is None else "DIFFERS"
+    aside = f"  ({prompt.remark})" if prompt.remark else ""
+    yield f"{prompt.number:>4}  step {built.step:<3} {built.purpose:<9} {built.tokens:>7,} tokens  {said}{aside}"
+    if difference is not None:
+        yield f"      {difference.what}{f', in the part {difference.part}' if difference.part else ''}"
+        yield from (f"      {line}" for line in difference.diff.splitlines())
+
+
+def _as_json(prompt: "ReproducedPrompt") -> dict[str, object]:
+    built, difference = prompt.built, prompt.difference
+    line: dict[str, object] = {"prompt": prompt.number, "seq": prompt.seq, "step": built.step}
+    line |= {"purpose": built.purpose, "tokens": built.tokens, "compared": prompt.compared}
+    line |= {"identical": prompt.compared and difference is None, "remark": prompt.remark}
+    return line if difference is None else line | to_builtins(difference)

@@ -1,0 +1,59 @@
+"""`agent rules`: what is let through without a question here, and taking it back."""
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.output import say, say_aside, say_json
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, rule_words
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb with its own verbs."""
+    verb = add_verb(verbs, "rules", "list the rules that let things through here, or revoke one", list_all)
+    verb.add_argument("--json", action="store_true", help="a line of JSON for each")
+    below = verb.add_subparsers(title="verbs", metavar="VERB")
+    each = add_verb(below, "revoke", "take a rule out of where it is kept", revoke)
+    each.add_argument("number", type=int, help="its number in the list")
+
+
+def list_all(options: argparse.Namespace) -> int:
+    """Print a line for each rule, with its number and for whom it is kept."""
+    from agent_workbench.api.kept_rules import rules_kept
+
+    rules = asyncio.run(rules_kept(_place(), say_aside))
+    for number, each in enumerate(rules, 1):
+        if options.json:
+            said = {name: value for name, value in to_builtins(each.rule).items() if value}
+            say_json({"number": number, "kept": each.kept, "words": rule_words(each.rule), "rule": said})
+        else:
+            say(f"{number:>3}  {rule_words(each.rule)}  ({RULE_SCOPE_LABELS[each.kept]})")
+    if not rules and not options.json:
+        say("there is no rule; in `agent tui`, A at the gate makes one")
+    return ExitCode.DONE
+
+
+def revoke(options: argparse.Namespace) -> int:
+    """Revoke one rule and say which."""
+    from agent_workbench.api.kept_rules import revoke_rule
+
+    gone = asyncio.run(revoke_rule(_place(), options.number, say_aside))
+    say(
+        f"revoked: {rule_words(gone.rule)}  ({RULE_SCOPE_LABELS[gone.kept]}); "
+        "sessions that are open keep it until they end"
+    )
+    return ExitCode.DONE
+
+
+def _place() -> Place:
+    return Place(Path.cwd(), os.environ, {})

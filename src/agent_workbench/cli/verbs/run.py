@@ -1,0 +1,162 @@
+"""`agent run`: tasks without a person at the keyboard, under a policy."""
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.output import drop_output, say_aside, say_last
+from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.ids import TaskId, task_id
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.text.sanitizer import sanitize
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+    from agent_workbench.core.events import Recorded
+    from agent_workbench.core.state.session_state import SessionState
+
+YES = {"approvals.diff": "auto", "approvals.check": "auto", "approvals.commit": "auto"}
+COMMANDS = {"approvals.command": "auto"}
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "run", "do tasks without a person; what needs one is parked", execute)
+    which = verb.add_mutually_exclusive_group(required=True)
+    which.add_argument("-t", "--task", metavar="ID", action="append", help="this task (may be given more than once)")
+    which.add_argument("-a", "--all", action="store_true", help="every task that is ready, in order")
+    verb.add_argument("--session", metavar="ID", help="take up this session")
+    verb.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")
+    add_policy_flags(verb)
+    add_print_flags(verb)
+    add_model_flags(verb)
+
+
+def add_policy_flags(verb: argparse.ArgumentParser) -> None:
+    """Add the flags that say what goes on without a person."""
+    rule = verb.add_mutually_exclusive_group()
+    rule.add_argument("--yes", action="store_true", help="approve diffs, checks and commits (never merges)")
+    verb.add_argument("--commands", action="store_true", help="with --yes: approve commands too, where a sandbox holds")
+    rule.add_argument("--policy", metavar="FILE", type=Path, help="approvals and limits from this YAML file")
+    verb.add_argument("--unconfined", action="store_true", help="go on where no sandbox confines tests and commands")
+
+
+def add_print_flags(verb: argparse.ArgumentParser) -> None:
+    """Add the flags that say how the events are printed."""
+    how = verb.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print every event as a line of JSON")
+    how.add_argument("-v", "--verbose", action="store_true", help="print answers, diffs and outputs in full")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the tasks; the exit code tells done, failed, parked and broken apart."""
+    tasks = None if options.all else tuple(task_id(each) for each in options.task)
+    place = unattended_place(options, tasks, options.session or "", fresh=options.new)
+    return asyncio.run(run_tasks(place, as_json=options.json, verbose=options.verbose, summary=options.all))
+
+
+def unattended_place(
+    options: argparse.Namespace, tasks: tuple[TaskId, ...] | None, session: str, *, fresh: bool = False
+) -> Place:
+    """Return the place of an unattended run with the policy and the model that the options say.
+
+    Raises `UsageError` for `--commands` without `--yes`.
+    """
+    if options.commands and not options.yes:
+        raise UsageError("--commands goes with --yes", advice="say --yes --commands, or approvals in a --policy FILE")
+    opened = {**(YES if options.yes else {}), **(COMMANDS if options.commands else {})}
+    return Place(
+        Path.cwd(),
+        os.environ,
+        {**overrides(options), **opened},
+        session,
+        fresh=fresh,
+        tasks=tasks,
+        policy=options.policy,
+        unconfined=options.unconfined,
+    )
+
+
+async def run_tasks(place: Place, *, as_json: bool, verbose: bool = False, summary: bool = False) -> int:
+    """Run the tasks of a place headless, printing what happens; return the exit code. A signal ends it cleanly.
+
+    With `summary` the outcome of each task is the last line of JSON. No journal holds it: it has no session, no number.
+    """
+    from agent_workbench.api.runs import run_unattended
+
+    told = print_json if as_json else print_details if verbose else print_event
+    work = asyncio.ensure_future(run_unattended(place, told, say_aside))
+    received = _stop_at_signals(work.cancel)
+    try:
+        ending = await work
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        say_aside(f"stopped by {received[0].name}; `agent run` goes on from what is recorded")
+        return ExitCode.INTERRUPTED
+    if as_json and summary:
+        _print(json.dumps({"kind": "run_ended", "body": to_builtins(ending)}, ensure_ascii=True))
+    say_last(ending.reason, to=sys.stderr if as_json else sys.stdout)
+    return ending.exit_code
+
+
+def _stop_at_signals(cancel: Callable[[], object]) -> list[signal.Signals]:
+    """Have the first signal call `cancel`; return the list that then holds it. The next one ends the process."""
+    received: list[signal.Signals] = []
+    loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        received.append(number)
+        for each in heard:
+            loop.remove_signal_handler(each)
+        cancel()
+
+    # What was set to be ignored stays so: `nohup` asks for it.
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:
+        loop.add_signal_handler(number, stop, number)
+    return received
+
+
+def print_json(recorded: "Recorded", state: "SessionState") -> None:
+    """Print an event as it stands in the journal, with its session."""
+    from agent_workbench.core.events.codec import encode_event
+
+    kind, body = encode_event(recorded.event)
+    line = {"session": state.session, "seq": recorded.seq, "time": recorded.time, "kind": kind, "body": body}
+    _print(json.dumps(line, ensure_ascii=True))
+
+
+def print_event(recorded: "Recorded", state: "SessionState") -> None:
+    """Print an event as a line for a person, where it is one they care about."""
+    from agent_workbench.core.events.log_lines import log_line
+
+    if line := log_line(recorded.event):
+        _print(line)
+
+
+def print_details(recorded: "Recorded", state: "SessionState") -> None:
+    """Print an event as `print_event` does, and below it the whole text that it brings."""
+    from agent_workbench.core.events.log_lines import detail
+
+    print_event(recorded, state)
+    if text := detail(recorded.event).strip("\n"):
+        _print(indent(sanitize(text), "    "))
+
+
+def _print(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except OSError:
+        drop_output()  # nobody reads any more; the work goes on, and what is printed stands in the journal too

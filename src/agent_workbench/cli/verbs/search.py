@@ -1,0 +1,118 @@
+"""`agent search`: the code that words, names or a stack trace speak of, and why."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.output import say, say_aside, say_cells, say_json
+from agent_workbench.cli.progress import ProgressLine
+from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.code.reasons import bar, index_words, reasons_of, words_of
+
+if TYPE_CHECKING:
+    from agent_workbench.api.code_search import Searched
+    from agent_workbench.cli.options import Verbs
+
+MOST_CHARS = 200_000
+BAR_CELLS = 20
+SEARCH_EXIT = "exit code: 0 something fits; 1 nothing does"
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "search", "search the code of this repository, as it is searched for the model", execute)
+    verb.epilog = SEARCH_EXIT
+    verb.add_argument("words", nargs="+", metavar="WORDS", help="words, names, path:line; `-` reads them from stdin")
+    verb.add_argument("--limit", type=_count, default=10, metavar="N", help="at most so many pieces (10)")
+    verb.add_argument("--failing", type=Path, metavar="FILE", help="the output of what failed last, in this file")
+    verb.add_argument("--explain", action="store_true", help="say of each piece why it was found")
+    verb.add_argument("--json", action="store_true", help="print all of it, with the code, as one line of JSON")
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and 0 < int(text) <= 1_000:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Search, and print a line for each piece, the best first."""
+    from agent_workbench.api.code_search import search_checkout
+
+    asked = sys.stdin.read(MOST_CHARS) if options.words == ["-"] else " ".join(options.words)
+    query = CodeQuery(asked.strip(), _failing(options.failing))
+    if not query.text and not query.failing:
+        raise UsageError("nothing was asked for", advice="give words, names, or path:line; `-` reads them from stdin")
+    place = Place(Path.cwd(), os.environ, {})
+    with ProgressLine() as line:
+        searched = asyncio.run(search_checkout(place, query, options.limit, line.show_index))
+    if options.json:
+        say_json(_as_json(query, searched))
+    else:
+        _print(searched.chunks, explain=options.explain)
+    if not searched.chunks:
+        say_aside(" · ".join(("nothing fits", *index_words(searched.status))))
+    elif searched.status.unsaved:
+        say_aside(f"the index is built anew each time, for it cannot be saved: {searched.status.unsaved}")
+    return ExitCode.DONE if searched.chunks else ExitCode.FAILED
+
+
+def _failing(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(MOST_CHARS)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", advice="name a file with a test's output"
+        ) from None
+
+
+def _print(chunks: tuple[Chunk, ...], *, explain: bool) -> None:
+    """Print place, symbol and score: in columns for a person, with a tab between them for a program."""
+    cells = [(sanitize_line(chunk.place), sanitize_line(chunk.symbol), f"{chunk.score:.2f}") for chunk in chunks]
+    widths = [max((len(row[column]) for row in cells), default=0) for column in range(3)]
+    for (place, symbol, score), chunk in zip(cells, chunks, strict=True):
+        if sys.stdout.isatty():
+            say(f"{place:<{widths[0]}}  {symbol:<{widths[1]}}  {score:>{widths[2]}}")
+        else:
+            say_cells((place, symbol, score))
+        for reason in _reasons(chunk) if explain else ():
+            say(reason)
+
+
+def _reasons(chunk: Chunk) -> list[str]:
+    reasons = reasons_of(chunk)
+    if not reasons:
+        return [f"    for {', '.join(words_of(chunk))}"] if words_of(chunk) else []
+    shares = ((each, f"{bar(each.share, BAR_CELLS):<{BAR_CELLS}} {each.share:>4.0%}") for each in reasons)
+    return [f"    {each.name:<9} {share}  {', '.join(each.words)}".rstrip() for each, share in shares]
+
+
+def _as_json(query: CodeQuery, searched: "Searched") -> dict[str, object]:
+    return {
+        "query": query.text,
+        "files": searched.status.files,
+        "results": [
+            {
+                "path": chunk.path,
+                "first_line": chunk.first_line,
+                "last_line": chunk.last_line,
+                "symbol": chunk.symbol,
+                "score": chunk.score,
+                "tokens": chunk.tokens,
+                "words": chunk.why,
+                "signals": [{"kind": each.kind, "share": each.share, "words": each.words} for each in chunk.signals],
+                "text": chunk.text,
+            }
+            for chunk in searched.chunks
+        ],
+    }

@@ -1,0 +1,52 @@
+"""`agent trust`: what this repository would have the workbench run, and the user's yes to it."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.output import say
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "trust", "show what this repository would run, and trust exactly that", execute)
+    which = verb.add_mutually_exclusive_group()
+    which.add_argument("--show", action="store_true", help="only show it")
+    which.add_argument("--yes", action="store_true", help="trust it without asking")
+    which.add_argument("--revoke", action="store_true", help="trust it no longer")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Show, ask and trust, or revoke. Where nobody can be asked, only `--yes` trusts."""
+    from agent_workbench.api.plans import repo_trust
+
+    trust = asyncio.run(repo_trust(Place(Path.cwd(), os.environ, {})))
+    if options.revoke:
+        say("no longer trusted" if asyncio.run(trust.revoke()) else "it was not trusted")
+        return ExitCode.DONE
+    lines = asyncio.run(trust.question())
+    say("\n".join(lines) or "there is nothing left to trust here")
+    if not lines or options.show:
+        return ExitCode.DONE
+    if not (options.yes or _ask()):
+        say("nothing was trusted; `agent trust --yes` trusts exactly this", to=sys.stderr)
+        return ExitCode.PARKED
+    asyncio.run(trust.accept())
+    say("trusted, exactly this; a change to it asks again")
+    return ExitCode.DONE
+
+
+def _ask() -> bool:
+    """Ask outside of any loop, so that Ctrl-C ends it at once."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return input("trust exactly this? [y/N] ").strip().lower() in {"y", "yes"}

@@ -1,0 +1,76 @@
+"""`agent tui`: the workbench."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.output import say
+from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:
+    from agent_workbench.cli.options import Verbs
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "tui", "open the workbench on the repository you are in", execute)
+    which = verb.add_mutually_exclusive_group()
+    which.add_argument("--session", metavar="ID", help="take up this session (its first or last letters are enough)")
+    which.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")
+    add_model_flags(verb)
+    verb.add_argument("--web", action="store_true", help="serve it to a browser of this machine instead")
+    verb.add_argument("--port", type=port_number, default=0, metavar="N", help="with --web: the port (a free one)")
+    verb.add_argument("--served", action="store_true", help=argparse.SUPPRESS)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Open the workbench, and print how it was left."""
+    if options.web:
+        return _serve(options)
+    if not options.served:
+        check_terminal("agent tui", "`agent run` works without one, `agent tui --web` in a browser")
+    from agent_workbench.api.runs import first_run
+
+    place = Place(Path.cwd(), os.environ, overrides(options), session=options.session or "", fresh=options.new)
+    return open_workbench(place, welcome=first_run(), served=options.served)
+
+
+def port_number(text: str) -> int:
+    """Return a port that can be listened on, 0 for any; raise `ArgumentTypeError`."""
+    if text.isascii() and text.isdecimal() and int(text) < 65536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+
+
+def _serve(options: argparse.Namespace) -> int:
+    """Serve the workbench until it is stopped: each page that is opened runs `agent tui` with the same flags."""
+    from agent_workbench.api.web import serve_workbench
+
+    flags = {name: getattr(options, name) for name in ("session", "model", "model_url", "endpoint")}
+    words = ["tui", "--served", *(["--new"] if options.new else [])]
+    words += [word for name, said in flags.items() if said for word in (f"--{name.replace('_', '-')}", said)]
+    asyncio.run(serve_workbench(Path.cwd(), words, options.port, _say_served))
+    return ExitCode.DONE
+
+
+def _say_served(address: str) -> None:
+    say(f"{address}\nOpen this in a browser of this machine; whoever has it can do what you can. Ctrl-C ends it.")
+
+
+def check_terminal(what: str, otherwise: str) -> None:
+    """Raise `UsageError` when there is no terminal to draw on."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(f"{what} needs a terminal, and standard input or output is none", advice=otherwise)
+
+
+def open_workbench(place: Place, *, welcome: bool, served: bool = False) -> int:
+    """Run the workbench until it is left (`served`: in a browser); return the exit code."""
+    from agent_workbench.cli.screen_session import sit
+
+    asyncio.run(sit(place, welcome=welcome, served=served))
+    return ExitCode.DONE

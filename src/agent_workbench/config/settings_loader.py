@@ -1,0 +1,112 @@
+"""The settings of a run: `.agent.yml`, overridden by the environment, overridden by flags."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.config.layers import Layer, Setting, environment_layer, file_layer, flag_layer, server_layer
+from agent_workbench.config.role_chains import chains, check_chains, endpoint_names, names_of, without_unknown
+from agent_workbench.config.schema import ANY, build, key_of, leaves
+from agent_workbench.config.yaml_parser import read_inside, read_node
+from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.model_settings import SHORT_FORM
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.yaml_documents.nodes import DocumentError
+
+FILE = ".agent.yml"
+# Either a file to serve or a server that runs: who says one, unsays the other as it was said with less weight.
+ALTERNATIVES = ("path", "url")
+HOME_PATHS = {"model.path", "model.server", "endpoints.*.path", "endpoints.*.server", "retrieval.embeddings.path"}
+
+
+class LoadedSettings(Struct, frozen=True):
+    """Settings, and for each key where its value was said (`.agent.yml:3`, `environment …`, `flag`, `default`).
+
+    `file` is what `.agent.yml` alone says; `others` are the layers around it, those of less weight first.
+    """
+
+    settings: Settings
+    origins: Mapping[str, str]
+    file: Layer
+    others: tuple[Layer, Layer, Layer]
+
+
+def load_settings(root: Path, environ: Mapping[str, str], overrides: Mapping[str, str]) -> LoadedSettings:
+    """Return the settings for the repo at `root`; `overrides` are flags as dotted key to text (`model.url`).
+
+    Raises `ConfigError` with file, line and column, variable or flag for whatever cannot be used.
+    """
+    data = read_inside(root, FILE)
+    try:
+        file = file_layer(read_node(data) if data is not None else None, FILE)
+    except DocumentError as fault:
+        raise ConfigError(fault.in_file(FILE), advice=fault.advice) from fault
+    others = (server_layer(environ), environment_layer(environ), flag_layer(overrides))
+    return combine(file, others, environ.get("HOME", ""))
+
+
+def combine(file: Layer, others: tuple[Layer, Layer, Layer], home: str, *, partial: bool = False) -> LoadedSettings:
+    """Return the settings that the layers make together; `~` in paths of models becomes `home`.
+
+    With `partial` the file was left out in part, and chains that name what stood there are left out too.
+    """
+    lowest, environment, flags = others
+    layers = tuple(_at_home(layer, home) for layer in (lowest, file, environment, flags))
+    for layer in layers:
+        for both in _owners(layer):
+            if all(key in layer and layer[key].value for key in both):
+                places = " and ".join(layer[key].said_at for key in both)
+                raise ConfigError(f"{' and '.join(both)} are both set ({places})", advice="keep one of them")
+    merged = _merge(layers)
+    merged = without_unknown(merged) if partial else merged
+    check_chains(merged)
+    origins = {key: "default" for key in leaves() if ANY not in key} | {key: merged[key].origin for key in merged}
+    settings = build({key: setting.value for key, setting in merged.items()})
+    return LoadedSettings(settings, origins, layers[1], (layers[0], layers[2], layers[3]))
+
+
+def _owners(layer: Layer) -> list[tuple[str, ...]]:
+    """Return the keys of which only one can be set, for `model` and for each endpoint."""
+    groups = ("model", *(f"endpoints.{name}" for name in endpoint_names(layer)))
+    return [tuple(f"{group}.{key}" for key in ALTERNATIVES) for group in groups]
+
+
+def _merge(layers: Sequence[Layer]) -> Layer:
+    merged: dict[str, Setting] = {}
+    lowest, *others = layers
+    for layer in (_heard(lowest, others), *others):
+        for both in _owners(layer):
+            if any(key in layer and layer[key].value for key in both):
+                for key in both:
+                    merged.pop(key, None)
+        merged.update(layer)
+    return _with_flagged_model(merged, layers[-1])
+
+
+def _heard(lowest: Layer, others: Sequence[Layer]) -> Layer:
+    """Return what llama.cpp's own variables count for: no address where endpoints are named and no chain means it."""
+    named = any(endpoint_names(layer) for layer in others)
+    if not named or any(SHORT_FORM in names_of(said) for layer in others for _, said in chains(layer)):
+        return lowest
+    return {key: said for key, said in lowest.items() if key != "model.url"}
+
+
+def _with_flagged_model(merged: dict[str, Setting], flags: Layer) -> Layer:
+    """Return the layer without chains where a flag names the model: whoever types it means that one."""
+    if not any(flags[key].value for both in _owners({}) for key in both if key in flags):
+        return merged
+    return {key: said for key, said in merged.items() if not key.startswith("roles.") or key in flags}
+
+
+def _at_home(layer: Layer, home: str) -> Layer:
+    known = leaves()
+    return {
+        key: replace(said, value=_expanded(str(said.value), home)) if key_of(key, known) in HOME_PATHS else said
+        for key, said in layer.items()
+    }
+
+
+def _expanded(path: str, home: str) -> str:
+    return f"{home}{path[1:]}" if home and (path == "~" or path.startswith("~/")) else path

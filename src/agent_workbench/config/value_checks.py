@@ -1,0 +1,124 @@
+"""What the value of a key has to hold beyond its type."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from agent_workbench.core.rules.matching import rule_problem
+from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Rule, tool_name
+from agent_workbench.core.yaml_documents.nodes import nearest, shown
+
+ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+KEY_ADVICE = "name a variable in api_key_env instead"
+
+
+def problem(key: str, value: object) -> str:
+    """Return what is wrong with a value of the right type as a sentence, empty when nothing is.
+
+    `key` is one of `schema.leaves()`.
+    """
+    rule = _RULES.get(key)
+    return rule(value) if rule is not None else ""
+
+
+def canonical(key: str, value: object) -> object:
+    """Return a value without aliases and, in a list of tools, with each name once."""
+    if key == "tools_allowed" and isinstance(value, tuple):
+        return tuple(dict.fromkeys(map(tool_name, value)))
+    return value
+
+
+def _positive_problem(value: object) -> str:
+    return "" if isinstance(value, int | float) and value > 0 else f"expected more than 0, found {value}"
+
+
+def _share_problem(value: object) -> str:
+    return "" if isinstance(value, int | float) and 0 <= value <= 1 else f"expected a number from 0 to 1, found {value}"
+
+
+def _seed_problem(value: object) -> str:
+    return "" if isinstance(value, int) and value < 2**31 else f"expected a seed below {2**31}, found {value}"
+
+
+def _chain_problem(value: object) -> str:
+    names = value if isinstance(value, tuple) else ()
+    if not names:
+        return "expected the names of endpoints, found an empty list"
+    twice = next((name for name in names if names.count(name) > 1), "")
+    return f"{twice!r} stands twice in the chain" if twice else ""
+
+
+def _url_problem(value: object) -> str:
+    text = str(value)
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - reading it is what checks it
+    except ValueError as error:
+        return f"expected an address such as http://127.0.0.1:8080: {error}"
+    if parts.password or parts.username:
+        return f"expected an address without user and password; {KEY_ADVICE}"
+    if parts.query or parts.fragment:
+        return f"expected an address without '?' and '#'; if that is a key: {KEY_ADVICE}"
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return f"expected an address such as http://127.0.0.1:8080, found {text!r}"
+    return ""
+
+
+def _variable_problem(value: object) -> str:
+    if not value or ENVIRONMENT_NAME.fullmatch(str(value)):
+        return ""
+    # What was found is not said: it may be the key itself.
+    return "expected the name of an environment variable (letters, digits, underscores), found something else"
+
+
+def _paths_problem(value: object) -> str:
+    paths = value if isinstance(value, tuple) else ()
+    return next((found for path in paths if (found := _path_problem(path))), "")
+
+
+def _path_problem(value: object) -> str:
+    path = PurePosixPath(str(value))
+    if path.is_absolute() or not path.parts or ".." in path.parts or any(each.lower() == ".git" for each in path.parts):
+        return f"expected a path inside the repo (relative, without '..' and '.git'), found {str(value)!r}"
+    return ""
+
+
+def _tools_problem(value: object) -> str:
+    names = value if isinstance(value, tuple) else ()
+    wrong = next((name for name in names if tool_name(name) not in ALL_TOOLS), "")
+    known = (*ALL_TOOLS, *TOOL_ALIASES)
+    return f"unknown tool {shown(wrong)}{nearest(wrong, known)} (tools are {', '.join(ALL_TOOLS)})" if wrong else ""
+
+
+def _approval_problem(value: object) -> str:
+    rules = value if isinstance(value, tuple) else ()
+    return next((fault for rule in rules if isinstance(rule, Rule) and (fault := rule_problem(rule))), "")
+
+
+_POSITIVE = (
+    *("model.context_tokens", "model.answer_seconds", "model.answer_tokens", "limits.max_tool_calls_per_task"),
+    *("limits.consecutive_failure_threshold", "limits.command_seconds", "retrieval.chunker.max_tokens"),
+    "endpoints.*.context_tokens",
+)
+_SAMPLED = tuple(f"sampling.{role}" for role in ("planner", "executor", "reflexion"))
+_RULES: Mapping[str, Callable[[object], str]] = {
+    "model.url": _url_problem,
+    "model.api_key_env": _variable_problem,
+    "endpoints.*.url": _url_problem,
+    "endpoints.*.api_key_env": _variable_problem,
+    "retrieval.embeddings.url": _url_problem,
+    "retrieval.embeddings.api_key_env": _variable_problem,
+    **dict.fromkeys(("roles.planner", "roles.executor", "roles.reflexion", "roles.skills.*"), _chain_problem),
+    **dict.fromkeys((f"{role}.{name}" for role in _SAMPLED for name in ("top_p", "min_p")), _share_problem),
+    **dict.fromkeys((f"{role}.seed" for role in _SAMPLED), _seed_problem),
+    "tools_allowed": _tools_problem,
+    "approvals.rules": _approval_problem,
+    "memory.dir": _path_problem,
+    "memory.plan": _path_problem,
+    "workspace.link": _paths_problem,
+    "skills.dirs": _paths_problem,
+    **dict.fromkeys(_POSITIVE, _positive_problem),
+}

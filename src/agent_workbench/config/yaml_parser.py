@@ -1,0 +1,119 @@
+"""Reading the bytes of a settings file and what the YAML parser sees in them, strictly and within bounds."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.yaml_documents.nodes import (
+    MAX_BYTES,
+    Closing,
+    DocumentError,
+    Mark,
+    Node,
+    Opening,
+    ParserEvent,
+    YamlScalar,
+    compose,
+    decode_document,
+    mark_at,
+    shown,
+)
+
+if TYPE_CHECKING:
+    import yaml
+
+# Beyond it a better explanation is not worth the wait: the parser in Python reads some 100 kB a second.
+EXPLAINED_CHARACTERS = 50_000
+
+
+def read_inside(root: Path, name: str) -> bytes | None:
+    """Return the bytes of the regular file `root/name`, None if there is none; at most one more than `MAX_BYTES`.
+
+    Raises `ConfigError` for what is not a regular file, cannot be read, or leads out of `root`.
+    """
+    path = root / name
+    try:
+        if not path.is_symlink() and not path.exists():
+            return None
+        real = path.resolve(strict=True)
+        if not real.is_relative_to(root.resolve()):
+            raise ConfigError(f"{name} is a link to {real}, outside the repo", advice="put the file itself there")
+        # A pipe would be waited for.
+        with os.fdopen(os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file.read(MAX_BYTES + 1)
+    except IsADirectoryError:
+        pass
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    raise ConfigError(f"{name} is not a regular file")
+
+
+def read_node(data: bytes) -> Node | None:
+    """Return the document in `data`, None when it is empty; raise `DocumentError`."""
+    return compose_text(decode_document(data))
+
+
+def compose_text(text: str) -> Node | None:
+    """Return the document that `text` spells in YAML, None when it is empty; raise `DocumentError`."""
+    import yaml
+
+    try:
+        return compose(_events(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError as error:
+        if len(text) > EXPLAINED_CHARACTERS:
+            raise _fault(error, text) from error
+    # The parser in C is fast, the one in Python says more clearly what it expected.
+    try:
+        return compose(_events(text, yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise _fault(error, text) from error
+
+
+def _events(text: str, loader: "type[yaml.SafeLoader]") -> Iterator[ParserEvent]:
+    import yaml
+
+    documents = 0
+    for event in yaml.parse(text, Loader=loader):
+        start, end = _mark(event.start_mark), _mark(event.end_mark)
+        match event:
+            case yaml.AliasEvent(anchor=str(name)):
+                raise DocumentError(start, f"expected a value, found the alias {shown(name)}", "write the value out")
+            case yaml.DocumentStartEvent():
+                documents += 1
+                if documents > 1:
+                    raise DocumentError(start, "expected one document, found a second one ('---')")
+            case yaml.NodeEvent(anchor=str(name)):
+                raise DocumentError(start, f"expected a value, found the anchor {shown(name)}", "leave it out")
+            case yaml.ScalarEvent(tag=str(name)) | yaml.CollectionStartEvent(tag=str(name)):
+                raise DocumentError(start, f"expected a value, found the tag {shown(name)}", "leave it out")
+            case yaml.ScalarEvent():
+                yield YamlScalar(event.value, not event.style, start, end)
+            case yaml.CollectionStartEvent():
+                yield Opening(isinstance(event, yaml.MappingStartEvent), bool(event.flow_style), start)
+            case yaml.CollectionEndEvent():
+                yield Closing(end)
+
+
+def _mark(mark: "yaml.Mark | yaml._yaml.Mark | None") -> Mark:
+    return Mark(0, 1, 1) if mark is None else Mark(mark.index, mark.line + 1, mark.column + 1)
+
+
+def _fault(error: "yaml.YAMLError", text: str) -> DocumentError:
+    import yaml
+
+    if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
+        return DocumentError(
+            mark_at(text, found.start()), f"expected printable text, found the character U+{ord(found[0]):04X}"
+        )
+    if isinstance(error, yaml.MarkedYAMLError):
+        return DocumentError(_mark(error.problem_mark), f"this is not YAML: {_said(error)}")
+    return DocumentError(Mark(0, 1, 1), f"this is not YAML: {error}")
+
+
+def _said(error: "yaml.MarkedYAMLError") -> str:
+    context = f" ({error.context})" if error.context else ""
+    return f"{error.problem}{context}"

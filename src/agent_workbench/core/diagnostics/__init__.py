@@ -1,0 +1,1 @@
+"""Findings about the set-up: endpoints, trials of models, quality of the code search."""

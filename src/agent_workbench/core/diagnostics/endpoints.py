@@ -1,0 +1,91 @@
+"""The endpoints of the roles as they can be told without asking any of them."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, TokenPrice
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.yaml_documents.nodes import nearest
+
+ROLES = (Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.PLANNER)
+
+
+class EndpointLine(Struct, frozen=True):
+    """One endpoint in one role's chain: its name, its address or file (empty: none is set), what it takes.
+
+    `key_variable` is the environment variable that holds its key (empty: it has none), `key_set` whether it is set.
+    """
+
+    role: str
+    name: str
+    where: str
+    price: TokenPrice = field(default_factory=TokenPrice)
+    key_variable: str = ""
+    key_set: bool = False
+
+
+def endpoint_named(settings: Settings, name: str) -> EndpointSettings | None:
+    """Return the endpoint that chains mean by `name`, None where there is none."""
+    if name != SHORT_FORM:
+        return dict(settings.endpoints).get(name)
+    model = settings.model
+    return EndpointSettings(
+        url=model.url,
+        path=model.path,
+        model=model.name,
+        server=model.server,
+        context_tokens=model.context_tokens,
+        api_key_env=model.api_key_env,
+    )
+
+
+def settings_for(settings: Settings, named: str, is_file: Callable[[str], bool]) -> tuple[str, Settings]:
+    """Return the endpoint that a user means by `named`, and the settings in which it stands by that name.
+
+    Meant is an endpoint's name, an address, or a GGUF file. Raises `UsageError` for what is none of these.
+    """
+    names = (*dict(settings.endpoints), SHORT_FORM)
+    if named in names:
+        return named, settings
+    if settings.model.url and named.rstrip("/") == settings.model.url.rstrip("/"):
+        return SHORT_FORM, settings
+    model = replace(settings.model, name="", api_key_env="")
+    if named.startswith(("http://", "https://")):
+        return SHORT_FORM, replace(settings, model=replace(model, url=named, path=""))
+    if is_file(named):
+        return SHORT_FORM, replace(settings, model=replace(model, url="", path=named))
+    raise UsageError(
+        f"{named!r} is no endpoint, no address and no file{nearest(named, names)}",
+        advice=f"endpoints are {', '.join(names)}; an address begins with http:// or https://",
+    )
+
+
+def endpoint_lines(settings: Settings, environ: Mapping[str, str]) -> tuple[EndpointLine, ...]:
+    """Return every endpoint of every role, in the order in which they are asked."""
+    return tuple(
+        _line(role, name, endpoint_named(settings, name) or EndpointSettings(), environ)
+        for role, chain in _chains(settings)
+        for name in chain
+    )
+
+
+def _chains(settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for purpose in ROLES:
+        yield purpose.value, settings.chain(purpose)
+    for skill, chain in settings.roles.skills:
+        yield f"skills.{skill}", chain
+
+
+def _line(role: str, name: str, endpoint: EndpointSettings, environ: Mapping[str, str]) -> EndpointLine:
+    return EndpointLine(
+        role=role,
+        name=name,
+        where=endpoint.url or endpoint.path,
+        price=endpoint.dollars_per_million_tokens,
+        key_variable=endpoint.api_key_env,
+        key_set=bool(environ.get(endpoint.api_key_env, "").strip()) if endpoint.api_key_env else False,
+    )

@@ -1,0 +1,193 @@
+"""Each event in one line for a person who reads a log; events that say nothing to them have no line."""
+
+from agent_workbench.core.checks.results import CheckPurpose, all_passed
+from agent_workbench.core.events import (
+    AbortAsked,
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionResult,
+    Author,
+    ChunkDropped,
+    ChunkPinned,
+    CodeRetrieved,
+    CompactionAsked,
+    ContextCompacted,
+    ContextFilled,
+    EndpointPassed,
+    Event,
+    GrammarIgnored,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    ModelObserved,
+    PauseChanged,
+    ProposalReplaced,
+    ReflexionNoted,
+    SessionForked,
+    SessionLeft,
+    SessionResumed,
+    SessionStarted,
+    StepUndone,
+    TaskCommitted,
+    TaskFinished,
+    TaskMerged,
+    TaskRolledBack,
+    TaskStarted,
+    TestsFinished,
+    TroubleMet,
+    UndoAsked,
+    UserSaid,
+)
+from agent_workbench.core.hunk_choice import describe_hunk_choice
+from agent_workbench.core.proposals import UNASKED, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.text.sanitizer import sanitize_line
+
+LINE_CHARS = 200
+PURPOSES = {
+    CheckPurpose.BASELINE: "baseline",
+    CheckPurpose.AFTER_DIFF: "checks after the diff",
+    CheckPurpose.ASKED: "checks the model asked for",
+    CheckPurpose.FINAL: "final checks",
+}
+
+
+def log_line(event: Event) -> str:
+    """Return one line of plain text about `event`, empty where there is nothing to say."""
+    return sanitize_line(_said(event), LINE_CHARS)
+
+
+def _said(event: Event) -> str:
+    match event:
+        case SessionStarted():
+            return f"session {event.session} at {event.base[:10]}"
+        case SessionForked():
+            return "a fork: its own work begins here"
+        case SessionResumed():
+            return "session taken up again"
+        case SessionLeft():
+            return f"session left: {event.reason}"
+        case ModelObserved():
+            scripted = " (its answers are scripted)" if event.facts.scripted else ""
+            who = f"model {event.facts.model}, {event.facts.context_tokens} tokens of context{scripted}"
+            return "; ".join((who, *(f"passed: {each}" for each in event.facts.passed)))
+        case EndpointPassed():
+            return f"{event.endpoint} could not answer the {event.purpose}, the next one is asked: {event.reason}"
+        case GrammarIgnored():
+            return f"{event.endpoint} does not keep to grammars: {event.what}"
+        case TroubleMet():
+            return f"trouble ({event.source}): {event.what} - {event.advice}"
+        case TaskStarted():
+            return f"{event.task} started on {event.workspace.branch}: {event.definition.description}"
+        case CodeRetrieved():
+            return f"{len(event.chunks)} pieces of code found"
+        case ModelAnswered():
+            return f"step {event.step}: {event.text.removeprefix('Thought:')}"
+        case ModelInterrupted(partial="", reasoning="", cause=InterruptCause.DIED):
+            return f"step {event.step}: no answer came: {event.what}"
+        case ModelInterrupted():
+            return f"step {event.step}: the answer broke off ({event.cause}) {event.what}"
+        case ActionRejected():
+            return f"step {event.step} was not taken: {event.reason}"
+        case ReflexionNoted():
+            return f"reflexion: {event.text}"
+        case UserSaid():
+            return f"the user said: {event.text}"
+        case ChunkPinned():
+            return f"{'pinned' if event.pinned else 'unpinned'} {event.chunk.place}"
+        case ChunkDropped():
+            return f"dropped {event.place}"
+        case CompactionAsked():
+            return "the user asked for a summary of the older steps"
+        case ContextFilled(notes=True):
+            return f"the scratchpad is long: {event.prompt_tokens} tokens"
+        case ContextFilled(by=Author.USER):
+            return "room is made, as the user asked"
+        case ContextFilled():
+            return f"the context is full: {event.prompt_tokens} tokens of {event.context_tokens}"
+        case ContextCompacted(summary=""):
+            return "code that has no room in the context was left out"
+        case ContextCompacted():
+            return f"older steps became a summary (by {event.by}): {event.summary}"
+        case _:
+            return _said_of_work(event)
+
+
+def _said_of_work(event: Event) -> str:
+    match event:
+        case ActionProposed():
+            return "" if event.proposal.kind is GateKind.READ else f"waits: {describe(event.proposal)}"
+        case ProposalReplaced() if event.proposal.hunks:
+            return f"the user {describe_hunk_choice(event.proposal.hunks)}"
+        case ActionDecided():
+            reason = f": {event.reason}" if event.reason else ""
+            return "" if event.by == UNASKED else f"{event.verdict} by {event.by}{reason}"
+        case AbortAsked():
+            return event.reason
+        case UndoAsked():
+            return "the user takes the last diff back"
+        case StepUndone():
+            return f"took back the diff of step {event.step} ({', '.join(event.paths)})"
+        case PauseChanged():
+            return "paused by the user" if event.paused else "goes on after a pause"
+        case ActionFinished(result=ActionResult.REFUSED | ActionResult.UNKNOWN):
+            return f"{event.result}: {event.observation}"
+        case TestsFinished():
+            failed = [result.command for result in event.results if not result.passed]
+            verdict = "passed" if all_passed(event.results) else f"FAILED: {', '.join(failed)}"
+            back = f"; put back {', '.join(event.restored_paths)}" if event.restored_paths else ""
+            left = f"; removed {', '.join(event.removed_paths)}" if event.removed_paths else ""
+            return f"{PURPOSES[event.purpose]} {verdict}{back}{left}"
+        case TaskCommitted():
+            return f"committed {event.commit[:10]} on {event.branch}"
+        case TaskMerged():
+            return f"merged into {event.outcome.into} ({event.outcome.how})"
+        case TaskRolledBack():
+            return f"rolled back: {event.reason}"
+        case TaskFinished():
+            return f"{event.task} {event.status}: {event.reason}"
+        case _:
+            return ""
+
+
+def detail(event: Event) -> str:
+    """Return the whole text that an event brings, empty where its line says all; nothing in it is made inert."""
+    match event:
+        case ModelAnswered():
+            return event.text
+        case ModelInterrupted():
+            return event.partial
+        case ActionProposed() | ProposalReplaced():
+            return event.proposal.diff or (event.proposal.text if event.proposal.kind is not GateKind.READ else "")
+        case ActionFinished():
+            return event.observation
+        case ActionRejected() if len(_said(event)) > LINE_CHARS:
+            return event.reason
+        case TestsFinished():
+            return "\n".join(f"$ {each.command}\n{each.output}" for each in event.results)
+        case TaskCommitted():
+            return event.message
+        case _:
+            return ""
+
+
+def describe(proposal: Proposal) -> str:
+    """Return what a proposal is about in a few words."""
+    match proposal.kind:
+        case GateKind.DIFF:
+            return f"diff of {', '.join(proposal.paths)}"
+        case GateKind.CHECK:
+            about = PURPOSES[proposal.purpose] if proposal.purpose else "checks"
+            return f"{about}: {'; '.join(proposal.commands)}"
+        case GateKind.COMMAND:
+            return f"command {proposal.text}"
+        case GateKind.COMMIT | GateKind.MERGE:
+            return f"{proposal.kind}: {proposal.text.splitlines()[0] if proposal.text else ''}"
+        case GateKind.FINISH:
+            return f"finish with nothing changed: {proposal.text or 'no reason given'}"
+        case GateKind.SUMMARY:
+            return f"summary: {proposal.text}"
+        case GateKind.READ:
+            return f"{proposal.tool} {proposal.text}"

@@ -1,0 +1,71 @@
+"""Anchors of journals: lines of commit messages that name an event of a session by its hash."""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from agent_workbench.core.ids import CommitId, SessionId
+from agent_workbench.core.proposals import TRAILER
+from agent_workbench.core.text.sanitizer import sanitize_line
+
+# A squash indents what it quotes, or puts it behind a bullet.
+_LINE = re.compile(rb"^[ \t>*+-]{0,40}" + TRAILER.encode() + rb":[ \t]*([^\r\n]{0,300}?)[ \t]*\r?$", re.MULTILINE)
+_VALUE = re.compile(rb"([0-9]{8}T[0-9]{6}-[a-z2-7]{6}):(0|[1-9][0-9]{0,11}):([0-9a-f]{64})")
+MOST_MALFORMED = 20
+
+
+class Anchor(Struct, frozen=True):
+    """A commit's claim that event `seq` of a session has this hash; `ref` is the checkpoint at that commit, if any."""
+
+    session: SessionId
+    seq: int
+    hash: str
+    commit: CommitId
+    ref: str = ""
+
+    @property
+    def name(self) -> str:
+        """The commit or checkpoint in a few words."""
+        return f"checkpoint {self.ref}" if self.ref else f"commit {self.commit[:10]}"
+
+
+class Trailers(Struct, frozen=True):
+    """The anchors in one commit's message, and the values after `Agent-Journal:` that name no event."""
+
+    anchors: tuple[Anchor, ...]
+    malformed: tuple[str, ...]
+
+
+class FoundAnchors(Struct, frozen=True):
+    """The anchors that a repository holds for some sessions.
+
+    `malformed` are values of trailers that name one of the sessions and no event of it, each with its commit. `notes`
+    say what could not be read.
+    """
+
+    anchors: tuple[Anchor, ...] = ()
+    malformed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def of(self, session: str) -> "FoundAnchors":
+        """Return those of one session."""
+        mine = tuple(each for each in self.anchors if each.session == session)
+        return FoundAnchors(mine, tuple(each for each in self.malformed if session in each), self.notes)
+
+
+def read_trailers(commit: CommitId, message: bytes, ref: str = "") -> Trailers:
+    """Return the trailers of a commit's message, each once."""
+    anchors: dict[Anchor, None] = {}
+    malformed: dict[str, None] = {}
+    for value in _values(message):
+        if found := _VALUE.fullmatch(value):
+            session, seq, digest = (part.decode("ascii") for part in found.groups())
+            anchors[Anchor(SessionId(session), int(seq), digest, commit, ref)] = None
+        elif len(malformed) < MOST_MALFORMED:
+            malformed[sanitize_line(value.decode("utf-8", "replace"), 120)] = None
+    return Trailers(tuple(anchors), tuple(malformed))
+
+
+def _values(message: bytes) -> Iterator[bytes]:
+    return (found[1] for found in _LINE.finditer(message))

@@ -1,0 +1,218 @@
+"""Proof of a commit: the approvals that its trailers name, and the comparison of what was shown with what it holds."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.events import ActionDecided, PatchApplied, Recorded, TaskCommitted
+from agent_workbench.core.events.log_lines import describe
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.history.anchors import Anchor
+from agent_workbench.core.history.journal_proof import JournalProof, Proof, VerifyReport
+from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
+from agent_workbench.core.patch import (
+    OWN_BOUNDS,
+    FileChange,
+    apply_patch,
+    parse_patch,
+    patch_hash,
+    render_changes,
+    selectable_ids,
+)
+from agent_workbench.core.proposals import TRAILER, Proposal, Verdict, shown_sha
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state.applied_diffs import applied_diffs
+from agent_workbench.core.state.session_state import TaskRun
+
+OTHER_FILES = "its files are not what the approved diff makes of its parent's"
+
+
+class CommitFacts(Struct, frozen=True):
+    """A commit as git stores it; `intact`: its content has the hash that is its name."""
+
+    commit: CommitId
+    tree: str
+    parents: tuple[CommitId, ...]
+    message: bytes
+    author: str = ""
+    intact: bool = True
+
+
+class Approval(Struct, frozen=True):
+    """A decision that led to a commit: `by` is `user` or `policy:<rule>`.
+
+    `shown` is SHA-256 of what the gate showed, `patch` of its diff alone.
+    """
+
+    seq: int
+    time: str
+    proposal: ProposalId
+    step: int
+    what: str
+    verdict: Verdict
+    by: str
+    shown: str
+    patch: str
+    paths: tuple[str, ...]
+
+
+class TrailerProof(Struct, frozen=True):
+    """Proof by one trailer of a commit; without a task where its event is no approval of a commit."""
+
+    session: SessionId
+    seq: int
+    task: TaskId | None = None
+    description: str = ""
+    tree: str = ""
+    base: str = ""
+    approvals: tuple[Approval, ...] = ()
+    problems: tuple[str, ...] = ()
+    missing: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def proof(self) -> Proof:
+        """Red with a problem, not provable where what it takes is missing."""
+        return Proof.RED if self.problems else Proof.UNPROVABLE if self.missing else Proof.GREEN
+
+
+class CommitProof(Struct, frozen=True):
+    """The outcome for a commit: red if anything is, else not provable if anything is or there is no trailer."""
+
+    facts: CommitFacts
+    trailers: tuple[TrailerProof, ...] = ()
+    problems: tuple[str, ...] = ()
+    missing: str = ""
+
+    @property
+    def proof(self) -> Proof:
+        """The worst of its parts."""
+        parts = {each.proof for each in self.trailers}
+        if self.problems or Proof.RED in parts:
+            return Proof.RED
+        return Proof.UNPROVABLE if self.missing or Proof.UNPROVABLE in parts else Proof.GREEN
+
+
+def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, journal: JournalProof) -> TrailerProof:
+    """Return what a trailer of the commit proves by its session's journal; the files are compared by `with_files`."""
+    found = TrailerProof(anchor.session, anchor.seq)
+    if anchor.seq > report.sound or report.hashes[anchor.seq] != anchor.hash:
+        return replace(found, problems=journal.problems or ("the journal does not have the event that it names",))
+    events = report.recorded[: anchor.seq + 1]
+    run, decided = fold_all(events).run, events[-1].event
+    waited = run.proposal if run is not None else None
+    approves = isinstance(decided, ActionDecided) and decided.verdict is Verdict.APPROVE
+    if run is None or waited is None or not approves or waited.kind is not GateKind.COMMIT:
+        return replace(found, problems=(f"event {anchor.seq} is no approval of a commit",))
+    damaged = tuple(f"the session's journal is damaged: {each}" for each in journal.problems)
+    # The commit alone does not speak for a journal that something else contradicts: both may have been replaced.
+    supported = any(each.seq >= anchor.seq and each.commit != facts.commit for each in journal.anchors)
+    return replace(
+        found,
+        task=run.task,
+        description=run.definition.description,
+        tree=run.tree,
+        base=run.workspace.base,
+        approvals=tuple(_approvals(run)),
+        problems=(*_problems(facts, run, waited, anchor, report), *(() if supported else damaged)),
+        notes=(*_unsaid(report, anchor.seq), *(damaged if supported else ())),
+    )
+
+
+def _unsaid(report: VerifyReport, seq: int) -> Iterator[str]:
+    if not any(isinstance(each.event, TaskCommitted) and each.seq > seq for each in report.recorded):
+        yield "the journal does not say that this commit was made; its author is not proved"
+
+
+def _problems(
+    facts: CommitFacts, run: TaskRun, approved: Proposal, anchor: Anchor, report: VerifyReport
+) -> Iterator[str]:
+    if facts.tree != run.tree:
+        yield f"its tree is {facts.tree[:10]}, approved was {run.tree[:10]}: it was changed, rebased or squashed since"
+    if facts.parents != (run.workspace.base,):
+        parents = ", ".join(each[:10] for each in facts.parents) or "none"
+        yield f"its parent is {parents}, approved was a commit on {run.workspace.base[:10]}"
+    named = f"{anchor.session}:{anchor.seq}:{anchor.hash}"
+    message = f"{approved.text.strip()}\n\n{TRAILER}: {named}\n".encode("utf-8", "replace")
+    if facts.message.strip(b"\n") != message.strip(b"\n"):
+        yield "its message is not the one that was approved"
+    made = next((each.event for each in report.recorded[anchor.seq :] if isinstance(each.event, TaskCommitted)), None)
+    if made is not None and made.commit != facts.commit:
+        yield f"the journal has {made.commit[:10]} as the commit that was made of this approval"
+    yield from _unapproved(run)
+
+
+def _unapproved(run: TaskRun) -> Iterator[str]:
+    """Yield which applied diffs are not what somebody approved."""
+    approved: dict[ProposalId, str] = {}
+    for recorded in run.history:
+        match recorded.event:
+            case ActionDecided(proposal_id=name, verdict=Verdict.APPROVE, resulting_patch_sha=sha):
+                approved[name] = sha
+            case PatchApplied(proposal_id=name, patch_sha=sha) if approved.get(name) != sha:
+                yield f"event {recorded.seq} applies a diff that nobody approved"
+            case _:
+                continue
+
+
+def _approvals(run: TaskRun) -> Iterator[Approval]:
+    """Yield the decisions about the diffs that stand, and the one about the commit."""
+    proposals = {each.proposal.id: each.proposal for each in applied_diffs(run.history)}
+    if run.proposal is not None:
+        proposals[run.proposal.id] = run.proposal
+    for recorded in run.history:
+        event = recorded.event
+        if isinstance(event, ActionDecided) and event.proposal_id in proposals:
+            yield _approval(recorded, event, proposals[event.proposal_id])
+
+
+def _approval(recorded: Recorded, event: ActionDecided, proposal: Proposal) -> Approval:
+    return Approval(
+        recorded.seq,
+        recorded.time,
+        proposal.id,
+        proposal.step,
+        describe(proposal),
+        event.verdict,
+        event.by,
+        shown_sha(proposal),
+        patch_hash(proposal.diff),
+        proposal.paths,
+    )
+
+
+def approved_diff(report: VerifyReport, seq: int) -> str:
+    """Return the diff that the gate showed with the commit which event `seq` approves."""
+    run = fold_all(report.recorded[: seq + 1]).run
+    return run.proposal.diff if run is not None and run.proposal is not None else ""
+
+
+def with_files(found: TrailerProof, shown: str, changes: Sequence[FileChange]) -> TrailerProof:
+    """Return the proof with the comparison of the diff that was `shown` with the commit's changes to its parent."""
+    exact = _same_changes(shown, changes)
+    if not found.problems:
+        return found if exact else replace(found, problems=(OTHER_FILES,))
+    same = exact or ((hunks := _hunks(shown)) is not None and hunks == _hunks(render_changes(changes)))
+    note = "its change is the approved one, hunk by hunk" if same else "its change is not the approved one either"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _hunks(diff: str) -> tuple[str, ...] | None:
+    try:
+        return selectable_ids(parse_patch(diff, OWN_BOUNDS)) if diff else ()
+    except PatchError:
+        return None
+
+
+def _same_changes(shown: str, changes: Sequence[FileChange]) -> bool:
+    """Return whether the diff makes exactly these changes; how it was rendered may differ between versions."""
+    if render_changes(changes) == shown:
+        return True
+    before = {change.path: change.before for change in changes}
+    try:
+        made = apply_patch(parse_patch(shown, OWN_BOUNDS), before)
+    except PatchError:
+        return False
+    return {each.path: each.after for each in made} == {each.path: each.after for each in changes}

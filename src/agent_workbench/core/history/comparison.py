@@ -1,0 +1,176 @@
+"""Two sessions of one repo beside each other: where they part, what each did, what each came to."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agent_workbench.core.checks.results import CheckResult
+from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnswered, ProposalReplaced, Recorded
+from agent_workbench.core.events.log_lines import log_line
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import UNASKED, Proposal, Verdict
+from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.workspace import FileStat
+
+
+class RunFigures(Struct, frozen=True):
+    """What a run took. `new` and `again` are the tokens of prompts that were read, `seconds` those worked.
+
+    `by_hunk` counts the diffs of which a part was approved; they are among the `approved`.
+    """
+
+    steps: int = 0
+    answers: int = 0
+    new_tokens: int = 0
+    again_tokens: int = 0
+    answer_tokens: int = 0
+    seconds: float = 0.0
+    dollars: float = 0.0
+    approved: int = 0
+    rejected: int = 0
+    by_hunk: int = 0
+
+    def minus(self, other: "RunFigures") -> "RunFigures":
+        """Return what was added to `other`."""
+        return RunFigures(
+            self.steps - other.steps,
+            self.answers - other.answers,
+            self.new_tokens - other.new_tokens,
+            self.again_tokens - other.again_tokens,
+            self.answer_tokens - other.answer_tokens,
+            self.seconds - other.seconds,
+            self.dollars - other.dollars,
+            self.approved - other.approved,
+            self.rejected - other.rejected,
+            self.by_hunk - other.by_hunk,
+        )
+
+
+class ComparedSession(Struct, frozen=True):
+    """One of the sessions: its run of the task that is compared, None where it worked on none.
+
+    `since` is what it took after the two parted, all of it where they have nothing in common. `files` is how its
+    result differs from what it began with, None where git has its files no more.
+    """
+
+    session: SessionId
+    task: TaskId | None = None
+    status: TaskStatus | None = None
+    reason: str = ""
+    tree: str = ""
+    base: str = ""
+    checks: tuple[CheckResult, ...] = ()
+    in_all: RunFigures = field(default_factory=RunFigures)
+    since: RunFigures = field(default_factory=RunFigures)
+    files: tuple[FileStat, ...] | None = None
+
+
+class Comparison(Struct, frozen=True):
+    """Two sessions; `parted` is the last event that both have (None: no common step), `common` what it says.
+
+    `between` is how the result of the first differs from that of the second, `diff` the same as a diff; both are None
+    where git has one of them no more.
+    """
+
+    first: ComparedSession
+    second: ComparedSession
+    parted: int | None = None
+    step: int = 0
+    common: str = ""
+    between: tuple[FileStat, ...] | None = None
+    diff: str | None = None
+
+
+def compare(first: Sequence[Recorded], second: Sequence[Recorded]) -> Comparison:
+    """Return the comparison of two journals, what git knows left out."""
+    ours, others = fold_all(first), fold_all(second)
+    run, other = _runs(ours, others)
+    count = common_events(first, second)
+    before = fold_all(first[:count])
+    comparison = Comparison(_side(ours, run, before), _side(others, other, before))
+    if not count:
+        return comparison
+    step = before.run.step if before.run is not None else 0
+    said = next(filter(None, (log_line(each.event) for each in reversed(first[:count]))), "")
+    return replace(comparison, parted=first[count - 1].seq, step=step, common=said)
+
+
+def common_events(first: Sequence[Recorded], second: Sequence[Recorded]) -> int:
+    """Return how many events at the beginning are the same: a fork keeps number, time and kind of those it was given.
+
+    The texts are not compared: what is secret today is left out of a fork, and may stand in its parent.
+    """
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if (one.seq, one.time, type(one.event)) != (other.seq, other.time, type(other.event)):
+            break
+        count += 1
+    return count
+
+
+def _runs(first: SessionState, second: SessionState) -> tuple[TaskRun | None, TaskRun | None]:
+    """Return the newest runs of the newest task of the first that the second has too; else of each the newest."""
+    ours, others = _newest_first(first), _newest_first(second)
+    for run in ours:
+        other = next((each for each in others if each.task == run.task), None)
+        if other is not None:
+            return run, other
+    return next(iter(ours), None), next(iter(others), None)
+
+
+def _newest_first(state: SessionState) -> list[TaskRun]:
+    return [run for run in (state.run, *reversed(state.past)) if run is not None]
+
+
+def _side(state: SessionState, run: TaskRun | None, before: SessionState) -> ComparedSession:
+    if run is None:
+        return ComparedSession(state.session)
+    given = before.run_of(run.task)
+    in_all = _amounts(run)
+    return ComparedSession(
+        session=state.session,
+        task=run.task,
+        status=run.status,
+        reason=run.reason,
+        tree=run.tree,
+        base=run.workspace.base,
+        checks=run.results or (),
+        in_all=in_all,
+        since=in_all.minus(_amounts(given)) if given is not None else in_all,
+    )
+
+
+def _amounts(run: TaskRun) -> RunFigures:
+    answers = [each.event for each in run.history if isinstance(each.event, ModelAnswered)]
+    verdicts = list(_verdicts(run))
+    approved = [proposal for proposal, verdict in verdicts if verdict is Verdict.APPROVE]
+    return RunFigures(
+        steps=run.step,
+        answers=len(answers),
+        new_tokens=run.reads.new_tokens,
+        again_tokens=run.reads.again_tokens,
+        answer_tokens=sum(each.figures.answer_tokens for each in answers),
+        seconds=run.working_seconds,
+        dollars=run.dollars,
+        approved=len(approved),
+        rejected=sum(verdict is Verdict.REJECT for _, verdict in verdicts),
+        by_hunk=sum(bool(proposal.hunks) for proposal in approved if proposal is not None),
+    )
+
+
+def _verdicts(run: TaskRun) -> list[tuple[Proposal | None, Verdict]]:
+    """Return what was decided, by whomever, but for what only reads."""
+    proposed: dict[ProposalId, Proposal] = {}
+    found: list[tuple[Proposal | None, Verdict]] = []
+    for recorded in run.history:
+        match recorded.event:
+            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
+                proposed[proposal.id] = proposal
+            case ActionDecided(proposal_id=name, verdict=verdict, by=by) if by != UNASKED:
+                found.append((proposed.get(name), verdict))
+            case _:
+                continue
+    return found

@@ -1,0 +1,208 @@
+"""Proof of a journal: its own hash chain, compared with every anchor that is left in the repository."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.events import CheckpointTaken, Recorded, SessionForked, SessionStarted
+from agent_workbench.core.history.anchors import Anchor, FoundAnchors
+from agent_workbench.core.ids import CommitId, SessionId
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.workspace import Checkpoint
+
+MOST_PROBLEMS = 20
+REDACTED = "«redacted:"
+
+
+class Proof(StrEnum):
+    """The answer of a verification."""
+
+    GREEN = "green"
+    RED = "red"
+    UNPROVABLE = "not provable"
+
+
+class Problem(Struct, frozen=True):
+    """A line of a journal that does not fit, counted from 1; 0 where it is the whole journal."""
+
+    line: int
+    what: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.what}" if self.line else self.what
+
+
+class VerifyReport(Struct, frozen=True):
+    """A journal examined by itself; `head` is the hash that the last line claims.
+
+    `hashes` are what all lines claim, `recorded` the events of the lines that fit. An unfinished last line
+    (`torn_bytes`) is no problem: it was never acknowledged. A journal that was cut at a line or hashed anew fits in
+    itself: `prove_journal` compares it with its anchors.
+    """
+
+    hashes: tuple[str, ...]
+    recorded: tuple[Recorded, ...]
+    problems: tuple[Problem, ...] = ()
+    torn_bytes: int = 0
+
+    @property
+    def events(self) -> int:
+        """The number of lines."""
+        return len(self.hashes)
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line, empty where there is none."""
+        return self.hashes[-1] if self.hashes else ""
+
+    @property
+    def ok(self) -> bool:
+        """True when every line and every blob fits."""
+        return not self.problems
+
+    @property
+    def sound(self) -> int:
+        """The last event up to which every line fits, -1 where there is none."""
+        return min((max(problem.line - 2, -1) for problem in self.problems), default=len(self.hashes) - 1)
+
+
+class JournalProof(Struct, frozen=True):
+    """The outcome: events 0 to `through` (-1: none) are proved by the anchor named `by`.
+
+    `anchors` are those that fit, and name an event before which every line fits.
+    """
+
+    session: SessionId
+    events: int
+    head: str
+    through: int = -1
+    by: str = ""
+    anchors: tuple[Anchor, ...] = ()
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    torn_bytes: int = 0
+
+    @property
+    def proof(self) -> Proof:
+        """Red with a problem, green with an anchor and no problem."""
+        if self.problems:
+            return Proof.RED
+        return Proof.GREEN if self.through >= 0 else Proof.UNPROVABLE
+
+
+class Relative(Struct, frozen=True):
+    """A parent or a fork of a session: both began with the same events up to number `shared`."""
+
+    report: VerifyReport
+    proof: JournalProof
+    shared: int
+
+
+Tips = Mapping[str, CommitId | None]
+"""The commit at each checkpoint's ref, None where there is no such ref."""
+
+
+def prove_journal(session: SessionId, report: VerifyReport, found: FoundAnchors, tips: Tips) -> JournalProof:
+    """Return what the journal's hash chain, the anchors of the session and its checkpoints' refs prove."""
+    sound = [each for each in found.anchors if each.seq <= report.sound and not _misfit(report, each)]
+    best = max(sound, key=lambda each: (each.seq, each.ref == ""), default=None)
+    refs = list(_moved(report, tips))
+    absent = sum(tips.get(each.ref) is None for each in checkpoints(report.recorded))
+    torn = (
+        (f"its last line is unfinished ({report.torn_bytes} bytes) and counts for nothing",)
+        if report.torn_bytes
+        else ()
+    )
+    gone = (f"checkpoints that are not in this repository any more: {absent}",) if absent else ()
+    return JournalProof(
+        session=session,
+        events=report.events,
+        head=report.head,
+        through=best.seq if best is not None else -1,
+        by=best.name if best is not None else "",
+        anchors=tuple(sorted(sound, key=lambda each: (each.seq, each.name))),
+        problems=(*_own_problems(session, report, found), *refs),
+        notes=(*torn, *gone, *found.notes),
+        torn_bytes=report.torn_bytes,
+    )
+
+
+def _own_problems(session: SessionId, report: VerifyReport, found: FoundAnchors) -> Iterator[str]:
+    yield from map(str, report.problems)
+    header = report.recorded[0].event if report.recorded else None
+    if isinstance(header, SessionStarted) and header.session != session:
+        yield f"line 1: it is the journal of session {sanitize_line(header.session, 40)}"
+    misfits = ((each, _misfit(report, each)) for each in sorted(found.anchors, key=lambda each: (each.seq, each.name)))
+    yield from (f"{each.name} {misfit}" for each, misfit in misfits if misfit)
+    yield from found.malformed
+
+
+def _misfit(report: VerifyReport, anchor: Anchor) -> str:
+    """Return how an anchor contradicts the journal, empty where it does not."""
+    if anchor.seq >= report.events:
+        ends = f"ends with event {report.events - 1}" if report.events else "has no event"
+        return f"names event {anchor.seq}, and the journal {ends}: its end was cut off"
+    stands = report.hashes[anchor.seq]
+    if stands != anchor.hash:
+        return f"names event {anchor.seq} with the hash {anchor.hash[:12]}…, the journal has {stands[:12] or 'none'}…"
+    return ""
+
+
+def checkpoints(events: Sequence[Recorded]) -> Iterator[Checkpoint]:
+    """Yield the checkpoints that a journal names."""
+    for recorded in events:
+        match recorded.event:
+            case CheckpointTaken(checkpoint=checkpoint) | SessionForked(checkpoint=Checkpoint() as checkpoint):
+                yield checkpoint
+            case _:
+                continue
+
+
+def _moved(report: VerifyReport, tips: Tips) -> Iterator[str]:
+    # A checkpoint that a crash kept from being recorded may be recorded later, under the same ref.
+    named: dict[str, set[str]] = {}
+    for each in checkpoints(report.recorded):
+        named.setdefault(each.ref, set()).add(each.commit)
+    for ref, commits in named.items():
+        at = tips.get(ref)
+        if at is not None and at not in commits:
+            yield f"{sanitize_line(ref, 120)} is at {at[:10]}, the journal has {sanitize_line(min(commits), 40)[:10]}"
+
+
+def with_relatives(proof: JournalProof, report: VerifyReport, relatives: Sequence[Relative]) -> JournalProof:
+    """Return the proof with what the session's parent and forks add: each holds a copy of the same first events.
+
+    A copy that differs is held against the journal where neither its own anchors prove it so far, nor the relative
+    contradicts its own. One that is the same proves as much of it as the relative's anchors prove.
+    """
+    for each in relatives:
+        same, differs = _compared(report.recorded, each)
+        name = f"session {each.proof.session}"
+        if differs is not None and differs > proof.through and each.proof.proof is not Proof.RED:
+            said = f"event {differs} is not the one that {name} has of it" if differs < report.events else ""
+            cut = f"{name} has event {differs} of it, and the journal ends before: its end was cut off"
+            proof = replace(proof, problems=(*proof.problems, said or cut))
+        through = min(same, each.proof.through, report.sound)
+        if through > proof.through:
+            proof = replace(proof, through=through, by=f"{each.proof.by} of {name}, which has the same events")
+    return proof
+
+
+def _compared(mine: Sequence[Recorded], relative: Relative) -> tuple[int, int | None]:
+    """Return the last event up to which both have the same, and the first that differs, None where none does."""
+    own = {recorded.seq: recorded for recorded in mine}
+    same = -1
+    for other in relative.report.recorded:
+        if other.seq > relative.shared:
+            break
+        this = own.get(other.seq)
+        if this is None:
+            return same, other.seq
+        if other.seq and (this.time, this.event) != (other.time, other.event):
+            # A fork leaves out the secrets of the environment it was made in.
+            return same, None if REDACTED in f"{this.event!r}{other.event!r}" else other.seq
+        same = other.seq
+    return same, None

@@ -1,0 +1,116 @@
+"""What stands out in a recorded session, and where: the places that a replay jumps to and that its timeline shows."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from agent_workbench.core.checks.results import CheckPurpose, all_passed
+from agent_workbench.core.events import (
+    AbortAsked,
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionResult,
+    Event,
+    ModelInterrupted,
+    PromptBuilt,
+    ProposalReplaced,
+    Recorded,
+    TaskCommitted,
+    TaskFinished,
+    TaskMerged,
+    TaskRolledBack,
+    TaskStarted,
+    TestsFinished,
+    TroubleMet,
+    UserSaid,
+)
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import UNASKED
+from agent_workbench.core.settings import GateKind
+
+
+class MarkKind(StrEnum):
+    """What a place is looked up for."""
+
+    DIFF = "diff"
+    FAILURE = "failure"
+    DECISION = "decision"
+    WORD = "word of yours"
+    PROMPT = "prompt"
+    TASK = "task"
+    COMMIT = "commit"
+
+
+class Marks(Struct, frozen=True):
+    """For each kind the numbers of its events, rising. `count` is how many events there are."""
+
+    count: int = 0
+    places: Mapping[MarkKind, tuple[int, ...]] = field(default_factory=dict)
+
+    def of(self, kind: MarkKind) -> tuple[int, ...]:
+        """Return the numbers of the events of a kind."""
+        return self.places.get(kind, ())
+
+    def beside(self, kind: MarkKind, seq: int, *, forward: bool) -> int | None:
+        """Return the next event of a kind after `seq` (or before it), None where there is none."""
+        return beside(self.of(kind), seq, forward=forward)
+
+
+def beside(places: tuple[int, ...], seq: int, *, forward: bool) -> int | None:
+    """Return the first of the rising `places` after `seq`, or the last before it; None where there is none."""
+    at = bisect_right(places, seq) if forward else bisect_left(places, seq) - 1
+    return places[at] if 0 <= at < len(places) else None
+
+
+def marks_of(events: Iterable[Recorded]) -> Marks:
+    """Return what stands out in a session."""
+    found: dict[MarkKind, list[int]] = {kind: [] for kind in MarkKind}
+    count = 0
+    for recorded in events:
+        count += 1
+        for kind in _kinds(recorded.event):
+            found[kind].append(recorded.seq)
+    return Marks(count, {kind: tuple(places) for kind, places in found.items()})
+
+
+def _kinds(event: Event) -> Iterator[MarkKind]:
+    if fails(event):
+        yield MarkKind.FAILURE
+    match event:
+        case ActionProposed() | ProposalReplaced():
+            if event.proposal.kind is GateKind.DIFF:
+                yield MarkKind.DIFF
+        case ActionDecided():
+            if event.by != UNASKED:
+                yield MarkKind.DECISION
+        case AbortAsked():
+            yield MarkKind.DECISION
+        case UserSaid():
+            yield MarkKind.WORD
+        case PromptBuilt():
+            yield MarkKind.PROMPT
+        case TaskStarted() | TaskFinished():
+            yield MarkKind.TASK
+        case TaskCommitted() | TaskMerged():
+            yield MarkKind.COMMIT
+        case _:
+            return
+
+
+def fails(event: Event) -> bool:
+    """Return whether an event tells of something that went wrong; what failed before any change is none of ours."""
+    match event:
+        case TestsFinished():
+            return event.purpose is not CheckPurpose.BASELINE and not all_passed(event.results)
+        case ActionFinished():
+            return event.result is not ActionResult.OK
+        case TaskFinished():
+            return event.status is TaskStatus.FAILED
+        case ActionRejected() | ModelInterrupted() | TroubleMet() | TaskRolledBack():
+            return True
+        case _:
+            return False

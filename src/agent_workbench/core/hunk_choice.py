@@ -1,0 +1,34 @@
+"""What a user took of a diff and what not, in words."""
+
+from collections.abc import Sequence
+
+from agent_workbench.core.proposals import HunkFate, HunkVerdict
+
+
+def took(hunks: Sequence[HunkVerdict]) -> str:
+    """Return how much was taken, as `took 2 of 3 hunks, 1 of them in part`."""
+    partly = sum(hunk.fate is HunkFate.PARTLY for hunk in hunks)
+    taken = sum(hunk.fate is not HunkFate.LEFT for hunk in hunks)
+    of_them = "" if not partly else " in part" if partly == taken else f", {partly} of them in part"
+    return f"took {taken} of {len(hunks)} hunk{'' if len(hunks) == 1 else 's'}{of_them}"
+
+
+def describe_hunk_choice(hunks: Sequence[HunkVerdict]) -> str:
+    """Return in one line how much was taken, what not, and why."""
+    return "; ".join((took(hunks), *map(describe_left_hunk, left_of(hunks))))
+
+
+def left_of(hunks: Sequence[HunkVerdict]) -> tuple[HunkVerdict, ...]:
+    """Return the hunks of which something was left out."""
+    return tuple(hunk for hunk in hunks if hunk.fate in {HunkFate.LEFT, HunkFate.PARTLY})
+
+
+def place_of(hunk: HunkVerdict) -> str:
+    """Return where a hunk stands: `path:line`, the path alone where it has no lines."""
+    return f"{hunk.path}:{hunk.line}" if hunk.line else hunk.path
+
+
+def describe_left_hunk(hunk: HunkVerdict) -> str:
+    """Return in one line what was left out and why."""
+    what = f"{len(hunk.left)} line{'' if len(hunk.left) == 1 else 's'} left out" if hunk.left else "left out"
+    return f"{place_of(hunk)} {what}{f': {hunk.reason}' if hunk.reason else ''}"

@@ -1,0 +1,1 @@
+"""GBNF grammar of the diffs that apply to the files as they are now."""

@@ -1,0 +1,179 @@
+"""The rules of the hunks that fit one file: old lines as they stand there, in order, new lines as one likes.
+
+A hunk may end only where its old lines, taken together, stand once in the whole file, so that nothing that fits is
+ambiguous whatever the numbers in its header say. The states are named by the next old line `i`: `c<i>` while nothing
+was changed yet, `d<i>` afterwards, `g<i>` when all that was changed is that a blank line was removed. Before that,
+while the old lines so far stand in several places, a hunk is in one state for all of these places at once (`Shared`);
+they are numbered by the first place that the hunks before leave open.
+"""
+
+from bisect import bisect_left
+
+from msgspec import Struct
+
+from agent_workbench.core.patch.grammar.editable_file import EditableFile
+from agent_workbench.core.patch.grammar.rule_list import NO_NEWLINE, Rules
+from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
+from agent_workbench.core.patch.grammar.unique_runs import Shared, Way, unique_runs
+from agent_workbench.core.text.gbnf import literal
+
+_BLOCK = 8
+"""Every so many lines there is a trie of all lines from there on; those up to it are tried one by one."""
+
+# An added line that begins with `++ ` would read as the header of a file, so there is none; old lines that begin with
+# `-- ` are then no matter, as only the two headers together make a file. Text may hold tabs and form feeds.
+_TEXT = r"\x00-\x08\x0A\x0B\x0D-\x1F\x7F"
+COMMON = (
+    rf"t ::= [^{_TEXT}]",
+    r'e ::= t* "\n"',
+    rf'k ::= [^+{_TEXT}] e | "+" ( "\n" | [^+{_TEXT}] e | "+" ( "\n" | [^ {_TEXT}] e ) )',
+    r'p ::= "+" ( "\n" | k )',
+    r'r ::= ( "0" | [1-9] [0-9]{0,5} ) ( "," ( "0" | [1-9] [0-9]{0,5} ) )?',
+    r'h ::= "@@ -" r " +" r " @@" ( " " t{0,80} )? "\n"',
+    rf"m ::= {literal(NO_NEWLINE)}",
+    # A file's only lines: one or more, the last with its line feed or without.
+    r'z ::= "+" ( "\n" z? | k ( z | m )? )',
+    r'n ::= "@@ -0,0 +1" ( "," [1-9] [0-9]{0,5} )? " @@\n" z',
+)
+"""Rules for every file: text, the end of a line, what is added by a line that is not blank, an added line, numbers, a
+hunk's header, the marker of an open end (which no blank line can have), a file's only lines, a new file's hunk."""
+
+
+class _Node(Struct, frozen=True):
+    """The rules of one `Shared`: their names begin with `name`; `blank` tells that its runs end with a blank line."""
+
+    name: str
+    shared: Shared
+    blank: bool = False
+
+    def rule(self, start: int, flag: str) -> str:
+        """Return the rule for those runs that begin at `start` or later."""
+        return f"{self.name}{flag}{self.index(start)}"
+
+    def index(self, start: int) -> int:
+        return bisect_left(self.shared.ways, start, key=_start)
+
+
+def _start(way: Way) -> int:
+    return way.start
+
+
+class HunkRules:
+    """Writes the rules of one file's hunks."""
+
+    def __init__(self, rules: Rules, file: EditableFile) -> None:
+        self._rules = rules
+        self._file = file
+        self._name = rules.fresh() + "-"
+        self._nodes: dict[int, _Node] = {}
+        self._root = self._node(unique_runs(file.lines, file.offered))
+
+    def write(self) -> str:
+        """Write all rules; return the name of the one for the file's hunks, empty when no hunk fits this file."""
+        if not self._root.shared.ways:
+            return ""
+        for at in sorted(self._file.offered | {each + 1 for each in self._file.offered}):
+            self._write_line(at)
+        waiting = [self._root]
+        while waiting:
+            waiting += self._write_node(waiting.pop())
+        return self._rules.add(f"h {self._root.rule(0, 'c')}")
+
+    def _node(self, shared: Shared, *, blank: bool = False) -> _Node:
+        if id(shared) not in self._nodes:
+            self._nodes[id(shared)] = _Node(self._rules.fresh() + "-", shared, blank)
+        return self._nodes[id(shared)]
+
+    def _state(self, flag: str, at: int) -> str:
+        return f"{self._name}{flag}{at}"
+
+    def _line(self, at: int) -> str:
+        return self._file.lines[at] + "\n" + (NO_NEWLINE if at == self._file.open_end else "")
+
+    def _write_line(self, at: int) -> None:
+        """Write the states before line `at` of a hunk that stands in one place."""
+        unchanged, changed = self._state("c", at), self._state("d", at)
+        behind = self._rules.add(f"{changed} | m") if at == len(self._file.lines) else changed
+        added = f"p {changed}" if behind == changed else rf'"+" ( "\n" {changed} | k {behind} )'
+        ways, ways_changed = [], ['""']
+        if self._root.index(at) < len(self._root.shared.ways):
+            ways_changed.append(f"h {self._root.rule(at, 'c')}")
+        if at in self._file.offered:
+            line, gone = self._rules.literal(self._line(at)), self._state("d", at + 1)
+            if at == self._file.open_end:  # nothing can stand behind it, so it is a change or the hunk's end
+                ways.append(f'"-" {line} {gone}')
+                ways_changed += [f'"-" {line} {gone}', f'" " {line}']
+            else:
+                ways += self._old_line(line, self._state("c", at + 1), gone, self._removed(at))
+                ways_changed.append(f"[ -] {line} {gone}")
+        self._rules.define(unchanged, " | ".join([added, *ways]))
+        self._rules.define(changed, " | ".join([added, *ways_changed]))
+        if at and not self._file.lines[at - 1]:
+            back = rf'"+" ( "\n" {unchanged} | k {behind} )'
+            self._rules.define(self._state("g", at), " | ".join([back, *ways_changed]))
+
+    def _removed(self, at: int) -> str:
+        """Return the state after line `at` was removed as the first change: a blank line may be put back at once."""
+        return self._state("d" if self._file.lines[at] else "g", at + 1)
+
+    @staticmethod
+    def _old_line(line: str, kept: str, gone: str, removed: str) -> tuple[str, str]:
+        """Return the ways to keep or remove a line where nothing was changed yet."""
+        # Many leave out the space of a blank line; at the end of a hunk that would be no line.
+        space = '" "' if gone == removed else '" "?'
+        return f"{space} {line} {kept}", f'"-" {line} {removed}'
+
+    def _write_node(self, node: _Node) -> list[_Node]:
+        """Write the states of one node and return the nodes behind it."""
+        lines = self._file.lines
+        ways = [way for way in node.shared.ways if lines[way.at] and way.at != self._file.open_end]
+        blanks = [way for way in node.shared.ways if not lines[way.at] and way.at != self._file.open_end]
+        end = len(ways) + len(blanks) < len(node.shared.ways)
+        self._write_choices(node, ways)
+        for way in node.shared.ways:
+            unchanged, changed = node.rule(way.start, "c"), node.rule(way.start, "d")
+            bodies: tuple[list[str], list[str]] = [], []
+            index = bisect_left(ways, way.start, key=_start)
+            if index < len(ways):
+                bodies[0].extend([f'" " {node.name}u{index}', f'"-" {node.name}v{index}'])
+                bodies[1].append(f"[ -] {node.name}v{index}")
+            if blank := next((each for each in blanks if each.start >= way.start), None):
+                kept, gone, removed = (self._after(flag, blank) for flag in "cdg")
+                bodies[0].extend(self._old_line(r'"\n"', kept, gone, removed))
+                bodies[1].append(rf'[ -] "\n" {gone}')
+            if end:
+                line = self._rules.literal(self._line(len(lines) - 1))
+                gone = f'"-" {line} {self._state("d", len(lines))}'
+                bodies[0].append(gone)
+                bodies[1].extend([gone, f'" " {line}'])
+            self._rules.define(unchanged, " | ".join([f"p {changed}", *bodies[0]]))
+            self._rules.define(changed, " | ".join([f"p {changed}", *bodies[1]]))
+            if node.blank:
+                back = rf'"+" ( "\n" {unchanged} | k {changed} )'
+                self._rules.define(node.rule(way.start, "g"), " | ".join([back, *bodies[1]]))
+        behind = {id(way.further): way for way in node.shared.ways if way.further is not None}
+        return [self._node(way.further, blank=not lines[way.at]) for way in behind.values() if way.further]
+
+    def _write_choices(self, node: _Node, ways: list[Way]) -> None:
+        """Write the rules `u<index>` and `v<index>`: the next old line is that of a way from `index` on."""
+        tries = {
+            "u": TrieRules[Way](self._rules, lambda way: self._after("c", way)),
+            "v": TrieRules[Way](self._rules, lambda way: self._after("d", way)),
+        }
+        trie: Trie[Way] | None = None
+        for index in range(len(ways) - 1, -1, -1):
+            way = ways[index]
+            trie = with_text(trie, self._line(way.at), way)
+            for flag, written in tries.items():
+                if (len(ways) - index) % _BLOCK == 0:
+                    body = written.body(trie)
+                else:
+                    body = f"{self._rules.literal(self._line(way.at))} {self._after('cd'['uv'.index(flag)], way)}"
+                    if index + 1 < len(ways):
+                        body += f" | {node.name}{flag}{index + 1}"
+                self._rules.define(f"{node.name}{flag}{index}", body)
+
+    def _after(self, flag: str, way: Way) -> str:
+        if way.further is None:
+            return self._state(flag, way.at + 1)
+        return self._node(way.further, blank=not self._file.lines[way.at]).rule(way.start, flag)

@@ -1,0 +1,92 @@
+"""The rules of a name that no file of its folder has yet, letter by letter.
+
+A grammar can only say what is: a new name follows existing ones as long as it likes, and leaves each of them somewhere.
+Names that differ by case alone are the same here.
+"""
+
+import string
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct, field
+
+from agent_workbench.core.patch.grammar.rule_list import Rules
+from agent_workbench.core.patch.paths import fold_path
+from agent_workbench.core.text.gbnf import literal
+
+_FOLLOWED_CHARS = 100
+_FIRST = string.ascii_letters + string.digits + "_"
+LETTERS = _FIRST + "+@-"
+
+COMMON = (
+    "a ::= [A-Za-z0-9_+@-]",
+    'f ::= ( "."? a ){0,40}',
+    "g ::= [A-Za-z0-9_] f",
+)
+"""Rules for every new name: a letter, how a name goes on, and a name in a folder that is new itself."""
+
+Pattern = tuple[str, str]
+"""What a name begins and ends with."""
+
+
+def spelled_anew(rules: Rules, taken: Iterable[str], pattern: Pattern) -> str:
+    """Return the name of a rule for every name of a pattern that is not taken, empty where there is none."""
+    before, after = pattern
+    if after == "\n":
+        return "" if fold_path(before) in taken else literal(before)
+    folded = fold_path(before), fold_path(after)
+    stems = {
+        name[len(before) : len(name) - len(after)]
+        for name in taken
+        if len(name) > len(before) + len(after) and name.startswith(folded[0]) and name.endswith(folded[1])
+    }
+    name = rules.add(_leaving(_letters_of(stems), 0, "/"))
+    return f"{literal(before) if before else ''} {name} {literal(after) if after else ''}".strip()
+
+
+class _Letters(Struct):
+    """Names by their letters: `ends` where one ends here."""
+
+    ends: bool = False
+    after: dict[str, "_Letters"] = field(default_factory=dict)
+
+
+def _letters_of(names: Iterable[str]) -> _Letters:
+    root = _Letters()
+    for name in sorted(names):
+        # Nothing new is spelled with other letters, or as long.
+        if set(name) <= {*LETTERS, "."}:
+            node = root
+            for letter in name[:_FOLLOWED_CHARS]:
+                node = node.after.setdefault(letter, _Letters())
+            node.ends = True
+    return root
+
+
+def _leaving(node: _Letters, depth: int, last: str) -> str:
+    """Return the ways in which a name that followed others to `node` can go on."""
+    ways = []
+    if depth < _FOLLOWED_CHARS:
+        others = [each for each in (LETTERS if depth else _FIRST) if each.lower() not in node.after]
+        ways.append(f"{_one_of(others)} f")
+        if "." not in node.after and last != ".":
+            ways.append('"." a f')
+    for letter, child in sorted(node.after.items()):
+        follow = _leaving(child, depth + 1, letter)
+        if not follow:
+            continue
+        may_end = not child.ends and letter != "."
+        ways.append(f"{_one_of(sorted({letter, letter.upper()}))} ( {follow} ){'?' if may_end else ''}")
+    return " | ".join(ways)
+
+
+def _one_of(letters: Sequence[str]) -> str:
+    """Return a set of letters, neighbours written as a range."""
+    ranges: list[list[str]] = []
+    for letter in sorted(letters):
+        if ranges and ord(letter) == ord(ranges[-1][-1]) + 1:
+            ranges[-1].append(letter)
+        else:
+            ranges.append([letter])
+    dash = "-" if ["-"] in ranges else ""
+    spans = [each[0] + (f"-{each[-1]}" if len(each) > 1 else "") for each in ranges if each != ["-"]]
+    return f"[{''.join(spans)}{dash}]"

@@ -1,0 +1,1 @@
+"""Placement of hunks: where their lines are in a file, and which position is certain."""

@@ -1,0 +1,121 @@
+"""Hunks whose lines are indented otherwise than the file's: by how much, known for certain or not at all."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from agent_workbench.core.patch.file_lines import Ground
+from agent_workbench.core.patch.placement.pieces import Doubt, Piece, Placing
+from agent_workbench.core.patch.reader.hunk_bodies import LooseLine
+
+_LEADING = re.compile(r"[ \t]*")
+_WIDTHS = (2, 3, 4, 8)
+
+Rule = Callable[[str], str | None]
+
+
+def reindented(piece: Piece, ground: Ground) -> list[Placing]:
+    """Return where the piece stands if one rule turns every indent of it into the file's, its lines so mended.
+
+    Raises `Doubt` where the rules that fit its old lines indent an added line differently.
+    """
+    old = piece.old
+    found = ground.find_stripped([line.text.strip() for line in old])
+    placings = []
+    for start in found:
+        if not piece.marks_fit(ground, start):
+            continue
+        pairs = [
+            (_indent(line.text), _indent(body))
+            for line, body in zip(old, ground.bodies[start : start + len(old)], strict=True)
+            if line.text.strip()
+        ]
+        if not any(line.sign == "-" and line.text.strip() for line in old) and _by_odd_blanks(pairs):
+            continue  # one of the blanks may as well be the sign of context that was lost
+        rules = [rule for rule in _rules(pairs) if all(rule(said) == there for said, there in pairs)]
+        if rules and len(pairs) > 1:
+            _check_blanks(piece, ground.bodies[start : start + len(old)])
+            lines = tuple(_mended(line, rules, ground) for line in piece.lines)
+            said = "its lines were indented as those of the file are"
+            at = tuple(range(start, start + len(old)))
+            placings.append(Placing(piece, at, 0.0, (said,), lines))
+    return placings
+
+
+def _by_odd_blanks(pairs: Sequence[tuple[str, str]]) -> bool:
+    return any((len(there) - len(said)) % 2 and "\t" not in said + there for said, there in pairs)
+
+
+def _check_blanks(piece: Piece, bodies: Sequence[str]) -> None:
+    """Raise `Doubt` where lines that are blank but not empty are among those whose blanks were changed."""
+    added = [line.text for line in piece.lines if line.sign == "+" and not line.text.strip()]
+    lost = any(body and not body.strip() and body != line.text for line, body in zip(piece.old, bodies, strict=True))
+    if any(added) or (added and lost):
+        raise Doubt("which blanks an added line has is not certain")
+
+
+def _rules(pairs: Sequence[tuple[str, str]]) -> Iterator[Rule]:
+    """Yield the rules that turn said indents into those that are there."""
+    said, there = next(((a, b) for a, b in pairs if a or b), ("", ""))
+    if there.endswith(said):
+        more = there.removesuffix(said) if said else there
+        yield lambda indent: more + indent
+    if said.endswith(there):
+        less = said.removesuffix(there) if there else said
+        yield lambda indent: indent.removeprefix(less) if indent.startswith(less) else None
+    for width in _WIDTHS:
+        yield _spaced(width)
+        yield _tabbed(width)
+        yield _expanded(width)
+        for other in _WIDTHS:
+            if other != width:
+                yield _scaled(width, other)
+
+
+def _spaced(width: int) -> Rule:
+    return lambda indent: indent.replace("\t", " " * width)
+
+
+def _expanded(width: int) -> Rule:
+    return lambda indent: indent.expandtabs(width)
+
+
+def _tabbed(width: int) -> Rule:
+    return lambda indent: indent.replace(" " * width, "\t")
+
+
+def _scaled(width: int, other: int) -> Rule:
+    def rule(indent: str) -> str | None:
+        if "\t" in indent or len(indent) % width:
+            return None
+        return " " * (len(indent) // width * other)
+
+    return rule
+
+
+def _mended(line: LooseLine, rules: Sequence[Rule], ground: Ground) -> LooseLine:
+    if line.sign != "+" or not line.text.strip():
+        return line
+    indent = _indent(line.text)
+    ways = {rule(indent) for rule in rules}
+    only = ways.pop()
+    if ways or only is None:
+        raise Doubt("how an added line is to be indented is not certain")
+    if (
+        "\t" in only
+        and "\t" not in indent
+        and _has_inner_blanks(line.text)
+        and any("\t" in b.strip() for b in ground.bodies)
+    ):
+        raise Doubt("an added line may have had tabs inside")
+    return replace(line, text=only + line.text[len(indent) :])
+
+
+def _has_inner_blanks(text: str) -> bool:
+    return "  " in text.strip()
+
+
+def _indent(text: str) -> str:
+    match = _LEADING.match(text)
+    return match[0] if match else ""

@@ -1,0 +1,116 @@
+"""What a user takes of a diff and what is left: by hunk, or by line."""
+
+from collections.abc import Collection, Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.patch.diff_text import patch_stat, render_patch
+from agent_workbench.core.patch.hashes import file_id, patch_hash
+from agent_workbench.core.patch.selection.partial_patch import leave_out
+from agent_workbench.core.patch.special import special_paths
+from agent_workbench.core.patch.values import LeftOut, Patch
+from agent_workbench.core.proposals import HunkFate
+
+
+class SelectablePart(Struct, frozen=True):
+    """A hunk, or a change without hunks: its id, its file, and which of its lines (from 0) it adds or removes."""
+
+    id: str
+    path: str
+    changes: tuple[int, ...] = ()
+
+
+def selectable_parts(patch: Patch) -> tuple[SelectablePart, ...]:
+    """Return all that can be decided on in a patch, in its order."""
+    found: list[SelectablePart] = []
+    for file in patch.files:
+        for hunk in file.hunks:
+            found.append(SelectablePart(hunk.id, file.path, hunk.changes))
+        if not file.hunks:
+            found.append(SelectablePart(file_id(file), file.path))
+    return tuple(found)
+
+
+class HunkChoice(Struct, frozen=True):
+    """What is left of a diff, with the reasons; all else is taken."""
+
+    left: tuple[LeftOut, ...] = ()
+
+    def of(self, each: SelectablePart) -> LeftOut | None:
+        """Return what is left of this one, if anything is."""
+        return next((left for left in self.left if left.id == each.id), None)
+
+    def fate(self, each: SelectablePart) -> HunkFate:
+        """Return whether it is taken, left, or taken in part."""
+        left = self.of(each)
+        if left is None:
+            return HunkFate.TAKEN
+        return HunkFate.PARTLY if left.lines else HunkFate.LEFT
+
+    def leaves(self, each: SelectablePart, line: int) -> bool:
+        """Return whether this line of it is left."""
+        left = self.of(each)
+        return left is not None and (not left.lines or line in left.lines)
+
+    def turned(self, chosen: Iterable[tuple[SelectablePart, Collection[int] | None]]) -> "HunkChoice":
+        """Return the choice after space: what was taken, if anything of it was, is left; else all of it is taken.
+
+        Of each one come the lines that are meant, None for all.
+        """
+        meant = [(each, _meant(each, lines)) for each, lines in chosen]
+        leave = any(not self.leaves(each, line) for each, lines in meant for line in lines or (0,))
+        choice = self
+        for each, lines in meant:
+            choice = choice._with_lines(each, lines, leave=leave)
+        return choice
+
+    def _with_lines(self, each: SelectablePart, lines: frozenset[int], *, leave: bool) -> "HunkChoice":
+        before = self.of(each)
+        gone = frozenset(() if before is None else before.lines or each.changes)
+        now = gone | lines if leave else gone - lines
+        others = tuple(left for left in self.left if left.id != each.id)
+        if not now and not (leave and not each.changes):
+            return HunkChoice(others)
+        kept = () if now.issuperset(each.changes) else tuple(sorted(now))
+        return HunkChoice((*others, LeftOut(each.id, kept, before.reason if before is not None else "")))
+
+    def explained(self, ids: Collection[str], reason: str) -> "HunkChoice":
+        """Return the choice with this reason for what is left of these."""
+        return HunkChoice(tuple(replace(left, reason=reason) if left.id in ids else left for left in self.left))
+
+
+def _meant(each: SelectablePart, lines: Collection[int] | None) -> frozenset[int]:
+    return frozenset(each.changes if lines is None else set(each.changes).intersection(lines))
+
+
+class Taking(Struct, frozen=True):
+    """What a choice comes to: hunks taken (those in part too) of how many, lines, unusual paths, the resulting diff."""
+
+    left: tuple[LeftOut, ...]
+    taken: int
+    hunks: int
+    added: int
+    removed: int
+    special: tuple[str, ...]
+    text: str
+    result_sha: str
+
+    @property
+    def said(self) -> str:
+        """What is taken, in words."""
+        if not self.taken:
+            return "nothing would be taken"
+        return (
+            f"taking {self.taken} of {self.hunks} hunk{'' if self.hunks == 1 else 's'}, +{self.added} −{self.removed}"
+        )
+
+
+def taking(patch: Patch, choice: HunkChoice) -> Taking:
+    """Return what is applied of a patch by this choice; raises `PatchError` if that was made for another one."""
+    kept = leave_out(patch, choice.left)
+    text = render_patch(kept)
+    all_of_it = selectable_parts(patch)
+    taken = sum(choice.fate(each) is not HunkFate.LEFT for each in all_of_it)
+    added, removed = patch_stat(kept)
+    return Taking(choice.left, taken, len(all_of_it), added, removed, special_paths(kept), text, patch_hash(text))

@@ -1,0 +1,75 @@
+"""Patterns of commands that a task must not run, and how a command line is compared with them.
+
+A pattern is a glob over the words of one command. It is no protection against somebody who wants to get past it.
+"""
+
+import re
+from collections.abc import Sequence
+from fnmatch import translate
+from functools import lru_cache
+
+from agent_workbench.core.rules.command_lines import commands_in
+from agent_workbench.core.rules.expression_globs import globs_of, looks_like_expression
+from agent_workbench.core.yaml_documents.nodes import shown
+
+MAX_CHARS = 10_000
+"""Longer command lines are not compared but refused."""
+MAX_PATTERN_CHARS = 500
+_WILD = frozenset("*?[")
+_PLAIN = re.compile(r"[\w ./:@=+,~%-]+")
+# Options with or without a value, as in `git -C . --no-pager push`; bounded, as either reading is tried.
+_OPTIONS = r"(?: -\S+(?: [^\s-]\S*)?){0,8}"
+_BETWEEN = re.compile(r" *([;|&]) *")
+
+
+def pattern_fault(pattern: str) -> tuple[str, str]:
+    """Return what is wrong with a pattern and what to do, both empty where it can be used."""
+    if not pattern.strip():
+        return "expected a command, found nothing", "remove it"
+    if len(pattern) > MAX_PATTERN_CHARS:
+        return f"expected at most {MAX_PATTERN_CHARS} characters, found {len(pattern)}", "make it shorter"
+    if not looks_like_expression(pattern):
+        return "", ""
+    globs = globs_of(pattern)
+    said = " and ".join(f"'{glob}'" for glob in globs)
+    means = f"write {said}, which {'mean' if len(globs) > 1 else 'means'} the same" if globs else "write it as a glob"
+    return (
+        f"expected a glob, found the regular expression {shown(pattern)}",
+        f"{means}; `*` is any text, `?` any character, `[.]` a dot before `*`",
+    )
+
+
+def denial(line: str, patterns: Sequence[str]) -> str:
+    """Return why a task with these patterns does not run a command line; empty where it does."""
+    if not patterns:
+        return ""
+    if len(line) > MAX_CHARS:
+        return f"a command of {len(line):,} characters is too long to be compared with the denied commands"
+    commands = tuple(commands_in(line))
+    found = next((pattern for pattern in patterns if _matches(pattern, line, commands)), "")
+    return f"this task does not allow {found!r} in a command" if found else ""
+
+
+def _matches(pattern: str, line: str, commands: Sequence[tuple[str, str]]) -> bool:
+    if not pattern.strip() or len(pattern) > MAX_PATTERN_CHARS:
+        return False
+    if not _PLAIN.fullmatch(pattern) and pattern in line:
+        return True
+    compiled = _compiled(pattern)
+    whole = not {";", "|", "&"}.isdisjoint(pattern)
+    # All commands of a line share its chain; read again for each of them, the search would be cubic.
+    texts = dict.fromkeys(chain if whole else command for command, chain in commands)
+    return any(map(compiled.search, texts))
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return the expression for a glob that begins where a word begins; without wildcards it may end anywhere."""
+    glob = _BETWEEN.sub(r"\1", " ".join(pattern.split()))
+    # `translate` uses atomic groups: no pattern takes more than time in proportion to the text from each beginning.
+    beginning = r"\A" if glob.startswith("*") else r"(?<!\w)" if re.match(r"\w", glob) else ""
+    wanted = glob if _WILD & set(glob) else f"{glob}*"
+    program, _, rest = wanted.partition(" ")
+    if _WILD & set(program) or not re.match(r"\w", rest):
+        return re.compile(beginning + translate(wanted))
+    return re.compile(f"{beginning}{re.escape(program)}{_OPTIONS} {translate(rest)}")

@@ -1,0 +1,196 @@
+"""Rules that let proposals through without a question: what each one matches, and which ones a proposal offers."""
+
+import re
+import shlex
+from enum import StrEnum
+from typing import assert_never
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.globs import literal_glob, matches_glob
+from agent_workbench.core.patch.paths import check_path
+from agent_workbench.core.proposals import POLICY, Proposal
+from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, GateKind, Rule, tool_name
+from agent_workbench.core.yaml_documents.nodes import nearest, shown
+
+EVERY_FILE = "**"
+# Which of a rule's fields say what it matches; exactly one of them has to.
+MATTERS: dict[GateKind, tuple[str, ...]] = {
+    GateKind.READ: ("tool",),
+    GateKind.DIFF: ("paths",),
+    GateKind.CHECK: ("commands", "any"),
+    GateKind.COMMAND: ("commands", "program"),
+    GateKind.COMMIT: ("any",),
+    GateKind.MERGE: (),
+    GateKind.SUMMARY: ("any",),
+    GateKind.FINISH: ("any",),
+}
+FIELDS = ("any", "commands", "program", "paths", "tool")
+_PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
+# Whatever makes a shell do more than run one program; in quotes too, as not every shell reads those alike.
+_MORE_THAN_WORDS = re.compile(r"[;&|<>()$`\\!{}]")
+# What runs whatever its arguments say: with any arguments it would be any command.
+_RUNS_ANYTHING = re.compile(
+    r"(?:ba|da|a|k|z|c|tc|fi|pw|rba|mk|ya)?sh[-0-9.]*|busybox|toybox|env|sudo|doas|su|runuser|pkexec|xargs|parallel"
+    r"|exec|eval|command|builtin|source|\.|trap|coproc|if|then|else|elif|while|until|for|case|do|select|function"
+    r"|nohup|time|timeout|nice|ionice|setsid|stdbuf|watch|script|flock|strace|ltrace|chroot|unshare|nsenter|taskset|chrt"
+    r"|ssh|find|[gm]?awk|npx|pnpx|bunx|uvx"
+    r"|(?:i?python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|expect|osascript|rscript)[-0-9.]*",
+    re.ASCII,
+)
+
+
+class RuleScope(StrEnum):
+    """Where a rule is kept: until the session is left, in the repo's settings, in the user's for it, for all repos."""
+
+    SESSION = "session"
+    REPO = "repo"
+    USER = "user"
+    EVERYWHERE = "all repos"
+
+
+RULE_SCOPE_LABELS = {
+    RuleScope.SESSION: "this session",
+    RuleScope.REPO: "this repo",
+    RuleScope.USER: "you, here",
+    RuleScope.EVERYWHERE: "you, everywhere",
+}
+
+
+class StoredRule(RecordedValue, frozen=True):
+    """A rule that counts, and where it is kept."""
+
+    rule: Rule
+    kept: RuleScope
+
+
+def rule_problem(rule: Rule) -> str:
+    """Return why a rule is none (it lets nothing through then), empty where it is one."""
+    fits = MATTERS[rule.kind]
+    said = [name for name in FIELDS if getattr(rule, name)]
+    if not fits:
+        return f"a {rule.kind} is never let through by a rule"
+    if len(said) != 1 or said[0] not in fits:
+        return f"a rule for {rule.kind} needs {' or '.join(fits)}, and nothing else"
+    if not all(line.strip() for line in rule.commands):
+        return "a command is empty"
+    if rule.tool and tool_name(rule.tool) not in ALL_TOOLS:
+        return f"there is no tool {shown(rule.tool)}{nearest(rule.tool, (*ALL_TOOLS, *TOOL_ALIASES))}"
+    if rule.program and not _may_take_anything(rule.program):
+        return f"{rule.program!r} is no program that may run with any arguments; say the whole command instead"
+    return next(filter(None, map(_path_fault, rule.paths)), "")
+
+
+def rule_allows(rule: Rule, proposal: Proposal) -> bool:
+    """Return whether the rule matches all of the proposal; one that needs a second look (`special`) it never does."""
+    if rule.kind is not proposal.kind or rule_problem(rule):
+        return False
+    match rule.kind:
+        case GateKind.READ:
+            return tool_name(rule.tool) == proposal.tool
+        case GateKind.DIFF:
+            touched = proposal.paths
+            return bool(touched) and not proposal.special and all(_is_touchable(path, rule.paths) for path in touched)
+        case GateKind.CHECK:
+            lines = proposal.commands
+            return bool(lines) and (rule.any or set(lines) <= set(rule.commands))
+        case GateKind.COMMAND:
+            return proposal.text in rule.commands or runs_only(proposal.text, rule.program)
+        case GateKind.COMMIT | GateKind.SUMMARY | GateKind.FINISH:
+            return rule.any
+        case GateKind.MERGE:
+            return False
+    assert_never(rule.kind)
+
+
+def offered(proposal: Proposal) -> tuple[Rule, ...]:
+    """Return the rules that would let this proposal through, the narrowest first; none where a person is needed."""
+    return tuple(dict.fromkeys(rule for rule in _thinkable(proposal) if rule_allows(rule, proposal)))
+
+
+def is_wide(rule: Rule) -> bool:
+    """Return whether a rule lets more through than anybody can foresee."""
+    return bool(rule.program) or EVERY_FILE in rule.paths
+
+
+def rule_words(rule: Rule) -> str:
+    """Return the rule in words, as decisions name it and lists show it."""
+    match rule.kind:
+        case GateKind.READ:
+            return f"tool {rule.tool}"
+        case GateKind.DIFF:
+            return "diff of any file" if EVERY_FILE in rule.paths else f"diff of {' '.join(map(_plain, rule.paths))}"
+        case GateKind.CHECK if rule.commands:
+            return f"check {'; '.join(rule.commands)}"
+        case GateKind.COMMAND if rule.program:
+            return f"command {rule.program} with any arguments"
+        case GateKind.COMMAND if rule.commands:
+            return f"command {'; '.join(rule.commands)}"
+        case _:
+            return f"any {rule.kind}"
+
+
+def decided_by(rule: Rule) -> str:
+    """Return who decided, as the record of a decision names a rule."""
+    return f"{POLICY}{rule_words(rule)}"
+
+
+def runs_only(line: str, program: str) -> bool:
+    """Return whether a shell that is given `line` runs `program` with some words as arguments, and does no more."""
+    if not program or not line.isprintable() or _MORE_THAN_WORDS.search(line) or not _may_take_anything(program):
+        return False
+    if line != program and not line.startswith(f"{program} "):
+        return False
+    try:
+        return shlex.split(line)[0] == program
+    except ValueError:  # a quote without its end
+        return False
+
+
+def _thinkable(proposal: Proposal) -> tuple[Rule, ...]:
+    kind = proposal.kind
+    match kind:
+        case GateKind.READ:
+            return (Rule(kind, tool=proposal.tool),)
+        case GateKind.DIFF:
+            exactly = tuple(map(literal_glob, proposal.paths))
+            folders = tuple(dict.fromkeys(map(_folder, proposal.paths)))
+            return Rule(kind, paths=exactly), Rule(kind, paths=folders), Rule(kind, paths=(EVERY_FILE,))
+        case GateKind.CHECK:
+            return Rule(kind, commands=proposal.commands), Rule(kind, any=True)
+        case GateKind.COMMAND:
+            first = proposal.text.split(" ", 1)[0]
+            return Rule(kind, commands=(proposal.text,)), Rule(kind, program=first)
+        case GateKind.COMMIT | GateKind.SUMMARY | GateKind.FINISH:
+            return (Rule(kind, any=True),)
+        case GateKind.MERGE:
+            return ()
+    assert_never(kind)
+
+
+def _may_take_anything(program: str) -> bool:
+    name = program.rpartition("/")[2]
+    return bool(_PROGRAM.fullmatch(program)) and ".." not in program and not _RUNS_ANYTHING.fullmatch(name.lower())
+
+
+def _is_touchable(path: str, globs: tuple[str, ...]) -> bool:
+    return not _path_fault(path) and any(matches_glob(path, each) for each in globs)
+
+
+def _path_fault(path: str) -> str:
+    """Return why no file of the repo can be called so (`..`, an absolute path, git's folder), empty where one can."""
+    try:
+        check_path(path)
+    except PatchError as error:
+        return str(error)
+    return ""
+
+
+def _plain(glob: str) -> str:
+    return re.sub(r"\[([*?[])\]", r"\1", glob)
+
+
+def _folder(path: str) -> str:
+    """Return the glob of the folder in which a file is; of one at the top the file itself."""
+    above = path.rpartition("/")[0]
+    return f"{literal_glob(above)}/**" if above else literal_glob(path)

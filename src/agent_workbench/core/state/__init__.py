@@ -1,0 +1,1 @@
+"""State of a session, and facts read from the events that led to it."""

@@ -1,0 +1,27 @@
+"""Which pieces of code the model sees with an event."""
+
+from agent_workbench.core.events import (
+    ActionFinished,
+    ChunkPinned,
+    CodeRetrieved,
+    ContextCompacted,
+    Event,
+    PatchApplied,
+    StepUndone,
+)
+from agent_workbench.core.retrieval import Chunk
+
+
+def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
+    """Return the pieces of code that the model sees with this event; one that is pinned it has seen since then."""
+    match event:
+        case CodeRetrieved():
+            return event.chunks
+        case ActionFinished() | PatchApplied() | StepUndone():
+            return event.shown
+        case ChunkPinned(pinned=True):
+            return (event.chunk,)
+        case ContextCompacted():
+            return (*event.pinned, *event.code, *event.repeated)
+        case _:
+            return ()

@@ -1,0 +1,1 @@
+"""Text: made safe for display, formatted, merged, and searched for secrets."""

@@ -1,0 +1,159 @@
+"""A YAML document with the place of everything in it, composed strictly from what a parser saw."""
+
+import difflib
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 20
+
+
+class Mark(Struct, frozen=True):
+    """A place in a text: `index` in characters from 0; `line` and `column` from 1, as editors count."""
+
+    index: int
+    line: int
+    column: int
+
+
+class YamlScalar(Struct, frozen=True):
+    """A single value as it was written; `plain` means without quotes, so that it may be a number."""
+
+    text: str
+    plain: bool
+    start: Mark
+    end: Mark
+
+
+class YamlSequence(Struct, frozen=True):
+    """A list; `flow` is the spelling in brackets."""
+
+    items: tuple["Node", ...]
+    flow: bool
+    start: Mark
+    end: Mark
+
+
+class YamlMapping(Struct, frozen=True):
+    """A mapping; `flow` is the spelling in braces."""
+
+    entries: tuple[tuple[YamlScalar, "Node"], ...]
+    flow: bool
+    start: Mark
+    end: Mark
+
+    def get(self, key: str) -> "Node | None":
+        """Return the value under `key`, or None."""
+        return next((value for name, value in self.entries if name.text == key), None)
+
+
+Node = YamlScalar | YamlSequence | YamlMapping
+
+
+class Opening(Struct, frozen=True):
+    """A parser's word that a list (or a table) begins."""
+
+    is_table: bool
+    flow: bool
+    start: Mark
+
+
+class Closing(Struct, frozen=True):
+    """A parser's word that the innermost list or table ends."""
+
+    end: Mark
+
+
+ParserEvent = YamlScalar | Opening | Closing
+
+
+class DocumentError(Exception):
+    """Something in a document is not as it must be; whoever knows the file's name turns it into an error of ours."""
+
+    def __init__(self, mark: Mark, what: str, advice: str = "") -> None:
+        super().__init__(what)
+        self.mark = mark
+        self.what = what
+        self.advice = advice
+
+    def in_file(self, name: str) -> str:
+        """Return the sentence for the user: file, line, column and what is wrong."""
+        return f"{name}:{self.mark.line}:{self.mark.column}: {self.what}"
+
+
+def mark_at(text: str, index: int) -> Mark:
+    """Return the place of a character of `text`."""
+    return Mark(index, text.count("\n", 0, index) + 1, index - (text.rfind("\n", 0, index) + 1) + 1)
+
+
+def decode_document(data: bytes) -> str:
+    """Return the text of a file's bytes (line ends kept, a byte order mark left out); raise `DocumentError`."""
+    if len(data) > MAX_BYTES:
+        raise DocumentError(Mark(0, 1, 1), f"expected at most {MAX_BYTES} bytes, found more")
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        raise DocumentError(
+            mark_at(before, len(before)),
+            f"expected UTF-8, found byte 0x{data[error.start]:02x}",
+            "save the file as UTF-8",
+        ) from error
+
+
+def compose(events: Iterable[ParserEvent]) -> Node | None:
+    """Return the document that the events spell, None when there is nothing; raise `DocumentError`.
+
+    Refused: a key that stands twice, a key that is not a single value, nesting beyond `MAX_DEPTH`.
+    """
+    stream = iter(events)
+    if (first := next(stream, None)) is None:
+        return None
+    root = _node(first, stream, 1)
+    if (more := next(stream, None)) is not None:
+        place = more.end if isinstance(more, Closing) else more.start
+        raise DocumentError(place, "expected the end of the document, found more")
+    return root
+
+
+def _node(event: ParserEvent, stream: Iterator[ParserEvent], depth: int) -> Node:
+    match event:
+        case YamlScalar():
+            return event
+        case Closing():
+            raise DocumentError(event.end, "expected a value, found the end of a list or mapping")
+        case Opening():
+            if depth > MAX_DEPTH:
+                raise DocumentError(event.start, f"expected at most {MAX_DEPTH} levels of nesting, found more")
+            return _table(event, stream, depth) if event.is_table else _listing(event, stream, depth)
+
+
+def _listing(opening: Opening, stream: Iterator[ParserEvent], depth: int) -> YamlSequence:
+    items = []
+    while not isinstance(event := next(stream), Closing):
+        items.append(_node(event, stream, depth + 1))
+    return YamlSequence(tuple(items), opening.flow, opening.start, event.end)
+
+
+def _table(opening: Opening, stream: Iterator[ParserEvent], depth: int) -> YamlMapping:
+    entries: dict[str, tuple[YamlScalar, Node]] = {}
+    while not isinstance(event := next(stream), Closing):
+        if not isinstance(event, YamlScalar):
+            raise DocumentError(event.start, "expected a key, found a list or mapping in its place")
+        if event.text in entries:
+            first = entries[event.text][0].start.line
+            raise DocumentError(event.start, f"key {shown(event.text)} stands twice, first on line {first}")
+        entries[event.text] = (event, _node(next(stream), stream, depth + 1))
+    return YamlMapping(tuple(entries.values()), opening.flow, opening.start, event.end)
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """Return `text` in quotes for a message: one line, nothing unprintable, cut at `limit` characters with a mark."""
+    return repr(text if len(text) <= limit else f"{text[:limit]}…")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that proposes the known word most like `word`, empty when none is like it."""
+    close = difflib.get_close_matches(word[:100], list(known), 1, 0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,55 @@
+"""Which grammar an answer is held to: the tools that are open now, with what their arguments may be."""
+
+import asyncio
+
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.patch import FileContent
+from agent_workbench.core.patch.grammar.diff_grammar import diff_rules
+from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
+from agent_workbench.engine.edits.offered_lines import editing
+from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.tools import open_tools
+
+
+async def granted(session: SessionContext, purpose: Purpose) -> str:
+    """Return the grammar (GBNF) for the next answer, made for what the prompt shows and the files as they are."""
+    if purpose is not Purpose.EXECUTOR:
+        return grammar_besides(purpose)
+    bench = await session.bench()
+    return await step_granted(bench.scope, bench.workspace)
+
+
+def grammar_besides(purpose: Purpose) -> str:
+    """Return the grammar of an answer that is no step."""
+    if purpose is Purpose.SUMMARY:
+        return summary_grammar()
+    return reflexion_grammar() if purpose is Purpose.REFLEXION else ""
+
+
+async def step_granted(scope: Scope, present: Files) -> str:
+    """Return the grammar of the steps that may be taken in this scope, with these files."""
+    present = _ListedOnce(present)
+    choices = {name: await tool.choices(scope, present) for name, tool in open_tools(scope.run.tools).items()}
+    sensible = {name: found for name, found in choices.items() if found is not None}
+    tools = open_tools(tuple(sensible or choices))
+    diff: tuple[str, ...] = ()
+    if any(tool.raw for tool in tools.values()):
+        diff = await asyncio.to_thread(diff_rules, await editing(scope, present))
+    return await asyncio.to_thread(step_grammar, tools.values(), diff, sensible)
+
+
+class _ListedOnce:
+    """Files whose names are asked for once: in a large repository that takes longer than all the rest."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._paths: tuple[str, ...] | None = None
+
+    async def list_files(self) -> tuple[str, ...]:
+        if self._paths is None:
+            self._paths = await self._files.list_files()
+        return self._paths
+
+    async def read(self, path: str) -> FileContent | None:
+        return await self._files.read(path)

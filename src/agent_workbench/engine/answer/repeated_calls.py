@@ -1,0 +1,141 @@
+"""Calls that the model makes again though nothing has changed: what it is told of them, and which ones are a loop."""
+
+from collections.abc import Sequence
+
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionResult,
+    Author,
+    ContextCompacted,
+    Event,
+    ModelAnswered,
+    PatchApplied,
+    PromptBuilt,
+    ProposalReplaced,
+    Recorded,
+    ScratchpadChanged,
+    StepUndone,
+    UserSaid,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step
+from agent_workbench.engine.tools import all_tools, open_tools
+from agent_workbench.engine.tools.arguments import read_arguments
+from agent_workbench.engine.tools.finish import TOOL as FINISH
+from agent_workbench.engine.tools.note import TOOL as NOTE
+from agent_workbench.engine.tools.tool import Outcome
+
+AS_IN = "As in step"
+IN_A_ROW = 3
+ALTERNATING = 4
+ADVICE = "do something else: look at another place, change a file, or finish"
+"""Advice in the answer to a loop, behind what it consists of."""
+
+
+def loop_told(run: TaskRun) -> str:
+    """Return why the newest call is a loop, empty where it is none: it came three times, or two calls alternate."""
+    if _told_news(run.history):
+        return ""
+    calls = _newest_calls(run, ALTERNATING)
+    if len(calls) >= IN_A_ROW and len(set(calls[:IN_A_ROW])) == 1:
+        return f"the same call {IN_A_ROW} times in a row, and nothing has changed in between; {ADVICE}"
+    if len(calls) == ALTERNATING and calls[:2] == calls[2:]:
+        return f"two calls that take turns, and nothing has changed in between; {ADVICE}"
+    return ""
+
+
+def without_repeat(run: TaskRun, proposal: Proposal, outcome: Outcome) -> Outcome:
+    """Return what is told of a read: one line where the same call told the same and that still stands in the prompt.
+
+    A loop of such reads is a failed step.
+    """
+    step = _told_in(run.history, proposal, outcome.observation) if proposal.tool != FINISH.name else None
+    if step is None:
+        return outcome
+    if loop := loop_told(run):
+        return Outcome(f"{AS_IN} {step}: {loop}.", ActionResult.FAILED)
+    return Outcome(f"{AS_IN} {step}, word for word: nothing has changed since.")
+
+
+def _told_in(history: Sequence[Recorded], proposal: Proposal, observation: str) -> int | None:
+    """Return the step in which the same call told the same, None where none did since a change or a compaction."""
+    told: set[ProposalId] = set()
+    for recorded in reversed(history):
+        match recorded.event:
+            case PatchApplied() | StepUndone() | ContextCompacted():
+                return None
+            case ActionFinished(result=ActionResult.OK) as finished if finished.observation == observation:
+                told.add(finished.proposal_id)
+            case ActionProposed(proposal=earlier) if earlier.id in told and _is_same(earlier, proposal):
+                return earlier.step
+            case _:
+                continue
+    return None
+
+
+def _is_same(one: Proposal, other: Proposal) -> bool:
+    if one.tool != other.tool:
+        return False
+    schema = all_tools()[one.tool].arguments
+    return read_arguments(one.text, schema) == read_arguments(other.text, schema)
+
+
+def _told_news(history: Sequence[Recorded]) -> bool:
+    """Return whether the newest action was a read that told what the model had not been told."""
+    finished: ActionFinished | None = None
+    for recorded in reversed(history):
+        match recorded.event:
+            case ActionRejected():
+                return False
+            case ActionFinished() as event if finished is None:
+                finished = event
+            case ActionProposed(proposal=proposal) if finished is not None and proposal.id == finished.proposal_id:
+                new = finished.result is ActionResult.OK and not finished.observation.startswith(AS_IN)
+                return new and proposal.kind is GateKind.READ and proposal.tool != NOTE.name
+            case _:
+                continue
+    return False
+
+
+def _newest_calls(run: TaskRun, most: int) -> list[tuple[object, ...]]:
+    """Return the newest calls since something changed, the newest first; one that is no step equals no other."""
+    tools = open_tools(run.tools)
+    found: list[tuple[object, ...]] = []
+    answer: ModelAnswered | None = None
+    for recorded in reversed(run.history):
+        event = recorded.event
+        if _is_news(event) or len(found) == most:
+            break
+        if isinstance(event, ModelAnswered):
+            answer = event
+        elif isinstance(event, PromptBuilt) and answer is not None:
+            if event.purpose is Purpose.EXECUTOR:
+                found.append(_call(read_step(answer.text, tools), event.step))
+            answer = None
+    return found
+
+
+def _call(step: StepCall | StepFault, number: int) -> tuple[object, ...]:
+    if isinstance(step, StepFault):
+        return (number,)
+    return (step.tool.name, step.text if step.tool.raw else "", *sorted(step.arguments.values.items()))
+
+
+def _is_news(event: Event) -> bool:
+    """Return whether the same call may come to something else after this, or was sensible because of it."""
+    match event:
+        case PatchApplied() | StepUndone() | ContextCompacted() | UserSaid() | ProposalReplaced():
+            return True
+        case ScratchpadChanged():
+            return event.by is not Author.MODEL
+        case ActionDecided():
+            return event.verdict is not Verdict.APPROVE
+        case _:
+            return False

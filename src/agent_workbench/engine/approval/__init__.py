@@ -1,0 +1,1 @@
+"""Proposals and their decisions: policy, kept rules, and approval in whole or in part."""

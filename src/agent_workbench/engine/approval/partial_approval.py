@@ -1,0 +1,107 @@
+"""Taking a part of a diff that waits: what stays of it takes its place, and is what is approved."""
+
+from asyncio import to_thread
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.events import Author, ProposalReplaced
+from agent_workbench.core.hunk_choice import describe_left_hunk, left_of, took
+from agent_workbench.core.intents import ApproveProposal
+from agent_workbench.core.patch import (
+    OWN_BOUNDS,
+    FilePatch,
+    Hunk,
+    LeftOut,
+    Patch,
+    file_id,
+    leave_out,
+    parse_patch,
+    patch_hash,
+    render_patch,
+    special_paths,
+)
+from agent_workbench.core.proposals import HunkFate, HunkVerdict, Proposal, Verdict
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.approval.proposals import decide, refuse_if_redacted
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.tools.tool import Draft
+
+NOTHING_TAKEN = "nothing of it was taken"
+
+
+async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveProposal) -> None:
+    """Approve what stays of a diff, if that is the text that was shown; where nothing stays, it is rejected."""
+    if waiting.kind is not GateKind.DIFF:
+        session.board.notify("only of a diff something can be left out")
+        return
+    patch = await to_thread(parse_patch, waiting.diff, OWN_BOUNDS)
+    rest = await to_thread(_without, patch, intent)
+    if rest is None:
+        session.board.notify("the diff changed after it was shown; look again")
+        return
+    hunks = verdicts(patch, intent.left, HunkFate.EDITED if waiting.edited else HunkFate.TAKEN)
+    if not rest.files:
+        await decide(session, waiting, Verdict.REJECT, "user", _why_nothing(hunks), hunks)
+        return
+    taken = part_of(waiting, rest, hunks)
+    await session.record(ProposalReplaced(taken, took(taken.hunks), Author.USER))
+    await refuse_if_redacted(session, Draft(taken.text, diff=taken.diff))
+    if session.run.waiting is not None:
+        await decide(session, session.run.waiting, Verdict.APPROVE, "user")
+
+
+def _without(patch: Patch, intent: ApproveProposal) -> Patch | None:
+    """Return what stays of a diff, None where that is not what was shown."""
+    try:
+        rest = leave_out(patch, intent.left)
+    except PatchError:
+        return None
+    return rest if patch_hash(render_patch(rest)) == intent.result_sha else None
+
+
+def part_of(proposal: Proposal, rest: Patch, hunks: tuple[HunkVerdict, ...]) -> Proposal:
+    """Return the proposal with `rest` for its diff; what was left out of it before stays on record."""
+    paths = rest.paths
+    return replace(
+        proposal,
+        diff=render_patch(rest),
+        paths=paths,
+        special=special_paths(rest),
+        preimages=tuple(each for each in proposal.preimages if each.path in paths),
+        hunks=(*left_of(proposal.hunks), *hunks),
+    )
+
+
+def verdicts(patch: Patch, left: tuple[LeftOut, ...], taken: HunkFate) -> tuple[HunkVerdict, ...]:
+    """Return what becomes of each hunk of a patch, and of each file without one; `taken` is the fate of the others."""
+    chosen = {each.id: each for each in left}
+    return tuple(verdict for file in patch.files for verdict in _of_file(file, chosen, taken))
+
+
+def _of_file(file: FilePatch, chosen: Mapping[str, LeftOut], taken: HunkFate) -> Iterator[HunkVerdict]:
+    if not file.hunks:
+        whole = chosen.get(name := file_id(file))
+        yield HunkVerdict(name, HunkFate.LEFT if whole else taken, whole.reason if whole else "", file.path)
+    for hunk in file.hunks:
+        yield _of_hunk(file, hunk, chosen.get(hunk.id), taken)
+
+
+def _of_hunk(file: FilePatch, hunk: Hunk, left: LeftOut | None, taken: HunkFate) -> HunkVerdict:
+    changed = hunk.changes
+    line = max(1, hunk.old_start + changed[0]) if changed else hunk.old_start
+    if left is None:
+        return HunkVerdict(hunk.id, taken, "", file.path, line)
+    if not left.lines or set(changed) <= set(left.lines):
+        return HunkVerdict(hunk.id, HunkFate.LEFT, left.reason, file.path, line)
+    lines = tuple(f"{hunk.lines[number].kind}{hunk.lines[number].text}" for number in sorted(set(left.lines)))
+    return HunkVerdict(hunk.id, HunkFate.PARTLY, left.reason, file.path, line, lines)
+
+
+def _why_nothing(hunks: tuple[HunkVerdict, ...]) -> str:
+    """Return one reason for the whole diff: the only one that was given, or each with its place."""
+    given = {hunk.reason for hunk in hunks}
+    if len(given) == 1:
+        return given.pop() or NOTHING_TAKEN
+    return "; ".join(describe_left_hunk(hunk) for hunk in hunks if hunk.reason)

@@ -1,0 +1,72 @@
+"""What decides a proposal without anybody: the policy, where it is open or closed, and the user's rules."""
+
+from msgspec import Struct
+
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.rules.matching import RuleScope, StoredRule, decided_by, rule_allows
+from agent_workbench.core.settings import Approval, GateKind
+from agent_workbench.core.state.session_state import SessionState
+
+
+class PolicyDecision(Struct, frozen=True):
+    """A decision that needs nobody."""
+
+    verdict: Verdict
+    by: str
+    reason: str = ""
+
+
+def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
+    """Return what policy and rules say about a proposal, None when the user must be asked."""
+    if state.config is None:
+        return None
+    approval = state.config.approvals.of(proposal.kind)
+    if proposal.kind is GateKind.SUMMARY:
+        return _summary_ruling(state, approval, proposal)
+    if approval is Approval.DENY:
+        by = f"policy:{proposal.kind}={approval}"
+        return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
+    by = _opened_by(state, approval, proposal)
+    if proposal.kind is GateKind.MERGE or not by:
+        return None
+    refusal = _needs_a_person(state, proposal)
+    if refusal and state.config.headless:
+        return PolicyDecision(Verdict.REJECT, "policy:unattended", refusal)
+    return None if refusal else PolicyDecision(Verdict.APPROVE, by)
+
+
+def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal) -> PolicyDecision | None:
+    """A summary there must be; `deny` means that none is asked of the model, and the workbench's own one is used.
+
+    One of a scratchpad can be done without: nobody but the user or an open policy puts it in place.
+    """
+    if approval is Approval.DENY:
+        return PolicyDecision(Verdict.APPROVE, f"policy:{GateKind.SUMMARY}={approval}")
+    if state.run is not None and state.run.notes_full:
+        by = _opened_by(state, approval, proposal)
+        return PolicyDecision(Verdict.APPROVE, by) if by else None
+    if by := _opened_by(state, approval, proposal):
+        return PolicyDecision(Verdict.APPROVE, by)
+    return PolicyDecision(Verdict.APPROVE, "policy:unattended") if state.config and state.config.headless else None
+
+
+def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
+    """Return what lets the proposal through, as decisions name it, empty where nothing does."""
+    if approval is Approval.AUTO:
+        return f"policy:{proposal.kind}={approval}"
+    rules = (each.rule for each in state.rules if rule_allows(each.rule, proposal) and _counts_here(state, each))
+    return next(map(decided_by, rules), "")
+
+
+def _counts_here(state: SessionState, kept: StoredRule) -> bool:
+    """Return whether a rule counts in this repo: one for all repos does not run just any repo's checks unconfined."""
+    everywhere = kept.kept is RuleScope.EVERYWHERE and kept.rule.kind is GateKind.CHECK and kept.rule.any
+    return not everywhere or (state.config is not None and state.config.sandbox.holds)
+
+
+def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
+    if proposal.kind is GateKind.DIFF and proposal.special:
+        return f"these files need a person's approval: {', '.join(proposal.special)}"
+    if proposal.kind is GateKind.COMMAND and not (state.config and state.config.sandbox.holds):
+        return "commands need a person's approval where there is no sandbox"
+    return ""

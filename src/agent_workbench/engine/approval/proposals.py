@@ -1,0 +1,234 @@
+"""Proposals, and the record of their decisions."""
+
+from asyncio import to_thread
+
+from msgspec.structs import replace
+
+from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.errors import PatchError, UsageError, WorkbenchError
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionProposed,
+    ActionRejected,
+    Author,
+    ProposalReplaced,
+    ReflexionNoted,
+)
+from agent_workbench.core.hunk_choice import place_of
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.patch import OWN_BOUNDS, parse_patch, patch_hash, selectable_ids
+from agent_workbench.core.proposals import (
+    CHECKS,
+    COMMIT,
+    END_UNCHANGED,
+    MERGE,
+    HunkFate,
+    HunkVerdict,
+    Proposal,
+    Verdict,
+)
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state.session_state import Phase
+from agent_workbench.engine.answer.grammar_compliance import grammar_ignored
+from agent_workbench.engine.answer.repeated_calls import loop_told
+from agent_workbench.engine.answer.step_protocol import StepFault, read_step
+from agent_workbench.engine.approval.policy import ruling
+from agent_workbench.engine.prompt.attempts import Fate, left_before, lost_before
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.tools import all_tools, open_tools
+from agent_workbench.engine.tools.arguments import ArgumentFault, Arguments, read_arguments
+from agent_workbench.engine.tools.finish import TOOL as FINISH
+from agent_workbench.engine.tools.finish import why_returned
+from agent_workbench.engine.tools.note import TOOL as NOTE
+from agent_workbench.engine.tools.tool import REFUSALS, Draft, Tool
+
+REFLEXION_PREFIX = "Reflexion:"
+
+
+async def read_answer(session: SessionContext) -> None:
+    """Turn the model's answer into a proposal, a rejected step, or a noted reflexion."""
+    run = session.run
+    answer = run.answer
+    if answer is None:
+        return
+    if run.phase is Phase.REFLECTING:
+        text = answer.text.strip().removeprefix(REFLEXION_PREFIX).strip()
+        await session.record(ReflexionNoted(answer.step, text))
+        return
+    call = read_step(answer.text, open_tools(run.tools))
+    if ignored := grammar_ignored(session.state, answer, call):
+        await session.record(ignored)
+    if isinstance(call, StepFault):
+        await session.record(ActionRejected(answer.step, call.reason))
+        return
+    if call.tool is FINISH and (reason := why_returned(run)):
+        await session.record(ActionRejected(answer.step, f"{call.tool.name}: {reason}", empty_finish=True))
+        return
+    if _runs_anew(call.tool) and (loop := loop_told(run)):
+        await session.record(ActionRejected(answer.step, f"{call.tool.name}: {loop}"))
+        return
+    try:
+        await propose(session, call.tool, call.arguments, call.text, call.mended)
+    except REFUSALS as refusal:
+        await session.record(ActionRejected(answer.step, f"{call.tool.name}: {spoken(refusal)}"))
+
+
+def _runs_anew(tool: Tool) -> bool:
+    """Return whether each call of it does something; of one that only reads, the result tells whether it is in vain."""
+    return tool is NOTE or tool.kind in {GateKind.CHECK, GateKind.COMMAND}
+
+
+def spoken(error: WorkbenchError) -> str:
+    """Return an error as one text: what failed, and what to do."""
+    return f"{error} ({error.advice})" if error.advice else str(error)
+
+
+async def propose(
+    session: SessionContext, tool: Tool, arguments: Arguments, text: str, mended: tuple[str, ...] = ()
+) -> None:
+    """Put a call before the gate; raise what its draft raises, and `PatchError` for a diff that was lost before.
+
+    `mended` is what was passed over to read the call.
+    """
+    draft = await tool.draft(await session.bench(), arguments, text)
+    draft = replace(draft, repaired=(*mended, *draft.repaired))
+    if tool.kind is GateKind.DIFF:
+        await _check_new(session, tool, draft)
+    await propose_draft(session, tool, draft)
+
+
+async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
+    run = session.run
+    left = await to_thread(left_before, run.history, draft.diff, run.tree)
+    if left is not None:
+        raise PatchError(
+            f"the user left this out of the diff of step {left.step}, at {place_of(left.hunk)}: {left.hunk.reason}",
+            advice="change something else, or do it another way",
+        )
+    lost = await to_thread(lost_before, run.history, draft.diff, run.tree)
+    if lost is not None and lost.fate is Fate.UNDONE and ruling(session.state, _proposal(session, tool, draft)) is None:
+        return  # the user sees it first
+    if lost is not None:
+        raise PatchError(
+            f"this is the diff of step {lost.proposal.step} again, on the same files: {lost.why}",
+            advice="it would end the same way; change something else",
+        )
+
+
+async def propose_draft(session: SessionContext, tool: Tool, draft: Draft) -> None:
+    """Put what a call comes to before the gate."""
+    await session.record(ActionProposed(_proposal(session, tool, draft)))
+    await refuse_if_redacted(session, draft)
+
+
+async def refuse_if_redacted(session: SessionContext, draft: Draft) -> None:
+    """Secrets never reach the journal, and only what the journal holds is carried out: such a proposal cannot be."""
+    proposal = session.run.proposal
+    if proposal is None or proposal.kind is GateKind.SUMMARY:  # a summary is told, not carried out
+        return
+    if (proposal.diff, proposal.text) != (draft.diff, draft.text):
+        await decide(
+            session, proposal, Verdict.REJECT, "policy:secrets", "it holds the value of a secret environment variable"
+        )
+
+
+async def propose_checks(session: SessionContext, purpose: CheckPurpose) -> None:
+    """Put the task's checks before the gate."""
+    draft = Draft(text="", commands=session.run.checks, purpose=purpose)
+    await session.record(ActionProposed(_proposal(session, all_tools()[CHECKS], draft)))
+
+
+async def propose_commit(session: SessionContext) -> None:
+    """Put the task's commit before the gate."""
+    await propose(session, all_tools()[COMMIT], Arguments({}), "")
+
+
+async def propose_end(session: SessionContext) -> None:
+    """Put the end of a task in which nothing is changed before the gate."""
+    await propose(session, all_tools()[END_UNCHANGED], Arguments({}), "")
+
+
+async def propose_merge(session: SessionContext) -> None:
+    """Put the merge of the task's commit before the gate."""
+    await propose(session, all_tools()[MERGE], Arguments({}), "")
+
+
+def _proposal(
+    session: SessionContext, tool: Tool, draft: Draft, replaced: ProposalId | None = None, *, edited: bool = False
+) -> Proposal:
+    return Proposal(
+        id=replaced or ProposalId(f"P-{session.state.seq + 1}"),
+        kind=tool.kind,
+        tool=tool.name,
+        text=draft.text,
+        step=session.run.step,
+        diff=draft.diff,
+        commands=draft.commands,
+        paths=draft.paths,
+        special=draft.special,
+        preimages=draft.preimages,
+        purpose=draft.purpose,
+        edited=edited,
+        repaired=draft.repaired,
+        fallback=draft.fallback,
+        outlook=draft.outlook,
+        brings=draft.brings,
+    )
+
+
+async def replace_proposal(session: SessionContext, proposal: Proposal, text: str, reason: str, by: Author) -> None:
+    """Put `text` in place of what waits, drafted anew; raise what the draft raises, with the old one still waiting."""
+    tool = all_tools()[proposal.tool]
+    draft = await tool.draft(await session.bench(), _edited_arguments(tool, text), text)
+    hunks = () if by is Author.USER else proposal.hunks
+    if hunks:  # what the user took of it stays what they took
+        draft = replace(draft, text=proposal.text)
+    edited = proposal.edited or by is Author.USER
+    made = replace(_proposal(session, tool, draft, proposal.id, edited=edited), hunks=hunks)
+    await session.record(ProposalReplaced(made, reason, by))
+    await refuse_if_redacted(session, draft)
+
+
+def _edited_arguments(tool: Tool, text: str) -> Arguments:
+    """Return the arguments that an edited proposal's text holds, none where it is a diff, a command or a message."""
+    if tool.kind is GateKind.CHECK:
+        raise UsageError("checks cannot be edited", advice="reject them, or change the commands in the plan")
+    if tool.kind is not GateKind.READ:
+        return Arguments({})
+    try:
+        return read_arguments(text, tool.arguments)
+    except ArgumentFault as fault:
+        raise UsageError(f"{tool.name}: {fault}") from fault
+
+
+async def decide(
+    session: SessionContext,
+    proposal: Proposal,
+    verdict: Verdict,
+    by: str,
+    reason: str = "",
+    hunks: tuple[HunkVerdict, ...] = (),
+) -> None:
+    """Record the decision about a proposal, bound to what was shown; `hunks` where they are not all decided alike."""
+    approved = verdict is Verdict.APPROVE and proposal.kind is GateKind.DIFF
+    await session.record(
+        ActionDecided(
+            proposal_id=proposal.id,
+            verdict=verdict,
+            by=by,
+            reason=reason,
+            resulting_patch_sha=patch_hash(proposal.diff) if approved else "",
+            hunks=hunks or await to_thread(_hunk_verdicts, proposal, verdict, reason),
+            preimages=proposal.preimages if approved else (),
+        )
+    )
+
+
+def _hunk_verdicts(proposal: Proposal, verdict: Verdict, reason: str) -> tuple[HunkVerdict, ...]:
+    if proposal.kind is not GateKind.DIFF or verdict not in {Verdict.APPROVE, Verdict.REJECT}:
+        return ()
+    if verdict is Verdict.APPROVE and proposal.hunks:
+        return proposal.hunks
+    taken = HunkFate.EDITED if proposal.edited else HunkFate.TAKEN
+    fate, why = (taken, "") if verdict is Verdict.APPROVE else (HunkFate.LEFT, reason)
+    return tuple(HunkVerdict(each, fate, why) for each in selectable_ids(parse_patch(proposal.diff, OWN_BOUNDS)))

@@ -1,0 +1,32 @@
+"""Rules that the user keeps and revokes, and what they would have let through."""
+
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.events import ApprovalChanged
+from agent_workbench.core.intents import AllowAlways
+from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.approval.proposals import spoken
+from agent_workbench.engine.runtime.session_context import SessionContext
+
+
+async def change_rules(session: SessionContext, intent: AllowAlways) -> None:
+    """Keep a rule or revoke it: first where it is kept, then in the session; raise what its file raises."""
+    kept = StoredRule(intent.rule, intent.kept)
+    if intent.always and (fault := rule_problem(intent.rule)):
+        session.board.notify(f"that rule cannot be kept: {fault}")
+        return
+    if (kept in session.state.rules) == intent.always:
+        session.board.notify("that rule is kept already" if intent.always else "that rule is not kept any more")
+        return
+    if intent.kept is not RuleScope.SESSION:
+        change = session.ports.rules.keep if intent.always else session.ports.rules.revoke
+        await change(kept)
+    await session.record(ApprovalChanged(intent.rule.kind, intent.always, intent.rule, intent.kept))
+
+
+async def show_past_actions(session: SessionContext, kind: GateKind) -> None:
+    """Publish the past actions of a kind; say why where they cannot be read."""
+    try:
+        session.board.show_past(kind, await session.ports.rules.past(kind))
+    except WorkbenchError as error:
+        session.board.notify(spoken(error))

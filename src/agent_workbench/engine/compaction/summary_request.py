@@ -1,0 +1,148 @@
+"""Making room in a full context: the model sums up the older steps, or the workbench does; the gate decides."""
+
+from contextlib import suppress
+
+from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionProposed,
+    ActionRejected,
+    Author,
+    ContextFilled,
+)
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposals import COMPACT, Preimage, Verdict
+from agent_workbench.core.settings import Approval
+from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
+from agent_workbench.engine.answer.step_protocol import ACTION_LINE
+from agent_workbench.engine.approval.proposals import propose_draft
+from agent_workbench.engine.compaction.compacted_context import condense
+from agent_workbench.engine.compaction.forecast import foresee
+from agent_workbench.engine.compaction.own_summary import recount
+from agent_workbench.engine.prompt.prompt_size import CHARS_PER_TOKEN, Drawn, draw_up, summary_tokens
+from agent_workbench.engine.prompt.scratchpad import notes_sha, summary_size
+from agent_workbench.engine.prompt.step_history import answers_since_compaction, last_compaction
+from agent_workbench.engine.recorder import Overtaken
+from agent_workbench.engine.runtime.budget import tokens_left
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.tools import all_tools
+from agent_workbench.engine.tools.tool import Draft
+
+PREFIX = "Summary:"
+MOST_ASKED = 3
+LEAST_CHARS = 20
+
+
+async def summarise(session: SessionContext) -> None:
+    """Have the older steps summed up; where the model cannot do it, the workbench's own words wait at the gate."""
+    run = session.run
+    if run.notes_full:
+        if not await _ask(session, summary_size(session.settings.memory.summarise_threshold)):
+            await session.record(ActionRejected(run.step, "the scratchpad could not be summarised; it stays as it is"))
+        return
+    if not answers_since_compaction(run.history):
+        before = last_compaction(run.history)
+        await session.record(await condense(await session.bench(), before.summary if before else "", Author.WORKBENCH))
+        return
+    config = session.state.config
+    denied = config is not None and config.approvals.summary is Approval.DENY
+    if denied or _is_tired(run) or not await _ask(session):
+        await _propose_own(session)
+
+
+async def read_summary(session: SessionContext) -> None:
+    """Put the summary that the model wrote before the gate, or one of our own where it wrote none."""
+    answer = session.run.answer
+    if answer is None:
+        return
+    summary = summary_in(answer.text)
+    if session.run.notes_full:
+        await _propose_notes(session, answer.step, summary)
+        return
+    if summary:
+        await _propose(session, summary, Author.MODEL)
+        return
+    await session.record(ActionRejected(answer.step, "that is no summary; the workbench writes one"))
+    await _propose_own(session)
+
+
+def summary_in(answer: str) -> str:
+    """Return the summary that an answer holds, nothing where it is none."""
+    text = answer.strip().removeprefix(PREFIX).strip()
+    is_step = ACTION_LINE.search(text) is not None
+    words = sum(letter.isalnum() for letter in text)
+    return "" if is_step or words < LEAST_CHARS else text
+
+
+async def _ask(session: SessionContext, tokens: int = 0) -> bool:
+    """Ask the model for a summary of `tokens` tokens (0: as long as one of the steps may be).
+
+    Return False where it has no room, no budget, or no end.
+    """
+    session.board.show_activity("waiting for the model")
+    try:
+        while True:
+            drawn = await draw_up(session, await observe_model(session, Purpose.SUMMARY), Purpose.SUMMARY)
+            wanted = tokens or summary_tokens(drawn.facts.context_tokens)
+            bounds = (wanted, drawn.room, tokens_left(session.run, drawn.likely_size))
+            most = min(bound for bound in bounds if bound is not None)
+            if most < wanted // 2:
+                return False
+            with suppress(Overtaken):
+                return await _send(session, drawn, most)
+    except ModelError as error:
+        await record_failure(session, Purpose.SUMMARY, error)
+        return True
+
+
+async def _send(session: SessionContext, drawn: Drawn, tokens: int) -> bool:
+    try:
+        await send(session, drawn, tokens)
+    except ContextOverflow:
+        return False
+    except ModelUnavailable as error:
+        if error.another:
+            raise
+        return False
+    return session.run.answer is not None
+
+
+async def _propose_own(session: SessionContext) -> None:
+    facts = session.state.model_for(Purpose.SUMMARY)
+    limit = summary_tokens(facts.context_tokens if facts else 0) * CHARS_PER_TOKEN
+    text = recount(session.run.history, limit) or "Nothing was done yet."
+    await _propose(session, text, Author.WORKBENCH)
+
+
+async def _propose(session: SessionContext, summary: str, by: Author) -> None:
+    outlook = await foresee(await session.bench(), summary, by)
+    draft = Draft(summary, fallback=by is Author.WORKBENCH, outlook=outlook)
+    await propose_draft(session, all_tools()[COMPACT], draft)
+
+
+async def _propose_notes(session: SessionContext, step: int, summary: str) -> None:
+    if not summary:
+        await session.record(ActionRejected(step, "that is no summary; the scratchpad stays as it is"))
+        return
+    run = session.run
+    path = session.ports.memory.path(run.task, run.fork)
+    shown = Preimage(path, notes_sha(session.state.scratchpad(run.task)))
+    await propose_draft(session, all_tools()[COMPACT], Draft(summary, paths=(path,), preimages=(shown,)))
+
+
+def _is_tired(run: TaskRun) -> bool:
+    """Return whether the user has refused so many summaries of the model, or passed one over, that it is not asked."""
+    verdicts: list[Verdict] = []
+    ours = ""
+    for recorded in run.history:
+        match recorded.event:
+            case ContextFilled():
+                verdicts = []
+            case ActionProposed(proposal=proposal):
+                ours = proposal.id if proposal.tool == COMPACT else ""
+            case ActionDecided(verdict=verdict, proposal_id=proposal_id) if ours == proposal_id:
+                verdicts.append(verdict)
+            case _:
+                pass
+    return Verdict.SKIP in verdicts or verdicts.count(Verdict.REJECT) >= MOST_ASKED

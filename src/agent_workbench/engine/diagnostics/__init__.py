@@ -1,0 +1,1 @@
+"""Checks of the installation and of models: doctor, endpoints, programs, model test."""

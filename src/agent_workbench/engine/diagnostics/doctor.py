@@ -1,0 +1,243 @@
+"""What works here and what does not: each part asked for real, each finding with what to do."""
+
+import asyncio
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+
+from agent_workbench.core.diagnostics.endpoints import endpoint_named
+from agent_workbench.core.diagnostics.findings import Finding, Health
+from agent_workbench.core.errors import ModelError, WorkbenchError
+from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
+from agent_workbench.core.patch import matches_glob
+from agent_workbench.core.plan import TaskStatus, check_plan
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.workspace import Orphan
+from agent_workbench.engine.diagnostics.programs import missing_programs
+from agent_workbench.engine.runtime.tool_context import Ports
+from agent_workbench.engine.task.task_start import named, without_own_files
+
+SMALL_CONTEXT_TOKENS = 8_192
+GRAMMAR_SENTENCE = "yes"
+RUNNING_SECONDS = 60.0
+SEEN_CHARS = 400
+INSTALL = "install it where commands find it, or change {}"
+OVER = frozenset({TaskStatus.DONE, TaskStatus.FAILED})
+TRUST_ADVICE = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
+
+
+async def examine(ports: Ports, settings: Settings, said: Settings, model_log: str) -> tuple[Finding, ...]:
+    """Ask every part; an error of one part is its finding and stops nothing else.
+
+    `settings` are in force; `said` are those with what the repo says and the user does not trust yet.
+    """
+    findings = [
+        *await _guarded("repository", lambda: _repository(ports, settings)),
+        *await _guarded("plan", lambda: _plan(ports)),
+        *await _guarded("tests", lambda: _tests(ports, settings, said)),
+        *await _guarded("sandbox", lambda: _sandbox(ports)),
+        *await _guarded("model", lambda: _model(ports, settings, said, model_log)),
+    ]
+    return tuple(findings)
+
+
+def examine_settings(origins: Mapping[str, str], untrusted: Sequence[str]) -> tuple[Finding, ...]:
+    """Tell which settings are in force and who said them; `untrusted` are the names of those that do not count."""
+    findings = [Finding("settings", Health.GOOD, "; ".join(_said(origins)) or "all as they come")]
+    if untrusted:
+        seen = f"{_are(len(untrusted), 'setting')} not trusted: {named(untrusted)}"
+        findings.append(Finding("trust", Health.WARNING, seen, TRUST_ADVICE))
+    return tuple(findings)
+
+
+def _said(origins: Mapping[str, str]) -> Iterator[str]:
+    """Yield for each file, variable and flag what it says, without the parts of what is all said in one place."""
+    where = {key: re.sub(r":\d+$", "", origin) for key, origin in origins.items() if origin != "default"}
+    groups = {key: {place for other, place in where.items() if _group(other) == _group(key)} for key in where}
+    for place in dict.fromkeys(where.values()):
+        keys = (key if len(groups[key]) > 1 else _group(key) for key in where if where[key] == place)
+        yield f"{', '.join(dict.fromkeys(keys))} ({place})"
+
+
+def _group(key: str) -> str:
+    return key.split(".", 1)[0]
+
+
+def _are(many: int, what: str) -> str:
+    return f"{counted_text(many, what)} {'is' if many == 1 else 'are'}"
+
+
+async def _guarded(part: str, look: Callable[[], Awaitable[Sequence[Finding]]]) -> Sequence[Finding]:
+    try:
+        return await look()
+    except WorkbenchError as error:
+        return [Finding(part, Health.BAD, str(error), error.advice)]
+
+
+async def _repository(ports: Ports, settings: Settings) -> Sequence[Finding]:
+    facts = await ports.workspaces.inspect()
+    at = f"at {facts.head[:10]}"
+    findings = [Finding("repository", Health.GOOD, f"{facts.root} on {facts.branch} {at}")]
+    if not facts.branch:
+        advice = "a merge would be on no branch; `git switch BRANCH` first"
+        findings = [Finding("repository", Health.WARNING, f"{facts.root} with a detached HEAD {at}", advice)]
+    if changed := without_own_files((*facts.dirty_paths, *facts.untracked_paths), settings.memory.dir):
+        seen = f"{_are(len(changed), 'file')} changed and not committed: {named(changed)}"
+        findings.append(Finding("checkout", Health.WARNING, seen, "tasks start from HEAD; commit what they need"))
+    if facts.submodules:
+        seen = f"submodules: {', '.join(facts.submodules)}"
+        findings.append(Finding("submodules", Health.WARNING, seen, "they are empty in a task's workspace"))
+    for each in await ports.workspaces.orphans():
+        findings.append(Finding("branch", Health.WARNING, _orphan_seen(each), _orphan_advice(each)))
+    return findings
+
+
+def _orphan_seen(orphan: Orphan) -> str:
+    if orphan.session is None:
+        return f"{orphan.branch}: no session began a task on it"
+    branch = orphan.branch if orphan.has_branch else f"{orphan.branch}, which is no branch any more,"
+    what = f"{branch} and its worktree {orphan.path}" if orphan.path else branch
+    holds = f"it holds {orphan.holds}" if orphan.holds else "there is no work in it"
+    return f"{what}: made for {orphan.task}, which session {orphan.session} never began; {holds}"
+
+
+def _orphan_advice(orphan: Orphan) -> str:
+    if orphan.task and not orphan.holds:
+        return f"it is removed when {orphan.task} is started"
+    if not orphan.has_branch:
+        return f"look into it; when you no longer need it: rm -rf {shlex.quote(orphan.path)} && git worktree prune"
+    tree = f"git worktree remove --force {shlex.quote(orphan.path)} && " if orphan.path else ""
+    branch = shlex.quote(orphan.branch)
+    return f"`git log {branch}` shows it; when you no longer need it: {tree}git branch -d {branch}"
+
+
+async def _plan(ports: Ports) -> Sequence[Finding]:
+    plan = await ports.plans.read()
+    if problems := check_plan(plan):
+        return [Finding("plan", Health.BAD, "; ".join(problems), f"edit {ports.plans.path}")]
+    accepted = {line: task.id for task in plan.tasks if task.status not in OVER for line in task.accept_tests}
+    # A task may write the scripts it is accepted by.
+    missing = await missing_programs(ports, tuple(accepted), installed_only=True)
+    if missing:
+        told = "; ".join(f"{program} is not installed ({accepted[line]}: {line})" for line, program in missing.items())
+        return [Finding("plan", Health.WARNING, told[:SEEN_CHARS], INSTALL.format("accept_tests"))]
+    return [Finding("plan", Health.GOOD, f"{counted_text(len(plan.tasks), 'task')} in {ports.plans.path}")]
+
+
+async def _tests(ports: Ports, settings: Settings, said: Settings) -> Sequence[Finding]:
+    facts = await ports.workspaces.inspect()
+    environment = await ports.environment_for(facts.root)
+    python = environment.get("PATH", "").split(":", 1)[0]
+    findings = [Finding("tests", Health.GOOD, f"programs come first from {python}")]
+    findings += [
+        *await _command(ports, "test_command", settings.test_command, said.test_command),
+        *await _command(ports, "lint_command", settings.lint_command, said.lint_command),
+    ]
+    if not said.test_command and not await _all_accepted(ports):
+        advice = "set test_command in .agent.yml, or give each task accept_tests"
+        findings.append(Finding("test_command", Health.WARNING, "no test command is set", advice))
+    compiled = [path for path in facts.untracked_paths if matches_glob(path, "**/*.so")]
+    if compiled:
+        seen = f"compiled extensions are not in git: {compiled[0]}"
+        findings.append(Finding("extensions", Health.WARNING, seen, "link them with workspace.link"))
+    return findings
+
+
+async def _all_accepted(ports: Ports) -> bool:
+    """Return whether there are tasks to be done and each has tests of its own; no where the plan cannot be read."""
+    try:
+        plan = await ports.plans.read()
+    except WorkbenchError:
+        return False
+    left = [task for task in plan.tasks if task.status not in OVER]
+    return bool(left) and all(task.accept_tests for task in left)
+
+
+async def _command(ports: Ports, key: str, line: str, said: str) -> Sequence[Finding]:
+    """Return whether the program of a command is there, nothing where no trusted command is set.
+
+    The finding on trust names the others.
+    """
+    if said != line or not line:
+        return []
+    if missing := (await missing_programs(ports, (line,))).get(line):
+        return [Finding(key, Health.BAD, f"{missing} is not installed: {line}", INSTALL.format(f"{key} in .agent.yml"))]
+    return [Finding(key, Health.GOOD, line)]
+
+
+async def _sandbox(ports: Ports) -> Sequence[Finding]:
+    facts = await ports.shell.observe()
+    if facts.holds:
+        network = "network open" if facts.network else "no network"
+        return [Finding("sandbox", Health.GOOD, f"{facts.kind} holds, {network}")]
+    return [Finding("sandbox", Health.WARNING, "commands are not confined", facts.why)]
+
+
+async def _model(ports: Ports, settings: Settings, said: Settings, model_log: str) -> Sequence[Finding]:
+    starts = _may_start(settings)
+    # A server of ours may have a large file to load first; one that runs answers at once.
+    seconds = settings.model.answer_seconds if starts else min(settings.model.answer_seconds, RUNNING_SECONDS)
+    try:
+        async with asyncio.timeout(seconds):
+            facts = await ports.model.observe()
+            findings = [Finding("model", Health.GOOD, f"{facts.model} at {facts.endpoint} {facts.build}".strip())]
+            if starts:
+                findings.append(Finding("server log", Health.GOOD, model_log))
+            findings.append(_context(facts.context_tokens))
+            findings.append(await _grammar(ports, takes_grammar=facts.takes_grammar))
+            return findings
+    except TimeoutError:
+        seen = f"no answer within {seconds:g} s"
+        return [Finding("model", Health.BAD, seen, f"the server's log: {model_log}" if starts else "look at its log")]
+    except ModelError as error:
+        if _models(said) != _models(settings):
+            return [Finding("model", Health.BAD, f"{error}; the one that is set is not trusted", TRUST_ADVICE)]
+        log = f"; the server's log: {model_log}" if starts else ""
+        return [Finding("model", Health.BAD, str(error), f"{error.advice}{log}")]
+
+
+def _models(settings: Settings) -> tuple[object, ...]:
+    """Return what says which model thinks."""
+    return settings.model.path, settings.model.url, settings.endpoints, settings.roles
+
+
+def _may_start(settings: Settings) -> bool:
+    """Return whether a server of ours may answer for the executor."""
+    named = (endpoint_named(settings, name) for name in settings.chain(Purpose.EXECUTOR))
+    return any(each is not None and each.path for each in named)
+
+
+def _context(tokens: int) -> Finding:
+    if not tokens:
+        return Finding(
+            "context", Health.WARNING, "the server does not say how large its context is", "it is not checked"
+        )
+    if tokens < SMALL_CONTEXT_TOKENS:
+        advice = f"{SMALL_CONTEXT_TOKENS} or more is comfortable: model.context_tokens, or fewer slots on your server"
+        return Finding("context", Health.WARNING, f"{tokens} tokens for one conversation", advice)
+    return Finding("context", Health.GOOD, f"{tokens} tokens for one conversation")
+
+
+async def _grammar(ports: Ports, *, takes_grammar: bool) -> Finding:
+    if not takes_grammar:
+        advice = "answers are checked all the same; llama.cpp's server takes grammars"
+        return Finding("grammar", Health.WARNING, "this endpoint takes no grammar", advice)
+    request = ModelRequest(
+        (Message(Role.USER, "Say yes."),), grammar=f'root ::= "{GRAMMAR_SENTENCE}"\n', answer_tokens=16
+    )
+    said = ""
+    async with aclosing(ports.model.answer(request)) as items:
+        async for item in items:
+            match item:
+                case TextDelta():
+                    said += item.text
+                case AnswerEnd():
+                    break
+                case _:
+                    pass
+    if said == GRAMMAR_SENTENCE:
+        return Finding("grammar", Health.GOOD, "the server keeps to a grammar")
+    advice = "answers are checked all the same; a newer llama.cpp keeps to grammars"
+    return Finding("grammar", Health.WARNING, f"the server answered {said[:40]!r} against its grammar", advice)

@@ -1,0 +1,132 @@
+"""What the doctor finds of each endpoint of each role: asked all at once, each for a bounded time."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+
+from msgspec import Struct
+
+from agent_workbench.core.diagnostics.endpoints import EndpointLine
+from agent_workbench.core.diagnostics.findings import Finding, Health
+from agent_workbench.core.errors import ModelError, WorkbenchError
+from agent_workbench.core.model import ModelFacts
+from agent_workbench.core.ports.services import Model
+
+ENDPOINT_SECONDS = 10.0
+
+
+class Spending(Struct, frozen=True):
+    """What paid endpoints have cost today (None: not known, `why` says so), and what they may."""
+
+    spent: float | None
+    cap: float
+    why: str = ""
+    advice: str = ""
+
+
+class Look(Struct, frozen=True):
+    """How an endpoint was found: its facts, or what is wrong. One that is only started when it is asked has neither."""
+
+    facts: ModelFacts | None = None
+    wrong: str = ""
+    advice: str = ""
+
+
+async def examine_endpoints(
+    lines: Sequence[EndpointLine],
+    model_of: Callable[[str], Model | None],
+    cap: float,
+    seconds: float = ENDPOINT_SECONDS,
+) -> tuple[Finding, ...]:
+    """Return a finding for each endpoint, and one for each role of which none answers.
+
+    `model_of` gives the model to look at, None for one that is only started when it is asked; it raises `ModelError`
+    for one that cannot be. With a `cap` of nothing those with a price do not answer.
+    """
+    names = tuple(dict.fromkeys(line.name for line in lines))
+    looks = dict(zip(names, await asyncio.gather(*(_look(name, model_of, seconds) for name in names)), strict=True))
+    of_each = (_finding([line for line in lines if line.name == name], looks[name]) for name in names)
+    silent = {line.name for line in lines if looks[line.name].wrong}
+    forbidden = {line.name for line in lines if not (cap or line.price.is_free)}
+    return (*of_each, *_silent_roles(lines, silent, forbidden))
+
+
+def examine_spending(lines: Sequence[EndpointLine], spending: Spending) -> tuple[Finding, ...]:
+    """Return what was spent today against the cap, nothing where no endpoint has a price."""
+    paid = ", ".join(dict.fromkeys(line.name for line in lines if not line.price.is_free))
+    if not paid:
+        return ()
+    if spending.spent is None:
+        return (Finding("spending", Health.BAD, spending.why, spending.advice),)
+    if not spending.cap:
+        advice = "set cost_cap_daily to the dollars that a day may cost"
+        return (Finding("spending", Health.WARNING, f"cost_cap_daily is 0, so {paid} is never asked", advice),)
+    seen = f"${spending.spent:.4f} of ${spending.cap:g} (cost_cap_daily) were spent today (UTC)"
+    if spending.spent >= spending.cap:
+        return (Finding("spending", Health.WARNING, seen, "raise cost_cap_daily, or wait for the next day (UTC)"),)
+    return (Finding("spending", Health.GOOD, seen),)
+
+
+async def _look(name: str, model_of: Callable[[str], Model | None], seconds: float) -> Look:
+    try:
+        model = await asyncio.to_thread(model_of, name)
+        if model is None:
+            return Look()
+        async with asyncio.timeout(seconds):
+            return Look(await model.observe())
+    except TimeoutError:
+        return Look(wrong=f"no answer within {seconds:g} s", advice="it may still load; its log says what it does")
+    except ModelError as error:
+        return Look(wrong=str(error), advice=error.advice or "its log says more")
+    except WorkbenchError as error:
+        return Look(wrong=str(error), advice=error.advice or "look at its settings")
+
+
+def _finding(lines: Sequence[EndpointLine], look: Look) -> Finding:
+    line = lines[0]
+    seen = [_who(line, look), f"for {', '.join(each.role for each in lines)}"]
+    if not line.price.is_free:
+        seen.append(f"${line.price.input:g} in and ${line.price.output:g} out for a million tokens")
+    if line.key_variable and line.key_variable not in look.wrong:
+        seen.append(f"key {line.key_variable} is {'set' if line.key_set else 'not set'}")
+    if look.facts is not None and look.facts.off:
+        seen.append(f"off: {', '.join(look.facts.off)}")
+    advice = look.advice if look.wrong else ""
+    if line.key_variable and not line.key_set:
+        advice = f"set {line.key_variable} where you start the workbench"
+    elif not advice and look.facts is not None and look.facts.off:
+        advice = "the workbench does without; llama.cpp's server lacks nothing"
+    return Finding(f"endpoint {line.name}", Health.WARNING if advice else Health.GOOD, "; ".join(seen), advice)
+
+
+def _who(line: EndpointLine, look: Look) -> str:
+    if look.wrong:
+        return look.wrong if line.where and line.where in look.wrong else f"{line.where or 'not set'}: {look.wrong}"
+    if look.facts is None:
+        return f"{line.where}, started when it is asked"
+    size = f"{look.facts.context_tokens} tokens" if look.facts.context_tokens else "context unknown"
+    return f"{look.facts.model} at {line.where} {look.facts.build}".rstrip() + f", {size}"
+
+
+def _silent_roles(
+    lines: Sequence[EndpointLine], silent: Collection[str], forbidden: Collection[str]
+) -> Sequence[Finding]:
+    """Return a finding for each role of which every endpoint is `silent`, or `forbidden` as it costs."""
+    roles = dict.fromkeys(line.role for line in lines)
+    chains = {role: [line.name for line in lines if line.role == role] for role in roles}
+    return [
+        Finding(f"role {role}", Health.BAD, *_why_silent(names, silent, forbidden))
+        for role, names in chains.items()
+        if {*names} <= {*silent, *forbidden}
+    ]
+
+
+def _why_silent(names: Sequence[str], silent: Collection[str], forbidden: Collection[str]) -> tuple[str, str]:
+    """Return what is the matter with a chain, and what to do: starting one that may not be asked would not help."""
+    costly = [name for name in names if name in forbidden]
+    free = [name for name in names if name not in forbidden]
+    if not costly:
+        return f"nobody answers: {', '.join(names)}", "start one of them, or name another one under roles"
+    why = f"cost_cap_daily is 0, so {', '.join(costly)} is never asked"
+    if not free:
+        return why, "set cost_cap_daily, or name one that costs nothing under roles"
+    return f"nobody answers: {', '.join(free)}; {why}", f"start {' or '.join(free)}, or set cost_cap_daily"

@@ -1,0 +1,130 @@
+"""Which lines a diff may name: those the prompt shows, where they still stand."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.events import ContextCompacted, Recorded
+from agent_workbench.core.patch import PatchBounds, matches_glob
+from agent_workbench.core.patch.alignment import shared_blocks
+from agent_workbench.core.patch.grammar.diff_grammar import Editing
+from agent_workbench.core.patch.grammar.editable_file import EditableFile, FileText, editable, text_of
+from agent_workbench.core.patch.paths import fold_path
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.state.shown_code import chunks_shown_by
+from agent_workbench.engine.runtime.scope import Files, Scope
+
+MAX_OFFERED_LINES = 600
+MAX_OFFERED_BYTES = 60_000
+MAX_FILES = 12
+"""What a grammar may cost: beyond these the lines that were shown longest ago are left out."""
+WHOLE_LINES = 1_000
+"""Chunks that moved are aligned with the whole of a file that is no longer than this."""
+
+
+def shown_chunks(history: Sequence[Recorded]) -> tuple[Chunk, ...]:
+    """Return the lines of files that the prompt made of these events shows, the newest first."""
+    compacted = next((each for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
+    through = compacted.event.through_seq if compacted and isinstance(compacted.event, ContextCompacted) else -1
+    found: list[Chunk] = []
+    for recorded in reversed(history):
+        if recorded.seq > through:
+            found += chunks_shown_by(recorded.event)
+    return tuple(found)
+
+
+def offered_lines(lines: Sequence[str], chunks: Iterable[Chunk]) -> Iterator[int]:
+    """Yield the places (from 0) of those `lines` of a file that were shown and still stand, in the order of `chunks`.
+
+    A chunk is looked for where it says it is, and else aligned by its content, which may find a line that reads the
+    same as one that was shown: what is yielded is always a line of the file as it is.
+    """
+    standing: dict[str, int] | None = None
+    for chunk in chunks:
+        shown = [line.removesuffix("\r") for line in chunk.text.split("\n")]
+        first = chunk.first_line - 1
+        if shown[-1] == "" and len(shown) > max(1, chunk.last_line - first):
+            shown.pop()
+        if lines[first : first + len(shown)] == tuple(shown):
+            yield from range(first, first + len(shown))
+            continue
+        if standing is None:
+            standing = _standing_once(lines)
+        yield from _moved(lines, shown, standing)
+
+
+def _standing_once(lines: Sequence[str]) -> dict[str, int]:
+    """Return the place of each line that stands once."""
+    counts = Counter(lines)
+    return {line: at for at, line in enumerate(lines) if counts[line] == 1}
+
+
+def _moved(lines: Sequence[str], shown: Sequence[str], standing: Mapping[str, int]) -> Iterator[int]:
+    """Yield the places of lines that were shown elsewhere, aligned with no more of a large file than can matter."""
+    low, high = 0, len(lines)
+    if len(lines) > WHOLE_LINES:
+        found = [standing[line] for line in shown if line in standing]
+        if not found:
+            return
+        low, high = max(0, min(found) - len(shown)), max(found) + len(shown) + 1
+    old, new = [(line, True) for line in shown], [(line, True) for line in lines[low:high]]
+    for block in shared_blocks(old, new):
+        yield from range(low + block.new, low + block.new + block.size)
+
+
+async def editing(scope: Scope, present: Files) -> Editing:
+    """Return what a diff may change now: files that the prompt shows, as they are, and new ones."""
+    chunks: dict[str, list[Chunk]] = {}
+    for chunk in shown_chunks(scope.run.history):
+        chunks.setdefault(chunk.path, []).append(chunk)
+    bounds = scope.patch_bounds()
+    lines_left, bytes_left = MAX_OFFERED_LINES, MAX_OFFERED_BYTES
+    files: list[EditableFile] = []
+    for path, shown in chunks.items():
+        if len(files) >= MAX_FILES:
+            break
+        text = await _text(present, path) if _may_be_changed(scope, bounds, path) else None
+        if text is None:
+            continue
+        sizes = await asyncio.to_thread(_within, text.lines, shown, lines_left, bytes_left)
+        lines_left, bytes_left = lines_left - len(sizes), bytes_left - sum(sizes.values())
+        if sizes or not text.lines:
+            files.append(editable(path, text, sizes))
+    existing = await present.list_files()
+    return Editing(tuple(files), existing, bounds, scope.task.constraints.max_files_changed)
+
+
+def _within(lines: Sequence[str], chunks: Iterable[Chunk], most_lines: int, most_bytes: int) -> dict[int, int]:
+    """Return the offered places of a file's lines as far as they may cost, with the bytes of each."""
+    sizes: dict[int, int] = {}
+    if most_lines <= 0:
+        return sizes
+    for at in offered_lines(lines, chunks):
+        if at in sizes:
+            continue
+        size = len(lines[at].encode("utf-8", "surrogatepass")) + 1
+        if size <= most_bytes:
+            sizes[at] = size
+            most_bytes -= size
+        if len(sizes) >= most_lines or most_bytes <= 0:
+            break
+    return sizes
+
+
+def _may_be_changed(scope: Scope, bounds: PatchBounds, path: str) -> bool:
+    folded = fold_path(path)
+    return (
+        path.isprintable()
+        and scope.may_read(path)
+        and any(matches_glob(path, glob) for glob in bounds.write_globs)
+        and not any(matches_glob(folded, fold_path(glob)) for glob in bounds.protected_globs)
+    )
+
+
+async def _text(present: Files, path: str) -> FileText | None:
+    try:
+        content = await present.read(path)
+    except WorkspaceError:
+        return None
+    return None if content is None else text_of(content)

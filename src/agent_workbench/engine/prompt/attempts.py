@@ -1,0 +1,190 @@
+"""The diffs that a task has tried so far and what became of each, read from its events."""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionResult,
+    Event,
+    PatchApplied,
+    ProposalReplaced,
+    Recorded,
+    StepUndone,
+    TaskStarted,
+    TestsFinished,
+    UserSaid,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.patch import OWN_BOUNDS, parse_patch, patch_hash, selectable_ids
+from agent_workbench.core.proposals import KEEP_CHANGES, HunkFate, HunkVerdict, Proposal, Verdict
+from agent_workbench.core.settings import GateKind
+
+NAMED_TESTS = 5
+
+
+class Fate(StrEnum):
+    """What became of a diff; `checked` ones passed."""
+
+    OPEN = "open"
+    CHECKED = "checked"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    REFUSED = "refused"
+    UNDONE = "undone"
+
+
+LOST = frozenset({Fate.FAILED, Fate.REJECTED, Fate.REFUSED, Fate.UNDONE})
+
+
+class Attempt(Struct, frozen=True):
+    """One diff: the step that proposed it, the tree it was made against, and why it was lost if it was.
+
+    `settled`: the user has said nothing since, so that a diff they rejected they would reject again.
+    """
+
+    proposal: Proposal
+    tree: str
+    fate: Fate = Fate.OPEN
+    why: str = ""
+    settled: bool = True
+
+    @property
+    def told(self) -> str:
+        """One line for the model."""
+        files = ", ".join(self.proposal.paths)
+        edited = ", as the user edited it" if self.proposal.edited else ""
+        taken = ", of which the user left something out" if self.proposal.hunks else ""
+        return f"step {self.proposal.step}, diff of {files}{edited}{taken}: {self.why or self.fate}"
+
+
+class LeftHunk(Struct, frozen=True):
+    """A hunk that the user left out of the diff of `step`, with a reason; `tree` is what came of the rest."""
+
+    hunk: HunkVerdict
+    step: int
+    tree: str
+
+
+class Trying:
+    """Follows a task's events and keeps the diffs that were proposed in them, in order."""
+
+    def __init__(self) -> None:
+        self.found: list[Attempt] = []
+        self.left: list[LeftHunk] = []
+        self._tree = ""
+        self._applied: ProposalId | None = None
+        self._required = 0
+        self._baseline: tuple[CheckResult, ...] | None = None
+
+    def take(self, event: Event) -> None:
+        """Take the task's next event."""
+        match event:
+            case TaskStarted():
+                self._tree, self._required, self._baseline = event.workspace.tree, event.required, None
+            case TestsFinished(purpose=CheckPurpose.BASELINE):
+                self._baseline = event.results
+            case TestsFinished(purpose=CheckPurpose.AFTER_DIFF | CheckPurpose.FINAL) if self._is_checked():
+                well = acceptable(event.results, self._baseline, self._required)
+                self.found[-1] = _checked(self.found[-1], event.results, well=well)
+            case ActionProposed(proposal=proposal) if proposal.kind is GateKind.DIFF and proposal.tool != KEEP_CHANGES:
+                self.found.append(Attempt(proposal, self._tree))
+            case ProposalReplaced(proposal=proposal) if self.found and self.found[-1].proposal.id == proposal.id:
+                self.found[-1] = replace(self.found[-1], proposal=proposal)
+            case PatchApplied():
+                self._tree, self._applied = event.tree, event.proposal_id
+                self.left += self._left_of(event)
+            case StepUndone():
+                self._tree, self._applied = event.tree, None
+                self.found = [
+                    _taken_back(each) if each.proposal.id == event.proposal_id else each for each in self.found
+                ]
+            case UserSaid():
+                self.found = [replace(each, settled=False) for each in self.found]
+                self.left = []
+            case _ if self.found:
+                self.found[-1] = _with(self.found[-1], event)
+
+    def _left_of(self, applied: PatchApplied) -> list[LeftHunk]:
+        newest = self.found[-1].proposal if self.found else None
+        if newest is None or newest.id != applied.proposal_id:
+            return []
+        left = [hunk for hunk in newest.hunks if hunk.fate is HunkFate.LEFT and hunk.reason]
+        return [LeftHunk(hunk, newest.step, applied.tree) for hunk in left]
+
+    def _is_checked(self) -> bool:
+        """Return whether what the checks saw is the newest diff: it may have been passed over, and others made."""
+        newest = self.found[-1] if self.found else None
+        return newest is not None and newest.fate is Fate.OPEN and newest.proposal.id == self._applied
+
+
+def attempts(history: Sequence[Recorded]) -> tuple[Attempt, ...]:
+    """Return the diffs proposed since the task started, in order."""
+    return tuple(_trying(history).found)
+
+
+def _trying(history: Sequence[Recorded]) -> Trying:
+    trying = Trying()
+    for recorded in history:
+        trying.take(recorded.event)
+    return trying
+
+
+def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | None:
+    """Return the newest attempt that was this very diff on this very tree and came to nothing."""
+    wanted = patch_hash(diff)
+    same = (
+        each
+        for each in reversed(attempts(history))
+        if _ends_the_same(each) and each.tree == tree and patch_hash(each.proposal.diff) == wanted
+    )
+    return next(same, None)
+
+
+def left_before(history: Sequence[Recorded], diff: str, tree: str) -> LeftHunk | None:
+    """Return a hunk of this diff that the user left out with a reason, nothing having changed or been said since."""
+    left = [each for each in _trying(history).left if each.tree == tree]
+    wanted = frozenset(selectable_ids(parse_patch(diff, OWN_BOUNDS))) if left else frozenset()
+    return next((each for each in left if each.hunk.id in wanted), None)
+
+
+def _ends_the_same(attempt: Attempt) -> bool:
+    """Return whether it is the diff itself that was lost: a refusal may have come from what the machine was like."""
+    return attempt.fate is Fate.FAILED or (attempt.fate in {Fate.REJECTED, Fate.UNDONE} and attempt.settled)
+
+
+def _taken_back(attempt: Attempt) -> Attempt:
+    return replace(attempt, fate=Fate.UNDONE, why="the user took it back after it was applied")
+
+
+def _with(attempt: Attempt, event: Event) -> Attempt:
+    match event:
+        case ActionDecided(verdict=Verdict.REJECT) if event.proposal_id == attempt.proposal.id:
+            who = "the user" if event.by == "user" else "the policy"
+            return replace(attempt, fate=Fate.REJECTED, why=f"{who} rejected it: {event.reason or 'no reason given'}")
+        case ActionFinished(result=ActionResult.REFUSED) if event.proposal_id == attempt.proposal.id:
+            return replace(attempt, fate=Fate.REFUSED, why=event.observation)
+        case _:
+            return attempt
+
+
+def _checked(attempt: Attempt, results: tuple[CheckResult, ...], *, well: bool) -> Attempt:
+    if well:
+        return replace(attempt, fate=Fate.CHECKED)
+    return replace(attempt, fate=Fate.FAILED, why="; ".join(_failures(results)))
+
+
+def _failures(results: Sequence[CheckResult]) -> Iterator[str]:
+    for result in results:
+        if result.passed:
+            continue
+        named = ", ".join(result.failed_tests[:NAMED_TESTS])
+        more = len(result.failed_tests) - NAMED_TESTS
+        which = f": {named}{f' and {more} more' if more > 0 else ''}" if named else ""
+        yield f"{result.command} {'failed' if result.exit_code is not None else 'did not end'}{which}"

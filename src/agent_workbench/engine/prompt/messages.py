@@ -1,0 +1,139 @@
+"""The prompt: a list of messages, a pure function of the session's state, growing only at its end."""
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionRejected,
+    ContextCompacted,
+    ContextFilled,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    Recorded,
+    ScratchpadChanged,
+)
+from agent_workbench.core.model import Message, Purpose, Role
+from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.shown_code import chunks_shown_by
+from agent_workbench.engine.prompt.attempts import Trying
+from agent_workbench.engine.prompt.parts import Part, compacted_parts, parts_of, wording_of
+from agent_workbench.engine.prompt.prompt_text import NOTES_SUMMARY, SUMMARY, notes_shown, notes_told, rules
+from agent_workbench.engine.prompt.reflexion import reflexion_request
+from agent_workbench.engine.prompt.step_history import steps_of
+from agent_workbench.engine.tools import open_tools
+
+NOTES = "scratchpad"
+ABOUT_NOTES = (PromptBuilt, ModelAnswered, ModelInterrupted, ActionRejected, ActionDecided)
+"""Events that no step's prompt tells while a summary of the notes is asked for, read and decided."""
+
+
+def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
+    """Return the prompt's parts in order. Every prompt of a task begins with the parts of the one before.
+
+    A compaction alone begins anew; the prompt that asks for its summary still grows from the one before.
+    """
+    if state.run is None:
+        return ()
+    if purpose is Purpose.SUMMARY and state.run.notes_full:
+        # No step's prompt grows from this one, so it needs nothing of theirs.
+        return (Part(Role.USER, "scratchpad", f"{NOTES_SUMMARY}\n\n{state.scratchpad(state.run.task).strip()}"),)
+    history, growth = state.run.history, _Growth(state.run)
+    # What was tried before a compaction is told to a reflexion all the same.
+    anew = [number for number, recorded in enumerate(history) if isinstance(recorded.event, ContextCompacted)]
+    for number, recorded in enumerate(history):
+        if not anew or number >= anew[-1]:
+            growth.take(number, recorded)
+        growth.tried.take(recorded.event)
+    return growth.asked(purpose)
+
+
+def to_messages(parts: Iterable[Part]) -> tuple[Message, ...]:
+    """Return the messages: neighbours of one role joined, so that roles alternate as chat templates expect."""
+    messages: list[Message] = []
+    for part in parts:
+        if messages and messages[-1].role is part.role:
+            messages[-1] = Message(part.role, f"{messages[-1].text}\n\n{part.text}")
+        else:
+            messages.append(Message(part.role, part.text))
+    return tuple(messages)
+
+
+def prompt_sha(messages: tuple[Message, ...]) -> str:
+    """Return SHA-256 over roles and texts; the same prompt has the same."""
+    digest = sha256()
+    for message in messages:
+        digest.update(f"{message.role}\0{message.text}\0".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+class _Growth:
+    """A prompt as the events make it grow. Each part is kept with the number of the event that it came with."""
+
+    def __init__(self, run: TaskRun) -> None:
+        self._run = run
+        self._wording = wording_of(run.history)
+        self.tried = Trying()
+        self._rules = Part(Role.SYSTEM, "rules", rules(open_tools(run.tools)))
+        self._parts: list[tuple[int, Part]] = [(-1, self._rules)]
+        # Said after a prompt was sent and before its answer: the model reads it after its answer.
+        self._unseen: list[tuple[int, Part]] = []
+        self._asked = False
+        self._aside = self._sent = False
+        self._shown: set[str] = set()
+
+    def take(self, number: int, recorded: Recorded) -> None:
+        """Let the prompt grow by the event that has this number in the run's history."""
+        seq, event = recorded.seq, recorded.event
+        if isinstance(event, ContextFilled):
+            self._aside = event.notes
+        elif isinstance(event, PromptBuilt):
+            self._aside = self._aside and event.purpose is Purpose.SUMMARY
+        if self._aside and isinstance(event, ABOUT_NOTES):
+            return
+        match event:
+            case ScratchpadChanged() if event.task != self._run.task:
+                pass
+            case ScratchpadChanged() if self._wording and not self._sent:
+                # The model has read none of it yet: it need not hear of what was there before.
+                self._parts = [(each, part) for each, part in self._parts if part.label != NOTES]
+                self._parts.append((seq, Part(Role.USER, NOTES, notes_told(notes_shown(event)))))
+            case PromptBuilt():
+                self._parts += self._unseen
+                self._parts += ((seq, part) for part in self._question(event.purpose))
+                self._unseen, self._asked, self._sent = [], True, True
+            case ModelAnswered() | ModelInterrupted():
+                self._parts += ((seq, part) for part in parts_of(event, self._shown, self._wording))
+                self._parts += self._unseen
+                self._unseen, self._asked = [], False
+            case ContextFilled() if event.through_seq >= 0:
+                self._parts = [(each, part) for each, part in self._parts if each <= event.through_seq]
+                self._unseen, self._asked = [], False
+            case ContextCompacted():
+                self._begin_anew(self._run.history[: number + 1], recorded, event)
+            case _:
+                grown = [(seq, part) for part in parts_of(event, self._shown, self._wording)]
+                (self._unseen if self._asked else self._parts).extend(grown)
+                self._shown.update(chunk.place for chunk in chunks_shown_by(event))
+
+    def asked(self, purpose: Purpose) -> tuple[Part, ...]:
+        """Return the prompt with what `purpose` asks for at its end."""
+        self._parts += self._unseen
+        return (*(part for _, part in self._parts), *self._question(purpose))
+
+    def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
+        self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted_parts(history, event))]
+        self._unseen, self._asked = [], False
+        newer = [each.event for each in steps_of(history) if each.seq > event.through_seq]
+        self._shown = {chunk.place for each in (event, *newer) for chunk in chunks_shown_by(each)}
+
+    def _question(self, purpose: Purpose) -> list[Part]:
+        """Return what `purpose` asks for, nothing where it stands at the end already: it was asked in vain."""
+        if purpose is Purpose.REFLEXION:
+            asking = Part(Role.USER, "reflexion", reflexion_request(self.tried.found, self._wording))
+        elif purpose is Purpose.SUMMARY:
+            asking = Part(Role.USER, "summary", SUMMARY)
+        else:
+            return []
+        return [] if self._parts[-1][1] == asking else [asking]

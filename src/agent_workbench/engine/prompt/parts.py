@@ -1,0 +1,142 @@
+"""What each event adds to a prompt, and what a prompt begins with after a compaction."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from msgspec import Struct
+
+from agent_workbench.core.events import (
+    ChunkPinned,
+    CodeRetrieved,
+    ContextCompacted,
+    Event,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    Recorded,
+    ScratchpadChanged,
+    TaskStarted,
+    UserSaid,
+)
+from agent_workbench.core.model import Role
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.state.shown_code import chunks_shown_by
+from agent_workbench.engine.prompt.prompt_text import (
+    FOUND,
+    FOUND_NOTHING,
+    assignment,
+    beginning,
+    change_told,
+    checks_told,
+    label,
+    notes_shown,
+    notes_told,
+    quoted,
+    summary_told,
+    told,
+)
+from agent_workbench.engine.prompt.step_history import steps_of
+from agent_workbench.engine.runtime.text_limits import clip
+
+MOST_WORDS = 12
+"""How many of the user's words survive a compaction, the newest ones."""
+
+
+class Part(Struct, frozen=True):
+    """A piece of a prompt with its name in the receipt."""
+
+    role: Role
+    label: str
+    text: str
+
+
+def wording_of(history: Sequence[Recorded]) -> int:
+    """Return the version of the words in which a run's events are told; its history begins with its start."""
+    started = history[0].event if history else None
+    return started.wording if isinstance(started, TaskStarted) else 0
+
+
+def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Part]:
+    """Yield what an event adds to a prompt in which the code at the places `shown` stands."""
+    match event:
+        case TaskStarted():
+            yield from _opening(event)
+        case ModelAnswered():
+            yield Part(Role.ASSISTANT, "answer", event.text)
+        case ModelInterrupted(cause=InterruptCause.LENGTH):
+            yield Part(Role.ASSISTANT, "answer", beginning(event, wording))
+            yield Part(Role.USER, "observation", told(event, wording))
+        case CodeRetrieved():
+            yield from _found(event.chunks)
+        case ChunkPinned(pinned=True, chunk=chunk):
+            named = f"The user pinned {chunk.place}: it matters, keep to it."
+            yield Part(Role.USER, "pinned", named if chunk.place in shown else f"{named}\n{chunk.text}")
+        case _:
+            if text := told(event, wording):
+                yield Part(Role.USER, label(event), text)
+
+
+def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Iterator[Part]:
+    """Yield what the prompt says between the rules and what comes after the compaction `event`; `history` ends with it.
+
+    First what stays as it was said, then the summary, how the task stands, and the newest steps.
+    """
+    bound = event.piece_chars
+    yield from (part for each in history[:1] if isinstance(each.event, TaskStarted) for part in _opening(each.event))
+    if notes := notes_of(history):
+        yield Part(Role.USER, "scratchpad", notes_told(_bounded(notes, event.notes_chars or bound)))
+    for chunk in event.pinned:
+        yield Part(Role.USER, f"pinned {chunk.place}", f"The user pinned {_shown(chunk)}")
+    if event.code:
+        yield from _found(event.code)
+    if words := _words(history, event.through_seq):
+        said = "\n".join(quoted(_bounded(word, bound)) for word in words)
+        yield Part(Role.USER, "user", f"What the user said meanwhile:\n{said}")
+    newest = tuple(_tail(history, event))
+    yield Part(Role.USER, "summary", summary_told(event.summary, shown=bool(newest)))
+    yield Part(Role.USER, "change", change_told(event.diff, newest_apart=event.newest_apart))
+    if event.failing:
+        yield Part(Role.USER, "failing", checks_told(event.failing, wording_of(history)))
+    for part in newest:
+        yield part if part.role is Role.ASSISTANT else Part(part.role, part.label, _bounded(part.text, bound))
+
+
+def _opening(started: TaskStarted) -> Iterator[Part]:
+    yield Part(Role.USER, "task", assignment(started))
+    for skill in started.skills:
+        yield Part(Role.USER, f"skill {skill.name}", f"Skill {skill.name}:\n{skill.text}")
+
+
+def _found(chunks: Sequence[Chunk]) -> Iterator[Part]:
+    yield Part(Role.USER, "code", FOUND if chunks else FOUND_NOTHING)
+    for chunk in chunks:
+        yield Part(Role.USER, f"code {chunk.place}", _shown(chunk))
+
+
+def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[Part]:
+    """Yield what the events that were not summed up told; the scratchpad is told as it stands."""
+    shown = {chunk.place for chunk in chunks_shown_by(compacted)}
+    for recorded in steps_of(history):
+        if recorded.seq > compacted.through_seq and not isinstance(recorded.event, PromptBuilt | ScratchpadChanged):
+            yield from parts_of(recorded.event, shown, wording_of(history))
+
+
+def notes_of(history: Sequence[Recorded]) -> str:
+    """Return as much of the task's scratchpad as a prompt may show, as it was recorded last."""
+    started = history[0].event
+    task = started.task if isinstance(started, TaskStarted) else ""
+    changes = (each.event for each in reversed(history) if isinstance(each.event, ScratchpadChanged))
+    return next((notes_shown(change) for change in changes if change.task == task), "")
+
+
+def _words(history: Sequence[Recorded], through_seq: int) -> list[str]:
+    said = [each.event.text for each in history if isinstance(each.event, UserSaid) and each.seq <= through_seq]
+    return said[-MOST_WORDS:]
+
+
+def _shown(chunk: Chunk) -> str:
+    return f"{chunk.place}\n{chunk.text}"
+
+
+def _bounded(text: str, limit_chars: int) -> str:
+    return clip(text, limit_chars) if limit_chars > 0 else text

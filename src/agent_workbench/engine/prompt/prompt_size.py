@@ -1,0 +1,97 @@
+"""How large the next prompt is, and what room the context leaves for its answer and for a summary after it."""
+
+from collections.abc import Sequence
+from math import ceil
+
+from msgspec import Struct
+
+from agent_workbench.core.events import ModelAnswered, ModelInterrupted, ModelObserved, PromptBuilt, Recorded
+from agent_workbench.core.model import Message, ModelFacts, Purpose
+from agent_workbench.engine.prompt.messages import build_parts, to_messages
+from agent_workbench.engine.prompt.parts import Part
+from agent_workbench.engine.prompt.prompt_text import SUMMARY
+from agent_workbench.engine.runtime.session_context import SessionContext
+
+CHARS_PER_TOKEN = 3
+"""A low estimate, for servers that cannot count."""
+MARK_TOKENS = 12
+"""What a chat template puts around a message, as long as the server has not shown what it is."""
+
+
+def summary_tokens(context_tokens: int) -> int:
+    """Return how long a summary may be in a context of this size."""
+    return min(1024, max(128, context_tokens // 8))
+
+
+def least_answer_tokens(context_tokens: int) -> int:
+    """Return for how many tokens there must be room, or there is no use in asking for a step."""
+    return min(512, max(64, context_tokens // 16))
+
+
+class Drawn(Struct, frozen=True):
+    """A prompt as it would be sent now; `after` is the last event it knows of.
+
+    `counts` are the tokens of its parts, `size` all that the server will find (0: nobody counts). `question` is what
+    asking for a summary adds.
+    """
+
+    purpose: Purpose
+    after: int
+    facts: ModelFacts
+    parts: tuple[Part, ...]
+    messages: tuple[Message, ...]
+    counts: tuple[int, ...]
+    size: int
+    question: int
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of its parts."""
+        return sum(self.counts)
+
+    @property
+    def likely_size(self) -> int:
+        """All that the server will find, guessed from the letters where nobody counts."""
+        return self.size or sum(len(part.text) for part in self.parts) // CHARS_PER_TOKEN
+
+    @property
+    def context_tokens(self) -> int:
+        """The context, where both it and the prompt's size are known, else 0."""
+        return self.facts.context_tokens if self.facts.counts_tokens else 0
+
+    @property
+    def room(self) -> int | None:
+        """How many tokens an answer may have at most, None where that is not known."""
+        return self.context_tokens - self.size if self.context_tokens else None
+
+    @property
+    def reserve(self) -> int:
+        """What has to be left free behind the answer, so that a summary can still be asked for."""
+        return self.question + summary_tokens(self.context_tokens) if self.context_tokens else 0
+
+
+async def draw_up(session: SessionContext, facts: ModelFacts, purpose: Purpose) -> Drawn:
+    """Return the next prompt with its size, counted by who answers for `purpose`; raise `ModelError`."""
+    state = session.state
+    parts = build_parts(state, purpose)
+    messages = to_messages(parts)
+    *counts, question = await session.ports.model.count_tokens([*(part.text for part in parts), SUMMARY], purpose)
+    mark = mark_tokens(session.run.history)
+    size = sum(counts) + ceil(mark * len(messages)) if facts.counts_tokens else 0
+    return Drawn(purpose, state.seq, facts, parts, messages, tuple(counts), size, question + ceil(2 * mark))
+
+
+def mark_tokens(history: Sequence[Recorded]) -> float:
+    """Return what the server's template puts around a message, by the last prompt of which it told the size."""
+    told = 0
+    for recorded in reversed(history):
+        match recorded.event:
+            case ModelAnswered(figures=figures) | ModelInterrupted(figures=figures):
+                told = figures.prompt_tokens
+            case PromptBuilt(tokens=tokens, messages=messages) if told and tokens and messages:
+                return max(0.0, (told - tokens) / messages)
+            case ModelObserved():
+                break
+            case _:
+                pass
+    return MARK_TOKENS

@@ -1,0 +1,120 @@
+"""What a task's events tell of its steps, without those that only a compaction consists of."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionStarted,
+    CompactionAsked,
+    ContextCompacted,
+    ContextFilled,
+    Event,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    ProposalReplaced,
+    Recorded,
+    StepUndone,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposals import COMPACT, Verdict
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.state.shown_code import chunks_shown_by
+
+
+def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
+    """Yield the events of `history` but those in which a summary was asked for, decided and put in place."""
+    summing_up = False
+    ours: set[ProposalId] = set()
+    for recorded in history:
+        match recorded.event:
+            case PromptBuilt(purpose=purpose):
+                summing_up = purpose is Purpose.SUMMARY
+                mine = summing_up
+            case ModelAnswered() | ModelInterrupted() | ActionRejected():
+                mine = summing_up
+            case ActionProposed(proposal=proposal) if proposal.tool == COMPACT:
+                ours.add(proposal.id)
+                mine = True
+            case ProposalReplaced(proposal=proposal):
+                mine = proposal.id in ours
+            case ActionDecided(proposal_id=proposal) | ActionStarted(proposal_id=proposal):
+                mine = proposal in ours
+            case ActionFinished(proposal_id=proposal):
+                mine = proposal in ours
+            case ContextFilled(notes=notes):
+                summing_up, mine = summing_up or notes, True
+            case CompactionAsked() | ContextCompacted():
+                mine = True
+            case _:
+                mine = False
+        if not mine:
+            yield recorded
+
+
+def is_answer(event: Event) -> bool:
+    """Return whether the event is an answer that stands in the prompts after it."""
+    return isinstance(event, ModelAnswered) or (
+        isinstance(event, ModelInterrupted) and event.cause is InterruptCause.LENGTH
+    )
+
+
+def answers_of(history: Iterable[Recorded]) -> list[Recorded]:
+    """Return the answers to what was asked for the steps, summaries left out."""
+    return [recorded for recorded in steps_of(history) if is_answer(recorded.event)]
+
+
+def answers_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
+    """Return the same of the time after the newest compaction."""
+    return [recorded for recorded in steps_since_compaction(history) if is_answer(recorded.event)]
+
+
+def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
+    """Return how many answers there were: of summaries for that purpose, else of all others the user let stand.
+
+    One that the user rejected does not count, nor those from a diff on that was taken back.
+    """
+    if purpose is Purpose.SUMMARY:
+        return sum(isinstance(recorded.event, ModelAnswered) for recorded in history) - sum(
+            isinstance(recorded.event, ModelAnswered) for recorded in answers_of(history)
+        )
+    standing: list[int] = []
+    for recorded in steps_of(history):
+        match recorded.event:
+            case ModelAnswered(step=step) | ModelInterrupted(step=step) if is_answer(recorded.event):
+                standing.append(step)
+            case StepUndone(step=undone):
+                standing = [step for step in standing if step < undone]
+            case _ if _is_users_rejection(recorded.event):
+                standing = standing[:-1]
+            case _:
+                continue
+    return len(standing)
+
+
+def last_compaction(history: Sequence[Recorded]) -> ContextCompacted | None:
+    """Return the newest compaction, None where there was none."""
+    return next((each.event for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
+
+
+def steps_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
+    """Return the events of the steps after the newest compaction, all where there was none."""
+    compacted = max((each.seq for each in history if isinstance(each.event, ContextCompacted)), default=-1)
+    return [recorded for recorded in steps_of(history) if recorded.seq > compacted]
+
+
+def shown_at(history: Sequence[Recorded], place: str) -> Chunk | None:
+    """Return the newest piece of code that was shown as `place` since the task began, None where none was."""
+    newest = (
+        chunk for recorded in reversed(history) for chunk in chunks_shown_by(recorded.event) if chunk.place == place
+    )
+    return next(newest, None)
+
+
+def _is_users_rejection(event: Event) -> bool:
+    return isinstance(event, ActionDecided) and event.verdict is Verdict.REJECT and event.by == "user"

@@ -1,0 +1,1 @@
+"""Recorded sessions: played back, run again to the byte, asked of another model, forked."""

@@ -1,0 +1,127 @@
+"""A new session from any step of another one: where it can begin, and what it is made of."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import JournalError, UsageError
+from agent_workbench.core.events import Event, PromptBuilt, Recorded, SessionForked, SessionStarted
+from agent_workbench.core.fold import fold
+from agent_workbench.core.ids import SessionId, session_suffix
+from agent_workbench.core.ports.services import Clock, Memory
+from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
+from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
+from agent_workbench.engine.flow import Carry, RollBack, Settle, next_move
+
+RAN = "what ran at this moment is asked about again"
+TASK_ENDS = "the task ends there, so the fork goes on from before its end"
+
+
+class ForkJournal(Protocol):
+    """The journal of the session to come. What was written is a session when it was kept, and nothing before."""
+
+    async def write(self, events: Sequence[tuple[int, str, Event]]) -> Recorded:
+        """Write the first events (seq, time, event) and return the last; raise `JournalError`, `StorageError`."""
+
+    async def keep(self, seq: int, time: str, event: Event) -> None:
+        """Write one more event and make the whole a session."""
+
+    async def drop(self) -> None:
+        """Leave nothing of it, unless it was kept."""
+
+
+class Branching(Protocol):
+    """The user's repo, in which a fork has a branch of its own."""
+
+    async def branch_off(
+        self, request: WorkspaceRequest, tree: str, seq: int, message: str
+    ) -> tuple[WorkspaceFacts, Checkpoint]:
+        """Keep the files of `tree` as the checkpoint `seq` of the request's session, which its worktree begins with.
+
+        Raises `WorkspaceError`, also where git has the tree no more.
+        """
+
+
+class ForkPoint(Struct, frozen=True):
+    """Where a fork begins: the state there, at or before what was asked for; `why` it is before, empty: it is not."""
+
+    state: SessionState
+    why: str = ""
+
+
+def fork_point(events: Sequence[Recorded], at: int | None = None) -> ForkPoint:
+    """Return where a fork of these events at number `at` begins (None: at the end); raise `UsageError`.
+
+    An action that was approved or ran, and a prompt without its answer, are taken back: what was let through once is
+    not done again by itself. Where the task ends, the newest place counts at which it goes on.
+    """
+    last = events[-1].seq if events else -1
+    wanted = last if at is None else at
+    if not 0 <= wanted <= last:
+        raise UsageError(f"there is no event {wanted}", advice=f"this session has the events 0 to {last}")
+    state = found = SessionState()
+    for recorded in events[: wanted + 1]:
+        state = fold(state, recorded)
+        if not isinstance(recorded.event, PromptBuilt) and _goes_on(state):
+            found = state
+    if found.seq == wanted:
+        return ForkPoint(found)
+    over = state.run is not None and state.run.phase in ENDED
+    return ForkPoint(found, TASK_ENDS if over or isinstance(next_move(state), RollBack) else RAN)
+
+
+def _goes_on(state: SessionState) -> bool:
+    if state.run is None:
+        return True
+    # What waits behind the task's end is the merge of a commit, which is the parent's.
+    if state.run.phase in {Phase.CLOSING, Phase.OVER}:
+        return False
+    return not isinstance(next_move(replace(state, trouble=None)), Carry | Settle | RollBack)
+
+
+class Forking(Struct, frozen=True):
+    """What a fork takes: the journal it is written to, the repo, the notes, the time, and who writes it."""
+
+    journal: ForkJournal
+    workspaces: Branching
+    memory: Memory
+    clock: Clock
+    product_version: str
+
+    async def fork(self, events: Sequence[Recorded], point: ForkPoint, child: SessionId) -> None:
+        """Make `child` a session that stands where `point` does, with files, plan, notes and context as they were.
+
+        Nothing of the parent is touched. Raises `WorkspaceError`, `JournalError`, `StorageError`; then there is none.
+        """
+        seq, header = point.state.seq, events[0].event
+        if not isinstance(header, SessionStarted):
+            raise JournalError("the journal does not begin with its session")
+        first = replace(header, session=child, parent=header.session, parent_seq=seq)
+        copied = [(0, events[0].time, first), *((each.seq, each.time, each.event) for each in events[1 : seq + 1])]
+        try:
+            head = await self.journal.write(copied)
+            workspace, checkpoint = await self._branch_off(point.state, child, head)
+            forked = SessionForked(self.product_version, workspace, checkpoint)
+            await self.journal.keep(seq + 1, self.clock.now(), forked)
+        except BaseException:
+            await self.journal.drop()
+            raise
+
+    async def _branch_off(
+        self, state: SessionState, child: SessionId, head: Recorded
+    ) -> tuple[WorkspaceFacts | None, Checkpoint | None]:
+        run = state.run
+        if run is None:
+            return None, None
+        fork = session_suffix(child)
+        told = f"fork of {state.session} at {head.seq}\n\nAgent-Journal: {child}:{head.seq}:{head.hash}\n"
+        request = WorkspaceRequest(child, run.task, f"agent/{run.task}-{fork}", run.workspace.base)
+        facts, checkpoint = await self.workspaces.branch_off(request, run.tree, head.seq, told)
+        await self._keep_notes(state, run, fork)
+        return replace(facts, linked=run.workspace.linked), checkpoint
+
+    async def _keep_notes(self, state: SessionState, run: TaskRun, fork: str) -> None:
+        if notes := state.scratchpad(run.task):
+            await self.memory.write_scratchpad(run.task, "", notes, fork)

@@ -1,0 +1,106 @@
+"""Asking a live model every prompt of a session again, exactly as it was asked, beside what was answered then."""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Protocol
+
+from agent_workbench.core.errors import ModelUnavailable, WorkspaceError
+from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, Recorded
+from agent_workbench.core.history.reproduced_prompts import Difference, ReproducedPrompt
+from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelRequest, Purpose, StopCause, TextDelta
+from agent_workbench.core.ports.services import Model
+from agent_workbench.core.settings import Settings
+from agent_workbench.engine.answer.grammar_choice import grammar_besides, step_granted
+from agent_workbench.engine.answer.model_request import text_sha
+from agent_workbench.engine.replay.rerun import Asked, messages_of, prompts_of, short_diff
+from agent_workbench.engine.runtime.scope import Files, Scope
+
+CUT = "… cut at the token limit"
+
+
+class RecordedTrees(Protocol):
+    """Where the files are that a session worked on."""
+
+    async def recorded_files(self, tree: str) -> Files:
+        """Return the files of a recorded tree; raise `WorkspaceError` where it is gone."""
+
+
+async def ask_again(
+    events: Iterable[Recorded], model: Model, trees: RecordedTrees, settings: Settings
+) -> AsyncGenerator[ReproducedPrompt]:
+    """Yield each prompt with what the model answers to it now; raise `ModelError`.
+
+    It is asked with the same messages, seed, sampling and grammar, in the same order; the grammar is made again from
+    the journal and the recorded files. A prompt without a whole answer in the journal is not asked.
+    """
+    for asked in prompts_of(events):
+        then = asked.answer
+        if then is None or (isinstance(then, ModelInterrupted) and then.cause is not InterruptCause.LENGTH):
+            remark = "no whole answer is recorded"
+            yield ReproducedPrompt(asked.number, asked.seq, asked.built, compared=False, remark=remark)
+            continue
+        grammar, remark = await _grammar(asked, trees, settings)
+        now, figures = await _answer(model, _request(asked, grammar, settings))
+        difference = _difference(_said(then), now)
+        if difference is not None and figures.cached_tokens != then.figures.cached_tokens:
+            remark = "; ".join(filter(None, (remark, _cache_told(then.figures, figures))))
+        yield ReproducedPrompt(asked.number, asked.seq, asked.built, difference, remark=remark)
+
+
+def _request(asked: Asked, grammar: str, settings: Settings) -> ModelRequest:
+    built, run, config = asked.built, asked.before.run, asked.before.config
+    most = built.answer_tokens or (config.answer_tokens if config is not None else settings.model.answer_tokens)
+    return ModelRequest(
+        messages=messages_of(asked),
+        purpose=built.purpose,
+        grammar=grammar,
+        answer_tokens=most,
+        answer_seconds=config.answer_seconds if config is not None else settings.model.answer_seconds,
+        subject=run.task if run is not None else "",
+        sampling=built.sampling,
+        seed=built.seed,
+        prompt_tokens=built.tokens,
+    )
+
+
+async def _grammar(asked: Asked, trees: RecordedTrees, settings: Settings) -> tuple[str, str]:
+    """Return the grammar that the answer was held to, and what is not as it was with it."""
+    recorded, run = asked.built.grammar_sha, asked.before.run
+    if not recorded or run is None:
+        return "", ""
+    if asked.built.purpose is not Purpose.EXECUTOR:
+        made = grammar_besides(asked.built.purpose)
+    else:
+        try:
+            files = await trees.recorded_files(run.tree)
+            made = await step_granted(Scope(settings, run.definition, asked.before), files)
+        except WorkspaceError as error:
+            return "", f"asked without a grammar, it could not be made again: {error}"
+    return made, "" if text_sha(made) == recorded else "the grammar made again is another one than the recorded"
+
+
+async def _answer(model: Model, request: ModelRequest) -> tuple[str, AnswerFigures]:
+    said: list[str] = []
+    async with aclosing(model.answer(request)) as items:
+        async for item in items:
+            if isinstance(item, TextDelta):
+                said.append(item.text)
+            if isinstance(item, AnswerEnd):
+                return "".join(said) + (f"\n{CUT}" if item.stop is StopCause.LENGTH else ""), item.figures
+    raise ModelUnavailable("the model's answer has no end", advice="try again", partial="".join(said))
+
+
+def _cache_told(then: AnswerFigures, now: AnswerFigures) -> str:
+    """Return that more or less of the prompt was read anew, which changes the rounding, and now and then a token."""
+    return f"the server had {now.cached_tokens} of its tokens in the cache, {then.cached_tokens} were recorded"
+
+
+def _said(then: ModelAnswered | ModelInterrupted) -> str:
+    return then.text if isinstance(then, ModelAnswered) else f"{then.partial}\n{CUT}"
+
+
+def _difference(then: str, now: str) -> Difference | None:
+    if then == now:
+        return None
+    diff = short_diff(then.splitlines(), now.splitlines())
+    return Difference("the answer is another one", "", diff or "only in how its lines end")

@@ -1,0 +1,223 @@
+"""An exact re-run: each prompt of a session is built again from its journal alone, and its answer read again."""
+
+from collections.abc import Iterable, Iterator
+from difflib import unified_diff
+from itertools import zip_longest
+
+from msgspec import Struct
+
+from agent_workbench.core.events import (
+    ActionProposed,
+    ActionRejected,
+    ContextCompacted,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    PromptPart,
+    Recorded,
+    ReflexionNoted,
+)
+from agent_workbench.core.fold import fold
+from agent_workbench.core.history.reproduced_prompts import Difference, ReproducedPrompt
+from agent_workbench.core.model import Message, Purpose
+from agent_workbench.core.proposals import COMPACT, OURS
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.answer.model_request import text_sha
+from agent_workbench.engine.answer.step_protocol import StepFault, read_step
+from agent_workbench.engine.answer.streaming import NEVER_WRITTEN
+from agent_workbench.engine.approval.proposals import REFLEXION_PREFIX
+from agent_workbench.engine.compaction.summary_request import summary_in
+from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
+from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
+from agent_workbench.engine.tools import open_tools
+
+SHOWN_LINES = 12
+SHOWN_CHARS = 160
+SHOWN_HASH = 12
+Outcome = ActionProposed | ActionRejected | ReflexionNoted | ContextCompacted
+
+
+class Asked(Struct, frozen=True):
+    """A prompt of a journal: `before` is the state it was made from, `after` what came until the next prompt."""
+
+    number: int
+    seq: int
+    before: SessionState
+    built: PromptBuilt
+    after: tuple[Recorded, ...]
+
+    @property
+    def answer(self) -> ModelAnswered | ModelInterrupted | None:
+        """What the model said, None where nothing of it is recorded."""
+        said = (each.event for each in self.after if isinstance(each.event, ModelAnswered | ModelInterrupted))
+        return next(said, None)
+
+
+def prompts_of(events: Iterable[Recorded]) -> Iterator[Asked]:
+    """Yield the prompts of a journal in order, numbered from 1."""
+    state = SessionState()
+    number, found, after = 0, None, list[Recorded]()
+    for recorded in events:
+        if isinstance(recorded.event, PromptBuilt):
+            if found is not None:
+                yield _asked(number, *found, after)
+            number, found, after = number + 1, (recorded, recorded.event, state), []
+        else:
+            after.append(recorded)
+        state = fold(state, recorded)
+    if found is not None:
+        yield _asked(number, *found, after)
+
+
+def _asked(number: int, recorded: Recorded, built: PromptBuilt, before: SessionState, after: list[Recorded]) -> Asked:
+    return Asked(number, recorded.seq, before, built, tuple(after))
+
+
+def messages_of(asked: Asked) -> tuple[Message, ...]:
+    """Return a prompt's messages, made again from the journal."""
+    return to_messages(build_parts(asked.before, asked.built.purpose))
+
+
+def rerun(events: Iterable[Recorded]) -> Iterator[ReproducedPrompt]:
+    """Yield each prompt of a journal with what of it is not the same when it is made again. No model, no git, no file.
+
+    The same: the engine asks there and for that, the prompt is the recorded one to the byte, and the recorded answer is
+    read as what was recorded of it.
+    """
+    for asked in prompts_of(events):
+        yield ReproducedPrompt(asked.number, asked.seq, asked.built, _moved(asked) or _prompted(asked) or _read(asked))
+
+
+def _moved(asked: Asked) -> Difference | None:
+    move = next_move(asked.before)
+    if isinstance(move, Ask) and move.purpose is asked.built.purpose:
+        return None
+    return Difference(f"the engine would not ask the {asked.built.purpose} here, but do this: {move}"[:300])
+
+
+def _prompted(asked: Asked) -> Difference | None:
+    built = asked.built
+    parts = build_parts(asked.before, built.purpose)
+    if prompt_sha(to_messages(parts)) == built.sha:
+        return None
+    run = asked.before.run
+    fresh = parts[run.known_parts(built.purpose) if run is not None else 0 :]
+    again = tuple(PromptPart(part.label, 0, text_sha(part.text)) for part in fresh)
+    for position, (then, now) in enumerate(zip_longest(built.parts, again)):
+        if then is None or now is None or then.label != now.label or (then.sha and then.sha != now.sha):
+            label = now.label if now is not None else then.label if then is not None else ""
+            text = fresh[position].text if now is not None else ""
+            return Difference("the prompt is another one", label, _part_diff(built.parts, again, text))
+    return Difference("the prompt is another one, in a part that an earlier prompt had already")
+
+
+def _part_diff(then: tuple[PromptPart, ...], now: tuple[PromptPart, ...], text: str) -> str:
+    """Return which parts there were and are, and how the one that differs begins; the journal has its hash."""
+    hashed = any(part.sha for part in then)  # journals from before there were hashes are compared by names
+
+    def outline(parts: tuple[PromptPart, ...]) -> list[str]:
+        return [f"{part.label} {part.sha[:SHOWN_HASH] if hashed else ''}".rstrip() for part in parts]
+
+    shown = [f"  | {line}" for line in text.splitlines()[:SHOWN_LINES]]
+    return "\n".join([short_diff(outline(then), outline(now)), *shown])
+
+
+def _read(asked: Asked) -> Difference | None:
+    """Return what is not read as it was, None also where there is nothing to read."""
+    answer, outcome = asked.answer, _outcome(asked)
+    if not isinstance(answer, ModelAnswered) or outcome is None:
+        return _not_taken(answer, outcome)
+    move = next_move(_state_with(asked, answer))
+    if not isinstance(move, ReadAnswer):
+        return Difference(f"the engine would not read the answer, but do this: {move}"[:300])
+    match asked.built.purpose:
+        case Purpose.EXECUTOR:
+            return _step_read(asked, answer, outcome)
+        case Purpose.REFLEXION:
+            noted = answer.text.strip().removeprefix(REFLEXION_PREFIX).strip()
+            same = isinstance(outcome, ReflexionNoted) and outcome.text == noted
+            return None if same else Difference("the reflexion is read as another one", "answer")
+        case Purpose.SUMMARY:
+            return _summary_read(summary_in(answer.text), outcome)
+        case Purpose.PLANNER:
+            return None
+
+
+def _summary_read(summary: str, outcome: Outcome) -> Difference | None:
+    match outcome:
+        case ActionProposed(proposal=proposal):
+            same = proposal.tool == COMPACT and (proposal.text == summary or (not summary and proposal.fallback))
+        case ActionRejected():
+            same = not summary
+        case _:
+            same = False
+    return None if same else Difference(f"the summary is read as another one, {_said(outcome)} was recorded", "answer")
+
+
+def _not_taken(answer: ModelAnswered | ModelInterrupted | None, outcome: Outcome | None) -> Difference | None:
+    cut = isinstance(answer, ModelInterrupted)
+    if cut and isinstance(outcome, ActionProposed) and outcome.proposal.tool not in OURS:
+        return Difference("an answer without its end was taken for a step", "answer")
+    return None
+
+
+def _outcome(asked: Asked) -> Outcome | None:
+    """Return what was recorded of the answer."""
+    events = iter([each.event for each in asked.after])
+    for event in events:
+        if isinstance(event, ModelAnswered | ModelInterrupted):
+            break
+    return next((event for event in events if isinstance(event, Outcome)), None)
+
+
+def _state_with(asked: Asked, answer: ModelAnswered) -> SessionState:
+    """Return the state in which the answer was just recorded."""
+    state = asked.before
+    for recorded in (Recorded(asked.seq, "", asked.built), *asked.after):
+        state = fold(state, recorded)
+        if recorded.event is answer:
+            break
+    return state
+
+
+def _step_read(asked: Asked, answer: ModelAnswered, outcome: Outcome) -> Difference | None:
+    run = asked.before.run
+    call = read_step(answer.text, open_tools(run.tools if run is not None else ()))
+    if isinstance(outcome, ActionRejected) and outcome.reason == NEVER_WRITTEN:
+        return None
+    if isinstance(call, StepFault):
+        if isinstance(outcome, ActionRejected) and outcome.reason == call.reason:
+            return None
+        return Difference(f"the answer is read as no step ({call.reason}), {_said(outcome)} was recorded", "answer")
+    if isinstance(outcome, ActionRejected):
+        # What a tool has against its arguments is known from the files; that it was this tool is known from the text.
+        refused = outcome.reason.startswith(f"{call.tool.name}: ")
+        return None if refused else Difference(f"{call.tool.name} is read, {_said(outcome)} was recorded", "answer")
+    if not isinstance(outcome, ActionProposed) or outcome.proposal.tool != call.tool.name:
+        return Difference(f"{call.tool.name} is read, {_said(outcome)} was recorded", "answer")
+    # A proposal holds the call's text, or the one argument that a user can edit.
+    told, said = outcome.proposal.text, (call.text, *(str(value).strip() for value in call.arguments.values.values()))
+    if told in said:
+        return None
+    diff = short_diff(told.splitlines(), call.text.splitlines())
+    return Difference(f"the text of {call.tool.name} is another one", "answer", diff)
+
+
+def _said(outcome: Outcome) -> str:
+    match outcome:
+        case ActionProposed():
+            return outcome.proposal.tool
+        case ActionRejected():
+            return f"“{outcome.reason[:200]}”"
+        case ReflexionNoted():
+            return "a reflexion"
+        case ContextCompacted():
+            return "a summary"
+
+
+def short_diff(then: list[str], now: list[str]) -> str:
+    """Return a unified diff of two lists of lines without its head, cut where it gets long."""
+    lines = list(unified_diff(then, now, "recorded", "again", lineterm="", n=1))[2:]
+    cut = [f"… {len(lines) - SHOWN_LINES} lines more"] if len(lines) > SHOWN_LINES else []
+    shown = [line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…" for line in lines[:SHOWN_LINES]]
+    return "\n".join([*shown, *cut])

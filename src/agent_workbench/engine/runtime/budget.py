@@ -1,0 +1,42 @@
+"""What a task may cost: its limits, and what its budget leaves for the next answer."""
+
+from agent_workbench.core.settings import Limits
+from agent_workbench.core.state.session_state import Phase, TaskRun
+
+
+def spent(run: TaskRun, limits: Limits) -> str:
+    """Return which limit the run has reached, empty when none."""
+    budget = run.definition.budget
+    minutes = run.working_seconds / 60
+    if run.tool_calls >= limits.max_tool_calls_per_task:
+        return f"{run.tool_calls} tool calls were made (max_tool_calls_per_task)"
+    if run.failures >= limits.consecutive_failure_threshold and not _is_reflexion_owed(run, limits):
+        return f"{run.failures} step{'' if run.failures == 1 else 's'} failed in a row (consecutive_failure_threshold)"
+    if run.phase is Phase.REFLECTING and run.reflexions >= limits.max_reflexion_retries:
+        return f"{run.reflexions} reflexions did not help (max_reflexion_retries)"
+    if budget.tokens is not None and run.tokens >= budget.tokens:
+        return f"{run.tokens} tokens were used of the {budget.tokens} in the task's budget"
+    if budget.dollars is not None and run.dollars and run.dollars >= budget.dollars:
+        return f"${run.dollars:.4f} were spent of the ${budget.dollars:g} in the task's budget"
+    if budget.minutes is not None and minutes >= budget.minutes:
+        return f"{minutes:.1f} minutes of work were used of the {budget.minutes:g} in the task's budget"
+    return ""
+
+
+def _is_reflexion_owed(run: TaskRun, limits: Limits) -> bool:
+    """Return whether the model has yet to reflect on what failed, once in a row, or to try again after it did."""
+    phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
+    reflects = phase is Phase.REFLECTING and not run.reflected and run.reflexions < limits.max_reflexion_retries
+    return reflects or run.reflected == run.failures
+
+
+def tokens_left(run: TaskRun, prompt_tokens: int) -> int | None:
+    """Return how many tokens the budget leaves for an answer to a prompt of this size, None where it has no bound."""
+    budget = run.definition.budget.tokens
+    return None if budget is None else budget - run.tokens - prompt_tokens
+
+
+def dollars_left(run: TaskRun) -> float | None:
+    """Return what the budget leaves for answers that cost money, None where it has no bound."""
+    budget = run.definition.budget.dollars
+    return None if budget is None else max(0.0, budget - run.dollars)

@@ -1,0 +1,22 @@
+"""How far the index of the open workspace is, published as it goes on."""
+
+import asyncio
+
+from agent_workbench.core.ports.services import Retriever
+from agent_workbench.core.ports.workspace import Workspace
+from agent_workbench.engine.runtime.publisher import UpdatePublisher
+
+BUSY_SECONDS = 0.25
+# The vectors come after the files, and other sessions let go of them.
+COMPLETE_SECONDS = 2.0
+
+
+async def show_index(board: UpdatePublisher, retriever: Retriever, workspace: Workspace) -> None:
+    """Publish the index's status until cancelled, then that there is none."""
+    try:
+        while True:
+            status = retriever.status(workspace)
+            board.show_index(status)
+            await asyncio.sleep(COMPLETE_SECONDS if status.complete and status.files else BUSY_SECONDS)
+    finally:
+        board.show_index(None)

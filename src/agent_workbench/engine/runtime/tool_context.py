@@ -1,0 +1,83 @@
+"""What a tool has on its bench: the task, the workspace, and the ports it may use."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch import PatchBounds
+from agent_workbench.core.plan import Task
+from agent_workbench.core.ports.services import Clock, Memory, Model, Plans, Retriever, Rules, Skills
+from agent_workbench.core.ports.workspace import OnOutput, Shell, Workspace, Workspaces
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.engine.runtime.scope import Scope
+
+
+class Ports(Struct, frozen=True):
+    """The world, as a session is given it.
+
+    `environment_for` tells what a command in a worktree needs set, `redacted` a text as a journal would have it:
+    without the values of secret environment variables.
+    """
+
+    workspaces: Workspaces
+    shell: Shell
+    retriever: Retriever
+    plans: Plans
+    memory: Memory
+    skills: Skills
+    rules: Rules
+    model: Model
+    clock: Clock
+    environment_for: Callable[[str], Awaitable[Mapping[str, str]]]
+    redacted: Callable[[str], str]
+
+
+class Bench(Struct, frozen=True):
+    """One task's bench at one moment: `state` is the session as it was when the tool was called."""
+
+    ports: Ports
+    settings: Settings
+    task: Task
+    workspace: Workspace
+    state: SessionState
+    on_output: OnOutput
+
+    @property
+    def scope(self) -> Scope:
+        """What the task may read and change."""
+        return Scope(self.settings, self.task, self.state)
+
+    @property
+    def run(self) -> TaskRun:
+        """The task's run; tools are only called inside one."""
+        return self.scope.run
+
+    def may_read(self, path: str) -> bool:
+        """Return whether the task's scope lets `path` be read."""
+        return self.scope.may_read(path)
+
+    def check_readable(self, path: str) -> None:
+        """Raise `WorkspaceError` when the task's scope does not let `path` be read."""
+        self.scope.check_readable(path)
+
+    def patch_bounds(self) -> PatchBounds:
+        """Return what a diff of this task is held to."""
+        return self.scope.patch_bounds()
+
+    def command_seconds(self) -> float:
+        """Return how long a command may run."""
+        return self.task.constraints.timeout_seconds or self.settings.limits.command_seconds
+
+    async def check_file_count(self, paths: tuple[str, ...]) -> None:
+        """Raise `PatchError` when the task would have changed more files than its constraints allow."""
+        limit = self.task.constraints.max_files_changed
+        if limit is None:
+            return
+        changed = {change.path for change in await self.workspace.changes(self.run.tree)} | set(paths)
+        if len(changed) > limit:
+            raise PatchError(
+                f"{len(changed)} files would be changed, the task allows {limit}",
+                advice="change fewer files: " + ", ".join(sorted(changed)),
+            )

@@ -1,0 +1,111 @@
+"""Code that the user asks for: a place that there is becomes pinned, words bring a choice."""
+
+import re
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import WorkbenchError, WorkspaceError
+from agent_workbench.core.events import ChunkPinned
+from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.engine.approval.proposals import spoken
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool_context import Bench
+
+MOST_FOUND = 12
+NAMESAKES = 3
+MOST_LINES = 400
+MOST_CHARS = 24_000
+AROUND_LINES = 20
+"""How many lines before and behind a line are shown where no piece of code is known around it."""
+CHARS_PER_TOKEN = 4
+_PLACE = re.compile(r"(?P<path>.+?)(?::(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?)?:?")
+
+
+class Place(Struct, frozen=True):
+    """A file that was asked for, with its lines from 1 (0: all of it; without a last one: around the first)."""
+
+    path: str
+    first: int = 0
+    last: int = 0
+
+
+async def find_code(session: SessionContext, asked: str) -> None:
+    """Pin the place that `asked` names, or publish what is found for its words; say why where neither can be."""
+    found: tuple[Chunk, ...] = ()
+    try:
+        bench = await session.bench()
+        place = parse_code_place(asked, await bench.workspace.list_files())
+        if place is None:
+            found = await _search(bench, asked, MOST_FOUND)
+        else:
+            found = await _at(bench, place)
+            if len(found) == 1 and all(chunk.place != found[0].place for chunk in session.run.pinned):
+                await session.record(ChunkPinned(found[0]))
+    except WorkbenchError as error:
+        session.board.notify(spoken(error))
+    session.board.show_found(asked, found)
+
+
+def parse_code_place(asked: str, paths: tuple[str, ...]) -> Place | None:
+    """Return the place that a text names: a file of `paths`, or the only one whose path ends so; None for words."""
+    match = _PLACE.fullmatch(asked)
+    if match is None:
+        return None
+    path, first, last = match["path"].removeprefix("./"), int(match["first"] or 0), int(match["last"] or 0)
+    ends = [path] if path in paths else [each for each in paths if each.endswith(f"/{path}")]
+    looks = "/" in path or "." in path or bool(first)
+    return Place(ends[0], first, last) if len(ends) == 1 and (looks or ends == [path]) else None
+
+
+async def _search(bench: Bench, words: str, limit: int) -> tuple[Chunk, ...]:
+    """Return what fits the words best, and nothing but these; while the index is built, of what is ready."""
+    retriever = bench.ports.retriever
+    status = retriever.status(bench.workspace)
+    built = status.complete and status.files > 0
+    found = await retriever.search(bench.workspace, CodeQuery(words), limit, complete=built)
+    return tuple(chunk for chunk in found if bench.may_read(chunk.path))
+
+
+async def _at(bench: Bench, place: Place) -> tuple[Chunk, ...]:
+    """Return the lines that a place names as one piece; of a file that is too long its pieces, to choose from."""
+    bench.check_readable(place.path)
+    lines = await _lines(bench, place.path)
+    if place.first > len(lines):
+        raise WorkspaceError(f"{place.path} has {len(lines)} lines, line {place.first} was asked for")
+    if place.last:
+        return (_piece(place.path, lines, place.first, max(place.first, place.last)),)
+    if place.first:
+        named = await _search(bench, f"{place.path}:{place.first}", NAMESAKES)
+        around = [
+            each for each in named if each.path == place.path and each.first_line <= place.first <= each.last_line
+        ]
+        first, last = max(1, place.first - AROUND_LINES), place.first + AROUND_LINES
+        return (around[0],) if around else (_piece(place.path, lines, first, last),)
+    whole = _piece(place.path, lines, 1, len(lines))
+    if whole.last_line == len(lines):
+        return (whole,)
+    return tuple(_piece(place.path, lines, first, first + 99) for first in range(1, len(lines) + 1, 100))
+
+
+async def _lines(bench: Bench, path: str) -> list[str]:
+    content = await bench.workspace.read(path)
+    if content is None:
+        raise WorkspaceError(f"there is no file {path!r} any more")
+    if b"\0" in content.data:
+        raise WorkspaceError(f"{path!r} is binary ({len(content.data)} bytes), nothing of it can be shown to the model")
+    if not content.data:
+        raise WorkspaceError(f"{path!r} is empty")
+    return content.data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+
+
+def _piece(path: str, lines: list[str], first: int, last: int) -> Chunk:
+    """Return these lines (from 1, inclusive), as many of them as one piece may have."""
+    kept: list[str] = []
+    room = MOST_CHARS
+    for line in lines[first - 1 : min(last, first + MOST_LINES - 1)]:
+        if len(line) > room and kept:
+            break
+        kept.append(line[:room])
+        room -= len(line) + 1
+    text = "\n".join(kept)
+    return Chunk(path, first, first + len(kept) - 1, text, 0.0, tokens=-(-len(text) // CHARS_PER_TOKEN))

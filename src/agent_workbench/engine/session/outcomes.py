@@ -1,0 +1,109 @@
+"""Outcomes of a headless run: one for each task, and the exit code and sentence they add up to."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Owner, Plan, TaskStatus
+
+
+class Outcome(StrEnum):
+    """Result of a run for one task; the order is that of the final sentence."""
+
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    PARKED = "parked"
+    HELD = "held"
+    WAITING = "waiting"
+    DONE = "done"
+
+
+class TaskOutcome(Struct, frozen=True):
+    """Outcome of one task and one line of why.
+
+    `BLOCKED`: it could not begin. `HELD`: another process works on it. `WAITING`: it depends on one that is not done.
+    """
+
+    task: TaskId
+    outcome: Outcome
+    reason: str
+
+
+class Ending(Struct, frozen=True):
+    """Result of a headless run: its exit code, one line of why, and the outcome of each task it came to."""
+
+    exit_code: ExitCode
+    reason: str
+    outcomes: tuple[TaskOutcome, ...] = ()
+
+
+# What these came to was said when it happened.
+_NAMES_ALONE = {Outcome.FAILED, Outcome.DONE}
+# The exit codes that speak of one task only. Any other stops the whole run.
+OF_TASKS = {
+    ExitCode.DONE: Outcome.DONE,
+    ExitCode.FAILED: Outcome.FAILED,
+    ExitCode.PARKED: Outcome.PARKED,
+    ExitCode.LOCKED: Outcome.HELD,
+}
+
+
+def outcome_of(task: TaskId, ending: Ending) -> TaskOutcome | None:
+    """Return the outcome of the task that ended so, None where the ending stops the whole run."""
+    kind = OF_TASKS.get(ending.exit_code)
+    reason = ending.reason.removeprefix(f"{task} ").removeprefix(f"{kind}: ")
+    return TaskOutcome(task, kind, reason) if kind is not None else None
+
+
+def taken_outcome(task: TaskId, holder: str = "") -> TaskOutcome:
+    """Return the outcome of a task that another process holds."""
+    return TaskOutcome(task, Outcome.HELD, f"is held by {holder or 'another session'}")
+
+
+def settled(outcomes: Iterable[TaskOutcome]) -> tuple[TaskOutcome, ...]:
+    """Return the outcomes that stay as they are whatever else the run does."""
+    return tuple(each for each in outcomes if each.outcome is not Outcome.WAITING)
+
+
+def sum_up(outcomes: Iterable[TaskOutcome], plan: Plan) -> Ending:
+    """Return the ending of a run over all tasks: failed counts before blocked and parked, these before done.
+
+    A task that another process holds counts as done: that process tells what becomes of it.
+    """
+    each = (*outcomes, *_waiting(plan))
+    kinds = {one.outcome for one in each}
+    if Outcome.FAILED in kinds:
+        code = ExitCode.FAILED
+    else:
+        code = ExitCode.PARKED if kinds & {Outcome.BLOCKED, Outcome.PARKED} else ExitCode.DONE
+    if kinds <= {Outcome.WAITING, Outcome.HELD}:
+        return Ending(code, "; ".join(filter(None, ("no task is ready", _told(each)))), each)
+    return Ending(code, _told(each), each)
+
+
+def _told(outcomes: tuple[TaskOutcome, ...]) -> str:
+    if outcomes and (len(outcomes) == 1 or {one.outcome for one in outcomes} == {Outcome.DONE}):
+        last = outcomes[-1]
+        return f"{last.task} {last.outcome}: {last.reason}" if last.outcome in _NAMES_ALONE else _sentence(last, {})
+    named = {kind: [one.task for one in outcomes if one.outcome is kind] for kind in _NAMES_ALONE}
+    sentences = (_sentence(one, named) for kind in Outcome for one in outcomes if one.outcome is kind)
+    return "; ".join(dict.fromkeys(sentences))
+
+
+def _sentence(outcome: TaskOutcome, named: Mapping[Outcome, Sequence[TaskId]]) -> str:
+    if outcome.outcome in named:
+        return f"{outcome.outcome}: {', '.join(named[outcome.outcome])}"
+    colon = ":" if outcome.outcome is Outcome.BLOCKED else ""
+    return f"{outcome.task}{colon} {outcome.reason}"
+
+
+def _waiting(plan: Plan) -> tuple[TaskOutcome, ...]:
+    """Return the open tasks of the agent that depend on others."""
+    open_ = (each for each in plan.tasks if each.status is TaskStatus.PENDING and each.owner is Owner.AGENT)
+    waiting = ((each.id, plan.waits_for(each)) for each in open_)
+    return tuple(
+        TaskOutcome(task, Outcome.WAITING, f"waits for {', '.join(waits)}") for task, waits in waiting if waits
+    )

@@ -1,0 +1,171 @@
+"""A session without a person: tasks one after the other under the policy, parked where a person is needed."""
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import ExitCode, LockedError, PlanError, WorkbenchError, WorkspaceError
+from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Plan, TaskStatus
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.approval.policy import ruling
+from agent_workbench.engine.approval.proposals import decide
+from agent_workbench.engine.executor import perform
+from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Decide, Idle, Move, next_move
+from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.session.outcomes import Ending, Outcome, TaskOutcome, outcome_of, sum_up, taken_outcome
+from agent_workbench.engine.session.trouble import exit_code_of, trouble_event
+from agent_workbench.engine.task.task_start import read_again, read_plan, start_task
+
+
+async def run_unattended(
+    session: SessionContext,
+    recorder: Recorder,
+    tasks: tuple[TaskId, ...] | None,
+    before: tuple[TaskOutcome, ...] = (),
+    elsewhere: Collection[TaskId] = (),
+) -> Ending:
+    """Work on these tasks (all that are ready when None) until they are over, or somebody is needed.
+
+    A session holds one unfinished task: where that is parked, the caller opens another session for the other tasks.
+    `before` are the outcomes of the sessions that the run had before this one. The tasks `elsewhere` stopped in other
+    sessions and are not started here.
+    """
+    reason = "stopped"
+    try:
+        ending = await _run(session, tasks, before, elsewhere)
+        reason = "ended"
+        return ending
+    finally:
+        try:
+            await session.record(SessionLeft(reason))
+        finally:
+            try:
+                await session.close()
+            finally:
+                await recorder.close()
+
+
+async def _run(
+    session: SessionContext,
+    tasks: tuple[TaskId, ...] | None,
+    before: tuple[TaskOutcome, ...],
+    elsewhere: Collection[TaskId],
+) -> Ending:
+    await read_again(session)
+    taken_up = await _work(session) if session.state.unfinished else None
+    if tasks is None:
+        return await _run_all(session, taken_up, before, elsewhere)
+    if taken_up is not None and taken_up.exit_code not in (ExitCode.DONE, ExitCode.FAILED):
+        return taken_up
+    ending = taken_up
+    for task in tasks:
+        if ending is not None and ending.exit_code is not ExitCode.DONE:
+            return ending
+        run = session.state.run_of(task)
+        if run is None or run.status is not TaskStatus.DONE:
+            await start_task(session, task)
+            worked = await _work(session)
+            ending = replace(worked, outcomes=((ending.outcomes if ending else ()) + worked.outcomes))
+    return ending or Ending(ExitCode.DONE, "nothing was left to do")
+
+
+async def _run_all(
+    session: SessionContext, taken_up: Ending | None, before: tuple[TaskOutcome, ...], elsewhere: Collection[TaskId]
+) -> Ending:
+    """Do every task that is ready; one that is not done keeps nothing back but what depends on it."""
+    outcomes = {each.task: each for each in before}
+    ending = taken_up
+    while True:
+        if ending is not None:
+            if not ending.outcomes:
+                return replace(ending, outcomes=tuple(outcomes.values()))
+            outcomes |= {each.task: each for each in ending.outcomes}
+        await read_plan(session)
+        for held in session.board.live.taken:
+            outcomes.setdefault(held, taken_outcome(held))
+        passing = {*outcomes, *elsewhere}
+        task = session.state.plan.next_task(passing)
+        if session.state.unfinished or task is None:
+            return sum_up(outcomes.values(), session.state.plan)
+        ending = await _start_and_work(session, task.id, passing)
+
+
+async def _start_and_work(session: SessionContext, task: TaskId, passing: Collection[TaskId]) -> Ending | None:
+    """Do a task; return None where it was done or changed by another process since the plan was read."""
+    try:
+        await start_task(session, task)
+    except LockedError as error:
+        return Ending(ExitCode.LOCKED, str(error), (taken_outcome(task, error.holder),))
+    except (PlanError, WorkspaceError) as error:
+        await read_plan(session)
+        again = session.state.plan.next_task(passing)
+        if isinstance(error, PlanError) and (again is None or again.id != task):
+            return None
+        await _block(session, task, str(error))
+        return Ending(ExitCode.PARKED, str(error), (TaskOutcome(task, Outcome.BLOCKED, str(error)),))
+    return await _work(session)
+
+
+async def _block(session: SessionContext, task: TaskId, reason: str) -> None:
+    await session.ports.plans.set_status(task, TaskStatus.BLOCKED, reason)
+    await session.record(TaskStatusChanged(task, TaskStatus.BLOCKED, reason))
+
+
+def all_done(plan: Plan, tasks: tuple[TaskId, ...]) -> bool:
+    """Return whether these tasks, at least one, are all done; raise `PlanError` for one that is not in the plan."""
+    found = [plan.task(task).status for task in tasks]
+    return bool(found) and set(found) == {TaskStatus.DONE}
+
+
+def already_done(tasks: tuple[TaskId, ...]) -> Ending:
+    """Return the ending of a run for tasks that a session did which was killed before it could say so."""
+    verb = "is" if len(tasks) == 1 else "are"
+    return Ending(ExitCode.DONE, f"{', '.join(tasks)} {verb} done: the session that was killed had come to its end")
+
+
+async def _work(session: SessionContext) -> Ending:
+    """Move until the task is over; the ending has no outcome where the other tasks cannot be done either."""
+    ending = await _move(session)
+    outcome = outcome_of(session.run.task, ending)
+    return replace(ending, outcomes=(outcome,)) if outcome is not None else ending
+
+
+async def _move(session: SessionContext) -> Ending:
+    while True:
+        move = next_move(session.state)
+        match move:
+            case Idle():
+                run = session.run
+                done = run.status is TaskStatus.DONE
+                return Ending(ExitCode.DONE if done else ExitCode.FAILED, f"{run.task} {run.status}: {run.reason}")
+            case AwaitRetry():
+                advice = f" ({move.trouble.advice})" if move.trouble.advice else ""
+                return Ending(exit_code_of(move.trouble), move.trouble.what + advice)
+            case AwaitGo():  # it was paused at the screen; whoever runs it without one wants it to go on
+                await session.record(PauseChanged(paused=False))
+            case Decide():
+                verdict = ruling(session.state, move.proposal)
+                if verdict is None:
+                    return Ending(ExitCode.PARKED, _parked(session, move.proposal))
+                await decide(session, move.proposal, verdict.verdict, verdict.by, verdict.reason)
+            case _:
+                await _guarded(session, move)
+
+
+def _parked(session: SessionContext, proposal: Proposal) -> str:
+    """Return who waits for what, and how a run goes on by itself where that can be said."""
+    config = session.state.config
+    opens = proposal.kind is GateKind.COMMAND and config is not None and config.sandbox.holds
+    hint = "; `agent run --yes --commands` approves commands" if opens else ""
+    return f"{session.run.task} waits for a person: {proposal.kind} {proposal.id}{hint}"
+
+
+async def _guarded(session: SessionContext, move: Move) -> None:
+    try:
+        await perform(session, move)
+    except WorkbenchError as error:
+        await session.record(trouble_event(move, error))

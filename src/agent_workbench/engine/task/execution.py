@@ -1,0 +1,191 @@
+"""Carrying out what was approved: the start on disk before the effect, the outcome after it."""
+
+from asyncio import to_thread
+from collections.abc import Iterable, Sequence
+
+from agent_workbench.core.errors import TargetMoved, WorkbenchError
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionResult,
+    ActionStarted,
+    Author,
+    CheckpointTaken,
+    PatchApplied,
+    TroubleMet,
+)
+from agent_workbench.core.patch import FileChange, render_changes
+from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.engine.answer.repeated_calls import without_repeat
+from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal, spoken
+from agent_workbench.engine.prompt.prompt_text import answered_told
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.tools import all_tools
+from agent_workbench.engine.tools.arguments import Arguments
+from agent_workbench.engine.tools.check_runs import named_paths
+from agent_workbench.engine.tools.merge import merged_into
+from agent_workbench.engine.tools.tool import REFUSALS, Draft, Outcome
+from agent_workbench.engine.tools.write_diff import check_unmoved
+
+MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
+"""What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
+PUTS_BACK = frozenset({GateKind.CHECK, GateKind.COMMAND})
+"""What makes all files again what was approved before; a diff does so with its own, and shows what stood in them."""
+
+
+_RULES = ".gitignore"
+
+
+async def carry(session: SessionContext, proposal: Proposal) -> None:
+    """Do what was approved, unless a file moved under it: then the gate asks again."""
+    bench = await session.bench()
+    if moved := await _moved(bench, proposal):
+        await _ask_again(session, proposal, moved)
+        return
+    session.board.show_activity(_activity(proposal))
+    if proposal.kind in PUTS_BACK:
+        await checkpoint_unapproved(session)
+    await session.record(ActionStarted(proposal.id))
+    started = session.ports.clock.monotonic_seconds()
+    refusal: WorkbenchError | None = None
+    try:
+        outcome = await all_tools()[proposal.tool].run(bench, proposal)
+        if proposal.kind is GateKind.READ and outcome.result is ActionResult.OK and not outcome.effects:
+            outcome = without_repeat(session.run, proposal, outcome)
+    except REFUSALS as error:
+        refusal, outcome = error, Outcome(spoken(error), ActionResult.REFUSED)
+    kept, told = await _take_changes(session, bench) if proposal.kind is GateKind.COMMAND else (None, "")
+    for effect in outcome.effects:
+        await session.record(effect)
+    if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
+        await take_checkpoint(session)
+    seconds = session.ports.clock.monotonic_seconds() - started
+    observation = answered_told(proposal) + outcome.observation + told
+    await session.record(
+        ActionFinished(
+            proposal.id,
+            outcome.result,
+            observation,
+            round(seconds, 3),
+            outcome.output,
+            outcome.cut_bytes,
+            outcome.shown,
+        )
+    )
+    if refusal is not None and proposal.tool in MUST_WORK:
+        await session.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
+    elif refusal is not None and proposal.kind is GateKind.MERGE:
+        session.board.notify(spoken(refusal))  # what it says ends the task's steps, and those may be out of sight
+        if isinstance(refusal, TargetMoved):
+            await _show_merge_again(session)
+    if kept is not None:
+        await propose_draft(session, all_tools()[KEEP_CHANGES], kept)
+
+
+async def _show_merge_again(session: SessionContext) -> None:
+    try:
+        await propose_merge(session)
+    except REFUSALS as refusal:
+        session.board.notify(spoken(refusal))
+
+
+async def take_checkpoint(session: SessionContext) -> None:
+    """Keep the workspace's content; the message names the journal's head, so that a cut journal shows."""
+    state = session.state
+    message = (
+        f"step {session.run.step} of {session.run.task}\n\nAgent-Journal: {state.session}:{state.seq}:{state.hash}\n"
+    )
+    workspace = await session.workspace()
+    checkpoint = await workspace.checkpoint(state.session, state.seq, message)
+    await session.record(CheckpointTaken(session.run.step, checkpoint))
+
+
+async def checkpoint_unapproved(session: SessionContext) -> None:
+    """Keep what is not as it was approved, where there is any: it may be the user's, and is about to be put back."""
+    workspace = await session.workspace()
+    if await workspace.strays(session.run.tree):
+        await take_checkpoint(session)
+
+
+async def _moved(bench: Bench, proposal: Proposal) -> str:
+    """Return what is not any more as it was when the proposal was shown, nothing when all is."""
+    if proposal.kind is GateKind.SUMMARY:
+        return ""  # the scratchpad is not in the workspace; what replaces it looks for itself
+    if proposal.kind is not GateKind.MERGE:
+        return await check_unmoved(bench, proposal)
+    now = await merged_into(bench)
+    return "" if now == proposal.preimages else f"the branch to merge into ({now[0].path})"
+
+
+async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) -> None:
+    reason = f"{moved} changed after this was shown"
+    ours = proposal.kind is GateKind.MERGE and not proposal.edited  # a message of ours names the branch
+    text = proposal.diff if proposal.hunks else proposal.text
+    try:
+        await replace_proposal(session, proposal, "" if ours else text, reason, Author.WORKBENCH)
+    except REFUSALS as refusal:
+        observation = f"{reason}, and the diff no longer fits: {spoken(refusal)}"
+        await session.record(ActionFinished(proposal.id, ActionResult.REFUSED, observation))
+
+
+async def _take_changes(session: SessionContext, bench: Bench) -> tuple[Draft | None, str]:
+    """Put back what a command changed; return it as a draft if it may be kept, and what to tell of the rest."""
+    strays = await bench.workspace.strays(bench.run.tree)
+    reset = await bench.workspace.reset(bench.run.tree)
+    caches = _caches(strays)
+    files = [each for each in strays if each.before or (each.after and not each.path.startswith(caches))]
+    keepable = tuple(change for change in files if _is_text(change))
+    binary = ", ".join(named_paths(change.path for change in files if change not in keepable))
+    told = f"\nThese files are not text and were put back: {binary}" if binary else ""
+    others = ", ".join(named_paths(path for path in reset.removed if not _holds(path, files)))
+    told += f"\nThese cannot be kept and were removed: {others}" if others else ""
+    if not keepable:
+        return None, told
+    try:
+        diff = await to_thread(render_changes, keepable)
+        return await all_tools()[KEEP_CHANGES].draft(bench, Arguments({}), diff), told
+    except REFUSALS as refusal:
+        return None, f"{told}\nWhat it changed was put back: {spoken(refusal)}"
+
+
+def _caches(strays: Sequence[FileChange]) -> tuple[str, ...]:
+    """Return the new folders, each with a slash, in which a `.gitignore` ignores everything: nobody wants them kept."""
+    rules = (each for each in strays if each.path.endswith(f"/{_RULES}") and each.before is None)
+    return tuple(each.path.removesuffix(_RULES) for each in rules if each.after and b"*" in each.after.data.split())
+
+
+def _holds(path: str, files: Iterable[FileChange]) -> bool:
+    """Return True if one of the files is `path`, or is in it where that is a folder."""
+    return any(each.path == path or (path.endswith("/") and each.path.startswith(path)) for each in files)
+
+
+def _is_text(change: FileChange) -> bool:
+    contents = [content.data for content in (change.before, change.after) if content is not None]
+    return all(b"\0" not in data and _decodes(data) for data in contents)
+
+
+def _decodes(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _activity(proposal: Proposal) -> str:
+    match proposal.kind:
+        case GateKind.CHECK:
+            return f"running {len(proposal.commands)} check{'s' if len(proposal.commands) != 1 else ''}"
+        case GateKind.COMMAND:
+            return f"running {proposal.text}"
+        case GateKind.DIFF:
+            return "applying the diff"
+        case GateKind.COMMIT | GateKind.MERGE:
+            return "committing" if proposal.kind is GateKind.COMMIT else "merging"
+        case GateKind.READ:
+            return proposal.tool.replace("_", " ")
+        case GateKind.SUMMARY:
+            return "making room in the context"
+        case GateKind.FINISH:
+            return "ending the task"

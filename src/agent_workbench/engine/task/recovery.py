@@ -1,0 +1,96 @@
+"""Finishing what a stop left running: nothing is run again, and nobody is told more than is on record."""
+
+from asyncio import to_thread
+
+from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionResult,
+    ActionStarted,
+    Author,
+    ContextCompacted,
+    Event,
+    PatchApplied,
+    ScratchpadChanged,
+    TaskCommitted,
+    TaskMerged,
+    TestsFinished,
+)
+from agent_workbench.core.proposals import COMPACT, Proposal
+from agent_workbench.core.state.session_state import Phase, TaskRun
+from agent_workbench.engine.prompt.prompt_text import WHILE_RUNNING, answered_told
+from agent_workbench.engine.prompt.repeated_lines import change_shown
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.task.execution import take_checkpoint
+from agent_workbench.engine.tools import all_tools
+from agent_workbench.engine.tools.check_runs import describe_checks
+from agent_workbench.engine.tools.write_diff import describe_applied
+
+
+async def settle(session: SessionContext, proposal: Proposal) -> None:
+    """Finish a proposal that was left running: by the effects on record, else as unknown; the files are as approved."""
+    workspace = await session.workspace()
+    tree = session.run.tree
+    strays = await workspace.strays(tree)
+    if strays:
+        # Some of it may be the user's, and nowhere else would it be found again.
+        await take_checkpoint(session)
+    await workspace.reset(tree)
+    if strays:
+        # A worktree that is lost is made again as it was kept last.
+        await take_checkpoint(session)
+    if proposal.tool == COMPACT:
+        await _settle_compaction(session, proposal)
+        return
+    effects = _effects_on_record(session)
+    known = [told for effect in effects if (told := await to_thread(_told_of, effect, proposal, session.run))]
+    if not known:
+        stopped = f"{_who_stopped(session.run)}{WHILE_RUNNING}"
+        await session.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, stopped))
+        return
+    if any(isinstance(effect, PatchApplied) for effect in effects):
+        await take_checkpoint(session)
+    await session.record(ActionFinished(proposal.id, ActionResult.OK, answered_told(proposal) + "\n".join(known)))
+
+
+def _who_stopped(run: TaskRun) -> str:
+    if run.undoing is not None:
+        return "the user took a diff back"
+    return "the user gave the task up" if run.phase is Phase.ROLLING_BACK else "the workbench was stopped"
+
+
+async def _settle_compaction(session: SessionContext, proposal: Proposal) -> None:
+    """Compact the context unless that is on record: it is only written down, so it may well be done again."""
+    result = ActionResult.OK
+    if not any(isinstance(effect, ContextCompacted) for effect in _effects_on_record(session)):
+        outcome = await all_tools()[COMPACT].run(await session.bench(), proposal)
+        for effect in outcome.effects:
+            await session.record(effect)
+        result = outcome.result
+    await session.record(ActionFinished(proposal.id, result, ""))
+
+
+def _effects_on_record(session: SessionContext) -> tuple[Event, ...]:
+    """Return what was recorded since the proposal that runs was started."""
+    events = [recorded.event for recorded in session.run.history]
+    started = max(
+        (place for place, event in enumerate(events) if isinstance(event, ActionStarted)), default=len(events)
+    )
+    return tuple(events[started + 1 :])
+
+
+def _told_of(effect: Event, proposal: Proposal, run: TaskRun) -> str:
+    match effect:
+        case PatchApplied():
+            return describe_applied(effect, proposal)
+        case TestsFinished():
+            baseline = None if effect.purpose is CheckPurpose.BASELINE else run.baseline
+            return describe_checks(effect, baseline, change_shown(run.history))
+        case TaskCommitted():
+            return f"committed {effect.commit[:10]} on {effect.branch}"
+        case TaskMerged():
+            return f"{effect.outcome.into} is at {effect.outcome.commit[:10]} ({effect.outcome.how})"
+        case ScratchpadChanged(by=Author.MODEL):
+            return "noted"
+        case _:
+            return ""

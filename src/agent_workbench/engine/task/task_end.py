@@ -1,0 +1,42 @@
+"""Ending a task: rolled back with its attempts kept, or closed with its status written."""
+
+from agent_workbench.core.events import TaskFinished, TaskRolledBack, TaskStatusChanged
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.engine.prompt.scratchpad import write_closing_note
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.task.execution import take_checkpoint
+
+
+async def roll_back(session: SessionContext, reason: str) -> None:
+    """Keep what was tried under `refs/agent/`, then make the workspace its base again and delete the task's branch."""
+    session.board.show_activity("rolling back")
+    workspace = await session.workspace()
+    base = session.run.workspace.base
+    if await workspace.strays(session.run.workspace.tree):
+        await take_checkpoint(session)
+    await workspace.restore(base)
+    # A commit was made if the stop came before it was recorded; nobody is to take it for the task's outcome.
+    await workspace.withdraw()
+    await session.record(TaskRolledBack(session.run.task, base, reason))
+    session.board.show_activity("")
+
+
+async def close(session: SessionContext) -> None:
+    """Write the task's closing note, and its status to the plan and to the journal."""
+    run = session.run
+    status = run.status or TaskStatus.DONE
+    if status is TaskStatus.DONE and run.commit is None:
+        # A branch without a commit of its own would only take the name.
+        await (await session.workspace()).withdraw()
+    reason = run.reason or f"nothing was changed, and {run.checks_told}"
+    await write_closing_note(session)
+    if status is not TaskStatus.FAILED or not await _done_elsewhere(session, run.task):
+        await session.ports.plans.set_status(run.task, status)
+        await session.record(TaskStatusChanged(run.task, status, reason))
+    await session.record(TaskFinished(run.task, status, reason))
+
+
+async def _done_elsewhere(session: SessionContext, task: TaskId) -> bool:
+    """Return whether the plan has the task done meanwhile, by a fork, the session it came from, or the user."""
+    return any(each.id == task and each.status is TaskStatus.DONE for each in (await session.ports.plans.read()).tasks)

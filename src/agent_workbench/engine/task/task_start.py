@@ -1,0 +1,169 @@
+"""Starting a task: its base, its workspace, its checks, and what it is told at first."""
+
+from collections.abc import Sequence
+
+from agent_workbench.core.errors import PlanError, ShellError, WorkspaceError
+from agent_workbench.core.events import (
+    Author,
+    CodeRetrieved,
+    PlanRead,
+    TaskStarted,
+    TaskStatusChanged,
+)
+from agent_workbench.core.ids import CommitId, TaskId
+from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
+from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.workspace import RepoFacts, WorkspaceRequest
+from agent_workbench.engine.prompt.prompt_text import VERSION
+from agent_workbench.engine.prompt.scratchpad import notes_changed
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.tools import open_tools
+from agent_workbench.engine.tools.check_runs import CheckList, check_list, refuse_denied
+from agent_workbench.engine.tools.failures import latest_failures
+
+MOST_NAMED = 3
+SETTINGS = ".agent.yml"
+
+
+async def read_plan(session: SessionContext) -> None:
+    """Read the plan's file, and journal it when it is news."""
+    plan = await session.ports.plans.read()
+    await find_taken_tasks(session, plan)
+    if plan != session.state.plan or session.state.plan_path != session.ports.plans.path:
+        first = not session.state.plan_path
+        await session.record(PlanRead(session.ports.plans.path, plan, Author.WORKBENCH if first else Author.USER))
+
+
+async def find_taken_tasks(session: SessionContext, plan: Plan) -> None:
+    """See which of the tasks that could be started other sessions are at: they are not the next one here."""
+    startable = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
+    tasks = tuple(task.id for task in plan.tasks if task.status in startable)
+    session.board.show_taken(tuple(await session.ports.workspaces.taken(tasks, session.state.session)))
+
+
+def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:
+    """Raise `PlanError` when the first of these tasks cannot be started now, or another is not in the plan at all."""
+    for number, task in enumerate(tasks):
+        _choose(plan, task) if number == 0 else plan.task(task)
+
+
+async def read_again(session: SessionContext) -> None:
+    """Read what the user may have changed while no session was open: the plan, and an unfinished task's notes."""
+    await read_plan(session)
+    run = session.state.run
+    if run is None or not session.state.unfinished:
+        return
+    notes = await session.ports.memory.read_scratchpad(run.task, run.fork)
+    if notes != session.state.scratchpad(run.task):
+        await session.record(notes_changed(session.settings, run.task, notes, Author.USER))
+
+
+async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
+    """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
+    await read_plan(session)
+    task = _choose(session.state.plan, wanted, session.board.live.taken)
+    checks = _allowed_checks(task, session.settings)
+    base = await _base(session, task)
+    workspaces = session.ports.workspaces
+    branch = await workspaces.free_branch(task.id, session.state.session)
+    skills = await session.ports.skills.load(task.applicable_skills)
+    session.board.show_activity(f"making a workspace for {task.id}")
+    request = WorkspaceRequest(session.state.session, task.id, branch, base, session.settings.workspace.link)
+    workspace = await session.take_workspace(request)
+    await _check_still_startable(session, task.id)
+    tools = tuple(open_tools(session.settings.tools_allowed))
+    await session.record(
+        TaskStarted(task.id, task, workspace.facts, checks.commands, tools, checks.required, skills, VERSION)
+    )
+    await session.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)
+    await session.record(TaskStatusChanged(task.id, TaskStatus.IN_PROGRESS))
+    if notes := await session.ports.memory.read_scratchpad(task.id):
+        await session.record(notes_changed(session.settings, task.id, notes, Author.WORKBENCH))
+    session.board.show_activity("")
+
+
+async def _check_still_startable(session: SessionContext, wanted: TaskId) -> None:
+    """Raise `PlanError` where another process did the task before this one had its lock; the lock is given back."""
+    try:
+        await read_plan(session)
+        _choose(session.state.plan, wanted)
+    except BaseException:
+        await session.release_workspace()
+        raise
+
+
+def _allowed_checks(task: Task, settings: Settings) -> CheckList:
+    """Return the task's checks; raise `PlanError` where its own patterns of denied commands match one of them."""
+    checks = check_list(task, settings)
+    try:
+        refuse_denied(task, checks.commands)
+    except ShellError as error:
+        raise PlanError(
+            f"the checks of {task.id} cannot be run: {error}",
+            advice="change the task's accept_tests or denylisted_commands, or the commands in .agent.yml",
+        ) from error
+    return checks
+
+
+async def retrieve(session: SessionContext) -> None:
+    """Find the code that the task's words and its failing tests speak of."""
+    session.board.show_activity("searching the code")
+    query = _query(session)
+    chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
+    bench = await session.bench()
+    told = "\n".join(filter(None, (query.text, query.failing)))
+    await session.record(CodeRetrieved(told, tuple(chunk for chunk in chunks if bench.may_read(chunk.path))))
+    session.board.show_activity("")
+
+
+def _query(session: SessionContext) -> CodeQuery:
+    task = session.run.definition
+    said = "\n".join(part for part in (task.description, task.goal, task.suggested_approach) if part)
+    return CodeQuery(said, latest_failures(session.run))
+
+
+def _choose(plan: Plan, wanted: TaskId | None, taken: tuple[TaskId, ...] = ()) -> Task:
+    task = plan.task(wanted) if wanted else plan.next_task(taken)
+    if task is None:
+        raise PlanError("no task of the plan is ready", advice="agent plan show tells how they stand")
+    if task.owner is Owner.HUMAN:
+        raise PlanError(f"task {task.id} belongs to a person (owner: human)", advice="set owner: agent in the plan")
+    if task.status is TaskStatus.DONE:
+        raise PlanError(f"task {task.id} is done", advice="set its status to pending to do it again")
+    if waiting := plan.waits_for(task):
+        raise PlanError(f"task {task.id} waits for {', '.join(waiting)}", advice="do these first")
+    return task
+
+
+def uncommitted_paths(facts: RepoFacts, memory: str) -> str:
+    """Return which files have changes of the user that are not in HEAD."""
+    return named(without_own_files(facts.dirty_paths, memory))
+
+
+def without_own_files(paths: Sequence[str], memory: str) -> tuple[str, ...]:
+    """Return the paths without the workbench's own files, which no task needs: its settings and the folder `memory`."""
+    own = f"{memory.strip('/')}/"
+    return tuple(path for path in paths if path != SETTINGS and not path.startswith(own))
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first of the names, and the number of the others."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+async def _base(session: SessionContext, task: Task) -> CommitId:
+    """The user's HEAD, or the commit of the one dependency that is done and not merged yet."""
+    facts = await session.ports.workspaces.inspect()
+    if left_out := uncommitted_paths(facts, session.settings.memory.dir):
+        session.board.notify(f"not committed: {left_out}; {task.id} starts without these changes")
+    found = [(each, await session.ports.workspaces.task_commit(each)) for each in task.depends_on]
+    unmerged = [(each, commit) for each, commit in found if commit is not None]
+    if len(unmerged) > 1:
+        names = ", ".join(each for each, _ in unmerged)
+        raise WorkspaceError(
+            f"task {task.id} depends on several tasks that are not merged yet: {names}",
+            advice="merge them first, so that there is one base to start from",
+        )
+    return unmerged[0][1] if unmerged else facts.head

@@ -1,0 +1,84 @@
+"""Taking back the diff that was applied last: what there is is kept, then the files go back and the journal says so."""
+
+from asyncio import to_thread
+
+from agent_workbench.core.events import StepUndone, UndoAsked
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.patch import OWN_BOUNDS, parse_patch
+from agent_workbench.core.proposals import COMMIT, MERGE, ProposalStage, Verdict
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state.applied_diffs import last_applied_diff
+from agent_workbench.core.state.session_state import Phase, SessionState
+from agent_workbench.engine.approval.proposals import decide
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.task.execution import take_checkpoint
+from agent_workbench.engine.tools.write_diff import SHOWN_LINES
+
+MADE_ON_OTHERS = "the diff before it was taken back, so this was made on files that are no longer so"
+END_WORDS = {
+    Phase.ROLLING_BACK: "is being rolled back",
+    Phase.CLOSING: "is over, it is only being written down",
+    Phase.OVER: "is over; its commit is on its own branch, and left alone as long as you do not merge it",
+}
+
+
+def why_not_undo(state: SessionState, wanted: ProposalId | None) -> str:
+    """Return why nothing can be taken back, empty where it can; `wanted` (None: any) must be the diff applied last."""
+    run = state.run
+    if run is None or (run.phase is Phase.OVER and run.commit is None):
+        return "no task is being worked on"
+    if run.phase in END_WORDS:
+        return f"{run.task} {END_WORDS[run.phase]}"
+    if run.undoing is not None:
+        return "a diff is being taken back just now"
+    if run.stage is ProposalStage.RUNNING and run.proposal is not None and run.proposal.tool in {COMMIT, MERGE}:
+        return f"{run.task} is being committed just now"
+    last = last_applied_diff(run)
+    if last is None:
+        return f"no diff of {run.task} is applied"
+    return "" if wanted in {None, last.proposal.id} else "another diff was applied meanwhile; look again"
+
+
+async def ask_undo(session: SessionContext, wanted: ProposalId | None) -> None:
+    """Record that the last diff is to be taken back, or say why it cannot be."""
+    last = last_applied_diff(session.state.run) if session.state.run is not None else None
+    if (reason := why_not_undo(session.state, wanted)) or last is None:
+        session.board.notify(reason)
+    else:
+        await session.record(UndoAsked(last.proposal.id))
+
+
+async def take_back(session: SessionContext, proposal: ProposalId) -> None:
+    """Make the files what they were before the diff of `proposal`. It may be done again after a stop anywhere in it."""
+    last = last_applied_diff(session.run)
+    if last is None or last.proposal.id != proposal:
+        raise AssertionError(f"{proposal} is not the diff that was applied last")
+    session.board.show_activity("taking the diff back")
+    waiting = session.run.waiting
+    if waiting is not None and waiting.kind is not GateKind.SUMMARY:
+        await decide(session, waiting, Verdict.REJECT, "user", MADE_ON_OTHERS)
+    workspace = await session.workspace()
+    kept = session.run.checkpoint
+    # What somebody changed by hand is in no diff: nowhere else would it be found again.
+    if kept is None or kept.tree != session.run.tree or await workspace.strays(session.run.tree):
+        await take_checkpoint(session)
+    await workspace.reset(last.before)
+    # A worktree that is lost is made again as it was kept last.
+    await take_checkpoint(session)
+    shown = await to_thread(lines_before, last.proposal.diff)
+    await session.record(StepUndone(proposal, last.proposal.step, last.proposal.paths, last.before, shown))
+
+
+def lines_before(diff: str) -> tuple[Chunk, ...]:
+    """Return the lines that a diff of ours was made on, hunk by hunk, as many as are shown of one change."""
+    found: list[Chunk] = []
+    left = SHOWN_LINES
+    for file in parse_patch(diff, OWN_BOUNDS).files:
+        for hunk in file.hunks:
+            lines = [line.text for line in hunk.old][:left]
+            left -= len(lines)
+            if lines:
+                last = hunk.old_start + len(lines) - 1
+                found.append(Chunk(file.old_path, hunk.old_start, last, "\n".join(lines), 0.0))
+    return tuple(found)

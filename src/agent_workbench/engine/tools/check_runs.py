@@ -1,0 +1,147 @@
+"""Running tests and lint in the workspace, and leaving it as it was."""
+
+import re
+from asyncio import to_thread
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec import Struct
+
+from agent_workbench.core.checks.failed_tests import failed_tests
+from agent_workbench.core.checks.failure_report import report_failure
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult, all_passed
+from agent_workbench.core.errors import ShellError
+from agent_workbench.core.events import TestsFinished
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.plan import Task
+from agent_workbench.core.ports.workspace import Command
+from agent_workbench.core.rules.denied_commands import denial
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.workspace import CommandOutcome
+from agent_workbench.engine.prompt.repeated_lines import without_repeated
+from agent_workbench.engine.runtime.tool_context import Bench
+
+OUTPUT_CHARS = 6_000
+NAMED_TESTS = 10
+NAMED_PATHS = 50
+_MISREAD = re.compile(r"^$|[\s,\"]")
+
+
+class CheckList(Struct, frozen=True):
+    """The commands of a task, in order; the first `required` must pass."""
+
+    commands: tuple[str, ...]
+    required: int
+
+
+def check_list(task: Task, settings: Settings) -> CheckList:
+    """Return a task's acceptance commands, then the repo's own tests and lint."""
+    required = _without_repeats(task.accept_tests) or _without_repeats((settings.test_command,))
+    wanted = (*required, settings.test_command, settings.lint_command)
+    return CheckList(_without_repeats(wanted), len(required))
+
+
+def _without_repeats(commands: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for each in commands if each.strip()))
+
+
+def refuse_denied(task: Task, lines: Sequence[str]) -> None:
+    """Raise `ShellError` for the first command line that the task's patterns of denied commands match."""
+    for line in lines:
+        if why := denial(line, task.constraints.denylisted_commands):
+            raise ShellError(f"{why}: {line[:200]}", advice="its denylisted_commands in the plan say so")
+
+
+async def run_command(bench: Bench, line: str) -> CommandOutcome:
+    """Run one command line in the workspace; raise `ShellError` for one that is denied."""
+    refuse_denied(bench.task, (line,))
+    folder = bench.workspace.facts.path
+    command = Command(
+        line=line,
+        folder=folder,
+        timeout_seconds=bench.command_seconds(),
+        environment=await bench.ports.environment_for(folder),
+    )
+    return await bench.ports.shell.run(command, bench.on_output)
+
+
+async def run_checks(bench: Bench, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:
+    """Run the commands one after the other, each on the approved files; what was changed is put back and named.
+
+    Raises `ShellError` before any is run where one of them is denied.
+    """
+    refuse_denied(bench.task, commands)
+    results, resets = [], [await bench.workspace.reset(bench.run.tree)]
+    for line in commands:
+        results.append(await _check(bench, line))
+        resets.append(await bench.workspace.reset(bench.run.tree))
+    restored = named_paths(path for each in resets for path in each.restored)
+    return TestsFinished(
+        purpose, tuple(results), restored, named_paths(path for each in resets for path in each.removed)
+    )
+
+
+def named_paths(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return paths fit to be shown, each once; of very many the first, and how many more there are.
+
+    A name with blanks, commas or quotes stands in quotes: it would be misread in a list.
+    """
+    names = tuple(dict.fromkeys(f'"{path}"' if _MISREAD.search(path) else path for path in map(shown, paths)))
+    more = len(names) - NAMED_PATHS
+    return (*names[:NAMED_PATHS], f"and {more} more") if more > 0 else names
+
+
+async def _check(bench: Bench, line: str) -> CheckResult:
+    outcome = await run_command(bench, line)
+    output = outcome.output if not outcome.reason else f"{outcome.output}\n{outcome.reason}"
+    return CheckResult(
+        command=line,
+        exit_code=outcome.exit_code,
+        output=output,
+        seconds=outcome.seconds,
+        failed_tests=() if outcome.exit_code == 0 else await to_thread(failed_tests, output),
+        cut_bytes=outcome.cut_bytes,
+    )
+
+
+def describe_checks(
+    finished: TestsFinished, baseline: Sequence[CheckResult] | None = None, shown: Collection[str] = ()
+) -> str:
+    """Return what the model is told about a run of checks: verdicts, how they compare, the output of what failed.
+
+    `baseline` is how the checks ended before any change (None: not known, or this is that run). `shown` are lines of
+    the change that the prompt shows elsewhere: runners print them again.
+    """
+    lines = [f"{_verdict(result)}  {result.command}" for result in finished.results]
+    lines += _compared(finished.results, baseline or ())
+    if finished.restored_paths:
+        lines.append("These files were changed by the run and put back: " + ", ".join(finished.restored_paths))
+    for result in finished.results:
+        if not result.passed:
+            report = without_repeated(report_failure(result.output, OUTPUT_CHARS), shown)
+            lines.append(f"\nOutput of {result.command}:\n{report}")
+    head = "All checks passed." if all_passed(finished.results) else "Checks failed."
+    return "\n".join([head, *lines]) if finished.results else "There are no checks to run."
+
+
+def _compared(results: Sequence[CheckResult], baseline: Sequence[CheckResult]) -> list[str]:
+    """Return which failing tests are new, which failed before any change too, and which pass by now."""
+    before = dict.fromkeys(test for result in baseline for test in result.failed_tests)
+    now = dict.fromkeys(test for result in results for test in result.failed_tests)
+    ran_all = all(result.passed or result.failed_tests for result in results)
+    groups = (
+        ("Fail since the change", [test for test in now if test not in before] if baseline else []),
+        ("Failed before any change too", [test for test in now if test in before]),
+        ("Pass since the change", [test for test in before if test not in now] if ran_all else []),
+    )
+    return [f"{words}: {_named(tests)}" for words, tests in groups if tests]
+
+
+def _named(tests: Sequence[str]) -> str:
+    more = len(tests) - NAMED_TESTS
+    return ", ".join(tests[:NAMED_TESTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _verdict(result: CheckResult) -> str:
+    if result.passed:
+        return "passed"
+    return "did not end" if result.exit_code is None else f"FAILED ({result.exit_code})"

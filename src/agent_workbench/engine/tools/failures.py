@@ -1,0 +1,65 @@
+"""What failed last, as the code search is told of it, and the code that a new failure points to."""
+
+from collections.abc import Iterable, Sequence
+
+from agent_workbench.core.checks.failure_report import report_failure
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.events import TestsFinished
+from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.shown_code import chunks_shown_by
+from agent_workbench.engine.runtime.tool_context import Bench
+
+OUTPUT_CHARS = 1_500
+"""How much of each failing check's output the search is told."""
+MOST_PIECES = 2
+MOST_CHARS = 4_000
+"""How much code one failure may bring: a prompt grows by it and keeps it until the next summary."""
+LOOKED_AT = 8
+POINTS_TO = "Code that this failure may be about:"
+
+
+def latest_failures(run: TaskRun) -> str:
+    """Return what tells most of the checks that failed when they ran last, empty where all passed."""
+    return _failing(run.results if run.results is not None else run.baseline or ())
+
+
+async def code_for_failure(bench: Bench, finished: TestsFinished) -> tuple[Chunk, ...]:
+    """Return the best pieces for a failure that is new and came with a change, of those the model was not shown.
+
+    None where it fails as it did before: what that points to was looked for then.
+    """
+    failing = _failing(finished.results)
+    asked = finished.purpose in (CheckPurpose.AFTER_DIFF, CheckPurpose.FINAL)
+    if not asked or bench.run.acceptable(finished.results) or failing == latest_failures(bench.run):
+        return ()
+    try:
+        found = await bench.ports.retriever.search(bench.workspace, CodeQuery(failing, failing), LOOKED_AT)
+    except WorkbenchError:
+        return ()  # the checks ran, and that is what was asked for; a search of the model's own will tell
+    return tuple(_fitting(chunk for chunk in found if bench.may_read(chunk.path) and not _is_known(bench.run, chunk)))
+
+
+def code_told(chunks: Sequence[Chunk]) -> tuple[str, ...]:
+    """Return what the model is told of these pieces, nothing of none."""
+    return (POINTS_TO, *(f"{chunk.place}\n{chunk.text}" for chunk in chunks)) if chunks else ()
+
+
+def _failing(results: Iterable[CheckResult]) -> str:
+    return "\n".join(report_failure(each.output, OUTPUT_CHARS) for each in results if not each.passed)
+
+
+def _fitting(chunks: Iterable[Chunk]) -> Iterable[Chunk]:
+    room = MOST_CHARS
+    for _, chunk in zip(range(MOST_PIECES), chunks, strict=False):
+        if len(chunk.text) <= room:
+            room -= len(chunk.text)
+            yield chunk
+
+
+def _is_known(run: TaskRun, chunk: Chunk) -> bool:
+    """Return whether lines of the piece were shown since the task began, or the user dropped it."""
+    shown = (each for recorded in run.history for each in chunks_shown_by(recorded.event) if each.path == chunk.path)
+    overlaps = any(each.first_line <= chunk.last_line and chunk.first_line <= each.last_line for each in shown)
+    return overlaps or chunk.place in run.dropped

@@ -1,0 +1,211 @@
+"""Starts commands under a minder, so that nothing of them lives on when they are stopped or when this process dies."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import ShellError
+
+# Until a machine under load has started Python; past it something is wrong with Python itself.
+_START_SECONDS = 30.0
+# What the minder needs past the grace before it is ended itself.
+_STOP_SECONDS = 6.0
+_MINDER = str(Path(__file__).with_name("supervisor.py"))
+
+
+class Guard(StrEnum):
+    """The Unix sockets that a confined command may connect to. Linux only."""
+
+    OPEN = "open"
+    """All that it sees; it need not be confined."""
+    OWN = "own"
+    """Those that it has bound; its network namespace is its own."""
+    SHARED = "shared"
+    """Those that it has bound to files; names without a file may be the host's."""
+
+
+class ResourceLimits(Struct, frozen=True):
+    """Resources that a command may take before it is killed (`resource_watch`); 0: as much as the machine can spare."""
+
+    processes: int = 4096
+    memory_bytes: int = 0
+    disk_left_bytes: int = 0
+
+
+class SupervisedProcess:
+    """A running command. Leaving `async with` stops it; so does cancelling whoever waits for it."""
+
+    def __init__(
+        self,
+        minder: asyncio.subprocess.Process,
+        lifeline: asyncio.StreamWriter,
+        said: asyncio.StreamReader,
+        pid: int,
+        output: asyncio.StreamReader | None,
+        stop_seconds: float,
+    ) -> None:
+        self.pid = pid
+        self.output = output
+        self._minder = minder
+        self._lifeline = lifeline
+        self._stop_seconds = stop_seconds
+        self.excess = ""
+        """The limit for which it was killed, as the end of a sentence; known when it has ended."""
+        self._ending = asyncio.ensure_future(self._end(said))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, negative for a signal, None while the command or a descendant runs."""
+        return self._ending.result() if self._ending.done() and not self._ending.cancelled() else None
+
+    async def read(self, count: int) -> bytes:
+        """Return up to `count` bytes of output as soon as there are any, b"" at its end or when it goes elsewhere."""
+        return await self.output.read(count) if self.output else b""
+
+    async def wait(self) -> int:
+        """Return the exit code (negative: the signal's number) when the command and all its descendants are gone.
+
+        When the waiting task is cancelled the command is stopped.
+        """
+        try:
+            return await asyncio.shield(self._ending)
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+
+    async def stop(self) -> int:
+        """End the command and all its descendants (SIGTERM, after the grace SIGKILL); return the exit code."""
+        if not self._ending.done():
+            with contextlib.suppress(OSError):
+                self._lifeline.write_eof()
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._ending), self._stop_seconds)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._minder.kill()
+            return await asyncio.shield(self._ending)
+
+    async def _end(self, said: asyncio.StreamReader) -> int:
+        last = await said.read()
+        await self._minder.wait()
+        self._lifeline.close()
+        told = dict(line.split(" ", 1) for line in last.decode().splitlines())
+        self.excess = told.get("exceeded", "")
+        if "ended" in told:
+            return int(told["ended"])
+        # The minder was killed: the command died with it, what else is in its group has to be ended from here.
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return -signal.SIGKILL
+
+
+async def spawn(
+    argv: Sequence[str],
+    *,
+    folder: str,
+    environment: Mapping[str, str],
+    stdout: Path | None = None,
+    merge_stderr: bool = True,
+    grace_seconds: float = 0.5,
+    guard: Guard = Guard.OPEN,
+    limits: ResourceLimits | None = None,
+) -> SupervisedProcess:
+    """Start `argv` (an absolute path first) in `folder` with exactly `environment`, no input, in its own session.
+
+    Output is read from the process, or appended to the file `stdout`; standard error goes with it or is dropped. When
+    stopped, everything that was started has `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` when
+    the command cannot be started, also where the kernel refuses the `guard`.
+    """
+    with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+        our_end, their_end = socket.socketpair()
+        ours.callback(our_end.close)
+        theirs.callback(their_end.close)
+        reading: IO[bytes] | None = None
+        if stdout is None:
+            readable, writing = os.pipe()
+            reading = ours.enter_context(os.fdopen(readable, "rb", buffering=0))
+        else:
+            writing = await asyncio.to_thread(_open_log, stdout)
+        theirs.callback(os.close, writing)
+        sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
+        told = (str(grace_seconds), guard, sums)
+        minder = await _start_minder(argv, folder, environment, their_end, writing, merge_stderr, told)
+        theirs.close()
+        try:
+            said, lifeline = await asyncio.open_unix_connection(sock=our_end)
+            ours.callback(lifeline.close)
+            pid = await _started(said, argv)
+            output = await _stream(reading) if reading else None
+        except BaseException:
+            ours.close()
+            await asyncio.shield(asyncio.ensure_future(minder.wait()))
+            raise
+        ours.pop_all()
+    return SupervisedProcess(minder, lifeline, said, pid, output, grace_seconds + _STOP_SECONDS)
+
+
+def _open_log(path: Path) -> int:
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise ShellError(f"{path} cannot be written: {error.strerror}") from error
+
+
+async def _start_minder(
+    argv: Sequence[str],
+    folder: str,
+    environment: Mapping[str, str],
+    lifeline: socket.socket,
+    output: int,
+    merge_stderr: bool,
+    told: tuple[str, ...],
+) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", _MINDER, *told, *argv),
+            stdin=lifeline.fileno(),
+            stdout=output,
+            stderr=output if merge_stderr else asyncio.subprocess.DEVNULL,
+            cwd=folder,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ShellError(f"{argv[0]} could not be started in {folder}: {error}") from error
+
+
+async def _stream(file: IO[bytes]) -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(loop=loop)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader, loop=loop), file)
+    return reader
+
+
+async def _started(said: asyncio.StreamReader, argv: Sequence[str]) -> int:
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            word, _, number = (await said.readline()).decode().strip().partition(" ")
+    except TimeoutError as error:
+        raise ShellError(f"{argv[0]} did not start within {_START_SECONDS:g} s") from error
+    if word == "started":
+        return int(number)
+    why = os.strerror(int(number)) if word == "failed" else "its minder did not start"
+    raise ShellError(f"{argv[0]} could not be started: {why}", advice="Check that it is installed and executable.")

@@ -1,0 +1,293 @@
+"""A program of its own that runs one command and sees to it that nothing of the command outlives it or its parent.
+
+    python -I -S supervisor.py <grace_seconds> <guard> <limits> <command> [argument ...]
+
+Standard input is a connected socket to the parent. On it the minder says, a line each, `started <pid>` or
+`failed <errno>`, and at the end `ended <status>` (negative: the signal's number), perhaps after `exceeded <limit>`.
+When the parent closes its side, which the kernel also does when the parent is killed, or on SIGTERM, the command and
+every descendant get SIGTERM and after the grace SIGKILL. Descendants that are left when the command has ended by itself
+are treated the same. The minder then ends as the command did.
+
+Linux: the minder is the subreaper of all that the command starts, so that `setsid` and double forks do not escape it.
+Elsewhere only the command's process group can be reached: best effort.
+<guard> says whether the command is kept from the Unix sockets of the host (`socket_guard`): `open` (it is not), `own`
+(its network namespace is its own, with all names in it), `shared` (names in the network namespace are the host's too).
+<limits> is `none`, or what `resource_watch` is told: a command that takes more is killed at once.
+It is started for each command and so imports nothing but a little of the standard library.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import signal
+import sys
+import time
+
+# `-I` leaves it out. Behind all others, so that nothing there hides a module of the standard library.
+sys.path.append(__file__.rpartition("/agent_workbench/")[0])
+_PARENT = 0
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_POLL_SECONDS = 0.005
+# A process in uninterruptible sleep cannot be ended by anyone; waiting for it for ever would help nobody.
+_UNKILLABLE_SECONDS = 5.0
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _children_by_parent() -> dict[int, list[int]]:
+    """Return each process's children as /proc knows them; empty where there is no /proc."""
+    found: dict[int, list[int]] = {}
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib would double the time this program takes to start
+    except OSError:
+        return found
+    for name in names:
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123 - as above
+                parent = int(stat.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue  # it ended while we looked
+        found.setdefault(parent, []).append(int(name))
+    return found
+
+
+def _descendants() -> list[int]:
+    """Return every living or unreaped descendant of this process."""
+    children = _children_by_parent()
+    found: list[int] = []
+    waiting = [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+class _Command:
+    """The command, its status once it has one, and all that it started."""
+
+    def __init__(self, argv: list[str], guard: str, limits: str) -> None:
+        self.status: int | None = None
+        self.error = 0
+        failure, failed = os.pipe()
+        minder = os.getpid()
+        guarding = None if guard == "open" else _Guarding(guard)
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._become(argv, minder, failed, guarding, limits)
+        os.close(failed)
+        if guarding:
+            guarding.begin(self.pid)
+        with open(failure, "rb") as stream:  # noqa: PTH123 - a file descriptor
+            self.error = int(stream.read() or b"0")
+
+    @staticmethod
+    def _become(argv: list[str], minder: int, failed: int, guarding: "_Guarding | None", limits: str) -> None:
+        try:
+            os.setsid()
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != minder:
+                os._exit(1)
+            for number in (
+                signal.SIGPIPE,
+                signal.SIGXFSZ,
+                signal.SIGINT,
+                signal.SIGHUP,
+                signal.SIGTERM,
+                signal.SIGCHLD,
+            ):
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            if limits != "none":
+                from agent_workbench.system.resource_watch import bound_processes
+
+                bound_processes(limits)
+            if guarding:
+                guarding.enter()
+            os.execv(argv[0], argv)  # noqa: S606 - to start the command is what this program is for
+        except OSError as error:
+            os.write(failed, str(error.errno or errno.EIO).encode())
+        finally:
+            os._exit(127)
+
+    def reap(self) -> bool:
+        """Collect whoever has ended; return whether anyone is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.pid:
+                self.status = os.waitstatus_to_exitcode(status)
+
+    def freeze(self) -> None:
+        """Stop every descendant, so that none makes another while they are killed one after the other."""
+        stopped: set[int] = set()
+        give_up_at = time.monotonic() + _UNKILLABLE_SECONDS
+        while (others := set(_descendants()) - stopped) and time.monotonic() < give_up_at:
+            for pid in others:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGSTOP)
+            stopped |= others
+
+    def signal(self, *numbers: int) -> None:
+        """Send the signals to the command's group and to every descendant."""
+        everyone = _descendants()
+        for number in numbers:
+            if self.status is None or not everyone:
+                with contextlib.suppress(OSError):
+                    os.killpg(self.pid, number)
+            for pid in everyone:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, number)
+
+
+class _Guarding:
+    """The command's way behind `socket_guard`, and the minder's to what it asks for there."""
+
+    def __init__(self, guard: str) -> None:
+        from agent_workbench.system import socket_filter as socket_guard
+
+        self._guard = socket_guard
+        self._abstract = guard == "own"
+        self._told, self._tell = os.pipe()
+        self._wait, self._go = os.pipe()
+
+    def enter(self) -> None:
+        """In the command, before it is that: install the filter, and wait until its calls will be answered."""
+        os.close(self._go)
+        os.write(self._tell, str(self._guard.install()).encode())
+        os.close(self._tell)
+        if not os.read(self._wait, 1):
+            raise OSError(errno.ENOSYS, "the filter has nobody behind it")
+
+    def begin(self, pid: int) -> None:
+        """In the minder: answer the calls of the command; where that cannot be, it will not be started."""
+        os.close(self._tell)
+        os.close(self._wait)
+        with contextlib.suppress(OSError):
+            if number := os.read(self._told, 16):
+                self._guard.serve(self._guard.take_listener(pid, int(number)), abstract=self._abstract)
+                os.write(self._go, b"1")
+        os.close(self._told)
+        os.close(self._go)
+
+
+def _wait(command: _Command, wake: int, told: list[int], limits: str) -> str:
+    """Return when the command has ended, the parent has closed its side, we were told to end, or a limit is exceeded.
+
+    The limit is returned, as the end of a sentence; otherwise an empty text.
+    """
+    watch, seconds = None, None
+    if limits != "none":
+        from agent_workbench.system.resource_watch import EVERY_SECONDS, ResourceWatch
+
+        watch, seconds = ResourceWatch(limits, _descendants), EVERY_SECONDS
+    while command.reap() and command.status is None and not told:
+        ready = select.select([_PARENT, wake], [], [], seconds)[0]
+        if wake in ready:
+            os.read(wake, 512)
+        if _PARENT in ready and not _heard():
+            return ""
+        if watch and (excess := watch.excess()):
+            return excess
+    return ""
+
+
+def _heard() -> bytes:
+    try:
+        return os.read(_PARENT, 512)
+    except OSError:
+        return b""
+
+
+def _end(command: _Command, wake: int, grace_seconds: float) -> None:
+    """End the command and all its descendants, kindly first if there is a grace."""
+    if grace_seconds and command.reap():
+        # A stopped process acts on SIGTERM only when it goes on.
+        command.signal(signal.SIGTERM, signal.SIGCONT)
+    kill_at = time.monotonic() + grace_seconds
+    while (left := kill_at - time.monotonic()) > 0 and command.reap():
+        if select.select([wake], [], [], left)[0]:
+            os.read(wake, 512)
+    give_up_at = time.monotonic() + _UNKILLABLE_SECONDS
+    while time.monotonic() < give_up_at:
+        if not command.reap():
+            break
+        command.signal(signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+    if sys.platform != "linux":
+        with contextlib.suppress(OSError):
+            os.killpg(command.pid, signal.SIGKILL)
+
+
+def _say(word: str, what: int | str) -> None:
+    with contextlib.suppress(OSError):
+        os.write(_PARENT, f"{word} {what}\n".encode())
+
+
+def _listen() -> tuple[int, list[int]]:
+    """Return a descriptor that becomes readable when a signal came, and the list of requests to end."""
+    told: list[int] = []
+    wake, woken = os.pipe()
+    os.set_blocking(wake, False)
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: told.append(number))
+    return wake, told
+
+
+def _leave(status: int) -> None:
+    """End as the command did, without a second core file."""
+    if status < 0:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status if status >= 0 else 128 - status)
+
+
+def main(arguments: list[str]) -> None:
+    """Run the command behind the grace in seconds, the word for its guard and its limits. Does not return."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    wake, told = _listen()
+    grace, guard, limits, *argv = arguments
+    command = _Command(argv, guard, limits)
+    if command.error:
+        _say("failed", command.error)
+        os._exit(127)
+    # The reader of the output must see its end when the command and its descendants are done with it.
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    _say("started", command.pid)
+    excess = _wait(command, wake, told, limits)
+    if excess:
+        command.freeze()
+    _end(command, wake, 0.0 if excess else float(grace))
+    if excess:
+        _say("exceeded", excess)
+    status = -signal.SIGKILL if command.status is None else command.status
+    _say("ended", status)
+    _leave(status)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,162 @@
+"""What the gate bar and the replay bar have in common: a line that says what is, a line of keys that can be clicked."""
+
+from abc import abstractmethod
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agent_workbench.tui.bars.hints import Hint, PlacedHint, hint_at, place_hints
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.widgets.rows import Span, wrap
+from agent_workbench.tui.widgets.tones import Look, Tones
+from agent_workbench.views.blocks import Tone
+
+INDENT = 1
+
+
+class Bar(Widget, can_focus=True):
+    """A few lines; it remembers when the last key or click came, and scrolls a pane on request."""
+
+    scope: Scope
+
+    class Scroll(Message):
+        """The pane that belongs to the bar is to be scrolled."""
+
+        def __init__(self, action: str) -> None:
+            self.action = action
+            super().__init__()
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.pressed_at: float | None = None
+        self.remark = ""
+        self._tones = Tones(self)
+        self._placed: list[PlacedHint] = []
+
+    @abstractmethod
+    def badge(self) -> str:
+        """The word at the beginning."""
+
+    def badge_color(self) -> str:
+        """The theme's variable for what is behind that word."""
+        return "primary"
+
+    @abstractmethod
+    def headline(self) -> tuple[list[Span], list[Span]]:
+        """What stands behind the badge, and what stands at the right end."""
+
+    def more(self) -> str:
+        """What stands between the headline and the keys, in as many lines as it takes, where the bar is higher."""
+        return ""
+
+    @abstractmethod
+    def hints(self) -> list[Hint]:
+        """The keys that count now."""
+
+    def remark_on(self, text: str) -> None:
+        """Say something in the bar until the next key."""
+        self.remark = text
+        self.refresh()
+
+    def painted(self) -> None:
+        """Hear that the bar is being drawn."""
+
+    def render_line(self, y: int) -> Strip:
+        """Return one of its lines: what is, maybe more about it, and the keys in the last one."""
+        width, height = self.size
+        if y == 0:
+            self.painted()
+            return self._headline(width)
+        if y == height - 1:
+            return self._hint_line(width)
+        rest = list(wrap(self.more(), width - INDENT))[y - 1 :]
+        # What the bar has no lines for shows that it goes on.
+        said = " ".join(rest[:1] if y < height - 2 else rest)
+        more = Strip([Segment(" " * INDENT, self.rich_style), *self._segments([(said, Tone.WARN)])])
+        return cut(more, width, self.rich_style)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the lines it takes: what is, more about it, and the keys."""
+        return 2 + len(list(wrap(self.more(), width - INDENT)))
+
+    def _headline(self, width: int) -> Strip:
+        left, right = self.headline()
+        if self.remark:
+            right = [(self.remark, Tone.WARN)]
+        badge = Segment(f" {self.badge()} ", self._tones[Look("background", bold=True, behind=self.badge_color())])
+        right_cells = min(sum(cell_len(text) for text, _ in right), width // 2 if not self.remark else width - 12)
+        room = width - INDENT - cell_len(badge.text) - right_cells - 3
+        segments = [Segment(" " * INDENT, self.rich_style), badge, Segment(" ", self.rich_style)]
+        line = Strip([*segments, *self._segments(left)])
+        kept = cut(line, INDENT + cell_len(badge.text) + 1 + max(0, room), self.rich_style)
+        end = cut(Strip(self._segments(right)), right_cells, self.rich_style)
+        return Strip.join([kept, Strip.blank(1, self.rich_style), end]).adjust_cell_length(width, self.rich_style)
+
+    def _hint_line(self, width: int) -> Strip:
+        self._placed = place_hints(self.hints(), INDENT, width)
+        segments: list[Segment] = []
+        at = 0
+        for placed in self._placed:
+            segments.append(Segment(" " * (placed.start - at), self.rich_style))
+            segments += self._segments([(placed.hint.key, Tone.KEY), (f" {placed.hint.label}", Tone.DIM)])
+            at = placed.end
+        return Strip(segments).adjust_cell_length(width, self.rich_style)
+
+    def _segments(self, spans: list[Span]) -> list[Segment]:
+        return [
+            Segment(text, self.rich_style + (tone if isinstance(tone, Style) else self._tones[tone]))
+            for text, tone in spans
+        ]
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._tones.clear()
+
+    def on_key(self, event: events.Key) -> None:
+        """Remember when the key was pressed; bindings are looked up after this."""
+        self.pressed_at = event.time
+        if self.remark:
+            self.remark_on("")
+
+    async def on_click(self, event: events.Click) -> None:
+        """Do what the clicked hint says."""
+        offset = event.get_content_offset(self)
+        hint = hint_at(self._placed, offset.x) if offset is not None and offset.y == self.size.height - 1 else None
+        if hint is not None and hint.action:
+            self.pressed_at = event.time
+            await self.run_action(hint.action)
+
+    def action_copy(self) -> None:
+        self.post_message(self.Scroll("copy"))
+
+    def action_line_down(self) -> None:
+        self.post_message(self.Scroll("line_down"))
+
+    def action_line_up(self) -> None:
+        self.post_message(self.Scroll("line_up"))
+
+    def action_page_down(self) -> None:
+        self.post_message(self.Scroll("page_down"))
+
+    def action_page_up(self) -> None:
+        self.post_message(self.Scroll("page_up"))
+
+    def action_to_top(self) -> None:
+        self.post_message(self.Scroll("to_top"))
+
+    def action_to_bottom(self) -> None:
+        self.post_message(self.Scroll("to_bottom"))
+
+
+def cut(strip: Strip, width: int, style: Style) -> Strip:
+    """Return the strip in `width` cells; an ellipsis stands where it was cut."""
+    if strip.cell_length <= width:
+        return strip.adjust_cell_length(width, style)
+    last = strip.crop(0, max(0, width - 1))
+    return Strip.join([last, Strip([Segment(set_cell_size("…", min(1, width)), style)])])

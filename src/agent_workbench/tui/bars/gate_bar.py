@@ -1,0 +1,151 @@
+"""The gate: what waits and which keys answer, what is being done, what went wrong, what can be started."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.intents import Intent, PauseTask, RetryTrouble, SkipProposal, StartTask
+from agent_workbench.core.patch.selection.choice import Taking
+from agent_workbench.tui.bars.approval import Approval
+from agent_workbench.tui.bars.gate_view import GateShown
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
+from agent_workbench.views.gate.gate_bar import GateAct, GateMode, Waiting
+
+if TYPE_CHECKING:
+    from agent_workbench.core.ports.services import Clock
+
+
+class GateBar(GateShown):
+    """Shows a `GateView` and is the only place from which something is approved."""
+
+    BINDINGS = bindings(Scope.GATE, Scope.SCROLL)
+    scope = Scope.GATE
+
+    @dataclass
+    class Decided(Message):
+        """The user wants this to be done."""
+
+        intent: Intent
+
+    @dataclass
+    class ReasonWanted(Message):
+        """The user rejects what waits and is to be asked why."""
+
+        waiting: Waiting
+
+    @dataclass
+    class EditWanted(Message):
+        """The user wants to change what waits; `outside` in an editor of his own."""
+
+        waiting: Waiting
+        outside: bool = False
+
+    @dataclass
+    class AlwaysWanted(Message):
+        """The user wants to let this kind through from now on."""
+
+        waiting: Waiting
+
+    class MoreWanted(Message):
+        """Not all of what waits was on screen: show what is missing."""
+
+    def __init__(self, clock: "Clock", keymap: Keymap, taking: Callable[[], Taking | None] = lambda: None) -> None:
+        super().__init__(keymap, Approval(taking))
+        self._readiness = Readiness(clock)
+        self._answered = ""
+
+    def painted(self) -> None:
+        if self._view.waiting is not None and self.app.screen is self.screen:
+            self._readiness.painted(self._view.waiting.key)
+
+    def shown_again(self) -> None:
+        """Let the moment begin anew: something else was on screen meanwhile."""
+        self._readiness.begin_again()
+
+    def action_approve(self) -> None:
+        """Let what waits through, if it is known to have been seen; else say what is missing."""
+        waiting = self._answerable(GateAct.APPROVE)
+        if waiting is None:
+            return
+        if not self.has_focus:
+            self.remark_on(f"the gate is not focused: {self._gate_key}, then again")
+        elif not self._readiness.ready(waiting.key, self._queued()):
+            self.remark_on("too quick: this has only just appeared")
+        elif self._unseen:
+            self._readiness.begin_again()
+            self.post_message(self.MoreWanted())
+        else:
+            self._approve(waiting)
+
+    def _approve(self, waiting: Waiting) -> None:
+        """Let it through, or what is taken of it; where unusual paths are among that, only when asked again."""
+        taking = self.approval.taking(waiting)
+        if taking is not None and not taking.taken:
+            self.remark_on(f"nothing would be taken: {self._keymap.first(Scope.GATE, GateAct.REJECT)} rejects it")
+        elif self.approval.ask(waiting):
+            self._readiness.begin_again()
+            self.refresh()
+        else:
+            self._answer(waiting, self.approval.intent(waiting))
+
+    def action_reject(self) -> None:
+        if waiting := self._answerable(GateAct.REJECT):
+            self.post_message(self.ReasonWanted(waiting))
+
+    def action_edit(self) -> None:
+        if waiting := self._answerable(GateAct.EDIT):
+            self.post_message(self.EditWanted(waiting))
+
+    def action_edit_outside(self) -> None:
+        if waiting := self._answerable(GateAct.EDIT):
+            self.post_message(self.EditWanted(waiting, outside=True))
+
+    def action_always(self) -> None:
+        if waiting := self._answerable(GateAct.ALWAYS):
+            self.post_message(self.AlwaysWanted(waiting))
+
+    def action_skip(self) -> None:
+        waiting = self._answerable(GateAct.SKIP)
+        if waiting is None:
+            return
+        if self._readiness.ready(waiting.key, self._queued()):
+            self._answer(waiting, SkipProposal(waiting.proposal.id))
+        else:
+            self.remark_on("too quick: this has only just appeared")
+
+    def action_pause(self) -> None:
+        if self._view.paused is None:
+            self.remark_on("no task is being worked on")
+        else:
+            self.post_message(self.Decided(PauseTask(not self._view.paused)))
+
+    def action_retry(self) -> None:
+        if GateAct.RETRY in self._view.acts:
+            self.post_message(self.Decided(RetryTrouble()))
+
+    def action_start(self) -> None:
+        if GateAct.START in self._view.acts:
+            self.post_message(self.Decided(StartTask(TaskId(self._view.task) if self._view.task else None)))
+
+    def _answerable(self, act: GateAct) -> Waiting | None:
+        """Return what waits, if `act` can be done about it and it was not answered already."""
+        waiting = self._view.waiting
+        if waiting is None or act not in self._view.acts:
+            if self._view.mode is GateMode.WAITING and self._view.acts:
+                self.remark_on(f"{act} does not fit what waits")
+            return None
+        again = waiting.key == self._answered and not self._readiness.ready(waiting.key, self._queued())
+        return None if again else waiting
+
+    def _answer(self, waiting: Waiting, intent: Intent) -> None:
+        self._answered = waiting.key
+        self._readiness.begin_again()
+        self.post_message(self.Decided(intent))
+
+    def _queued(self) -> float:
+        return 0.0 if self.pressed_at is None else queued_seconds(self.pressed_at)

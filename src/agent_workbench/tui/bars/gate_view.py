@@ -1,0 +1,160 @@
+"""What the gate bar says: what waits, what is being done, what went wrong, what can be started, and by which keys."""
+
+from collections.abc import Mapping
+
+from agent_workbench.tui.bars.approval import Approval, is_by_hunk
+from agent_workbench.tui.bars.bar import Bar
+from agent_workbench.tui.bars.hints import Hint
+from agent_workbench.tui.keymap import Keymap
+from agent_workbench.tui.keys import KEYS, Scope
+from agent_workbench.tui.widgets.rows import Span
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.gate.gate_bar import GateAct, GateMode, GateView
+
+SCOPES = {GateAct.ABORT: Scope.EVERYWHERE, GateAct.LEAVE: Scope.EVERYWHERE, GateAct.UNDO: Scope.EVERYWHERE}
+BADGES = {
+    GateMode.STARTING: "foreground",
+    GateMode.WAITING: "warning",
+    GateMode.BUSY: "secondary",
+    GateMode.PAUSED: "warning",
+    GateMode.TROUBLE: "error",
+    GateMode.IDLE: "primary",
+}
+DIFF_ACTIONS = ("take_hunk", "select_lines", "next_change", "result", "why_left", "edit_hunk")
+FAR_ACTS = 2
+"""So many keys of the bar are said while the focus is elsewhere: there the pane's own matter."""
+MODE_CLASSES = {f"-{mode}": mode for mode in GateMode}
+
+
+class GateShown(Bar):
+    """Shows a `GateView`."""
+
+    def __init__(self, keymap: Keymap, approval: Approval) -> None:
+        super().__init__(id="gate")
+        self.approval = approval
+        self._keymap = keymap
+        self._view = GateView(GateMode.STARTING, "starting")
+        self._unseen = 0
+
+    def show(self, view: GateView) -> None:
+        """Show what is at the gate now."""
+        if view == self._view:
+            return
+        if view.waiting != self._view.waiting:
+            self.remark = ""
+        self._view = view
+        for name, mode in MODE_CLASSES.items():
+            self.set_class(mode is view.mode, name)
+        self.refresh(layout=view.mode is GateMode.TROUBLE)
+
+    def show_unseen(self, unseen: int) -> None:
+        """Say how many lines of what waits were not on screen yet."""
+        self._unseen = unseen
+        self.refresh()
+
+    def badge(self) -> str:
+        return self._view.word
+
+    def badge_color(self) -> str:
+        return BADGES[self._view.mode]
+
+    def headline(self) -> tuple[list[Span], list[Span]]:
+        view = self._view
+        said: list[Span] = [(view.text, Tone.STRONG)]
+        taking = self.approval.taking(view.waiting)
+        if taking is not None:
+            said.insert(0, (f"{taking.said}  ", Tone.WARN))
+        elif view.more and view.mode is not GateMode.TROUBLE:
+            said.append((f"  {view.more}", Tone.DIM))
+        if paths := self.approval.asked_about(view.waiting):
+            # All the room there is: the one that is cut off may be the file that was deleted.
+            key = self._keymap.first(Scope.GATE, GateAct.APPROVE)
+            return [(f"{key} again: this changes {', '.join(paths)}", Tone.WARN)], []
+        if self._unseen and GateAct.APPROVE in view.acts:
+            return said, [(f"{self._unseen} line{'' if self._unseen == 1 else 's'} not shown yet", Tone.WARN)]
+        return said, []
+
+    def more(self) -> str:
+        return self._view.more
+
+    def hints(self) -> list[Hint]:
+        if self._in_diff:
+            pane = self.screen.focused
+            wanted = frozenset(DIFF_ACTIONS) - getattr(pane, "useless", frozenset())
+            labels: Mapping[str, str] = getattr(pane, "labels", {})
+            keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in wanted]
+            named = [Hint(self._keymap.names(key)[0], labels.get(key.action, key.label), "") for key in keys]
+            return [*named, Hint(self._gate_key, "gate", "screen.focus_bar"), *self._general_hints()]
+        # Nobody is called to the bar for what need not be.
+        steering = set() if self._near or self._view.mode is GateMode.PAUSED else {GateAct.PAUSE, GateAct.GO_ON}
+        acts = [act for act in self._view.acts if act not in steering]
+        named = [self._hint(act) for act in acts]
+        if not self._near:
+            far = [] if all(act in SCOPES for act in acts) else [self._go_there, *named[:FAR_ACTS]]
+            return [*far, *self._pane_hints(), *([] if far else named), *self._general_hints()]
+        parts = [Hint(self._keymap.first(Scope.EVERYWHERE, "focus_diff"), "by hunk", "screen.focus_diff")]
+        by_hunk = parts if self._is_by_hunk else []
+        return [*named, *by_hunk, *self._pane_hints(), *self._general_hints()]
+
+    @property
+    def _near(self) -> bool:
+        """True when the bar's keys count: it has the focus, or the plan has, where Enter starts a task too."""
+        starts = self._view.mode is GateMode.IDLE and getattr(self.screen.focused, "scope", None) is Scope.PLAN
+        return self.has_focus or starts
+
+    @property
+    def _is_by_hunk(self) -> bool:
+        """True while a diff waits of which parts can be left."""
+        return bool(self._view.acts) and is_by_hunk(self._view.waiting)
+
+    @property
+    def _in_diff(self) -> bool:
+        """True while the cursor is on such a diff."""
+        return self._is_by_hunk and getattr(self.screen.focused, "scope", None) is Scope.DIFF
+
+    @property
+    def _go_there(self) -> Hint:
+        return Hint(self._gate_key, "then", "screen.focus_bar")
+
+    def _pane_hints(self) -> list[Hint]:
+        """The keys of the focused pane; they are pressed there, so they cannot be clicked here."""
+        focused = self.screen.focused
+        scope = getattr(focused, "scope", Scope.GATE)
+        useless: frozenset[str] = getattr(focused, "useless", frozenset())
+        if scope is Scope.GATE or self._view.mode is GateMode.STARTING:
+            return []
+        if GateAct.START in self._view.acts or self._view.mode is not GateMode.IDLE:
+            useless |= {"start_selected"}
+        keys = [key for key in KEYS if key.scope is scope and key.action not in useless]
+        return [Hint(self._keymap.names(key)[0], key.label, "") for key in keys[:3]]
+
+    def _hint(self, act: GateAct) -> Hint:
+        if act in {GateAct.PAUSE, GateAct.GO_ON}:
+            wanted = "go on" if self._view.mode is GateMode.PAUSED else "do not pause"
+            label = "pause after this step" if act is GateAct.PAUSE else wanted
+            return Hint(self._keymap.first(Scope.GATE, "pause"), label, "pause")
+        key = self._keymap.first(SCOPES.get(act, Scope.GATE), act)
+        if act is GateAct.ABORT:
+            return Hint(key, "abort", "screen.abort")
+        if act is GateAct.UNDO:
+            return Hint(key, "undo", "screen.undo")
+        if act is GateAct.LEAVE:
+            return Hint(key, "leave, then start again", "screen.leave")
+        label = {GateAct.RETRY: "try again", GateAct.START: f"start {self._view.task}"}.get(act, str(act))
+        if act is GateAct.APPROVE and self._unseen:
+            label = "show more"
+        elif act is GateAct.APPROVE and self.approval.asked_about(self._view.waiting):
+            label = "yes, approve"
+        return Hint(key, label, act)
+
+    @property
+    def _gate_key(self) -> str:
+        return self._keymap.first(Scope.EVERYWHERE, "focus_bar")
+
+    def _general_hints(self) -> list[Hint]:
+        wanted = [("zoom", "zoom"), ("help", "help")]
+        if GateAct.LEAVE not in self._view.acts:
+            wanted.append(("leave", "leave"))
+        if self._view.mode in (GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED):
+            wanted += [("tell", "tell"), ("context", "context")]
+        return [Hint(self._keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]

@@ -1,0 +1,62 @@
+"""The tab strip: names of the panes where only one has room; a click goes to one."""
+
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agent_workbench.tui.bars.hints import Hint, PlacedHint, hint_at, place_hints
+from agent_workbench.tui.widgets.tones import Look, Tones
+
+FRONT = Look("background", bold=True, behind="primary")
+OTHER = Look(text_percent=70)
+
+
+class TabStrip(Widget):
+    """Shows the panes' names, the one in front marked."""
+
+    @dataclass
+    class Chosen(Message):
+        """A pane was clicked."""
+
+        pane: str
+
+    def __init__(self, panes: tuple[tuple[str, str, str], ...]) -> None:
+        """Take each pane's id, key and name."""
+        super().__init__(id="tabs")
+        self._hints = [Hint(key, name, pane) for pane, key, name in panes]
+        self._placed: list[PlacedHint] = []
+        self._front = ""
+        self._tones = Tones(self)
+
+    def show(self, front: str) -> None:
+        """Mark the pane in front."""
+        self._front = front
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Return the line."""
+        width = self.size.width
+        self._placed = place_hints(self._hints, 2, width, gap=3)
+        segments: list[Segment] = []
+        at = 0
+        for placed in self._placed:
+            look = FRONT if placed.hint.action == self._front else OTHER
+            style = self.rich_style + self._tones[look]
+            segments.append(Segment(" " * (placed.start - 1 - at), self.rich_style))
+            segments.append(Segment(f" {placed.hint.key} {placed.hint.label} ", style))
+            at = placed.end + 1
+        return Strip(segments).adjust_cell_length(width, self.rich_style) if y == 0 else Strip.blank(width)
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._tones.clear()
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the pane that was clicked."""
+        hint = hint_at(self._placed, event.x)
+        if hint is not None:
+            self.post_message(self.Chosen(hint.action))

@@ -1,0 +1,1 @@
+"""Modal dialogs that ask the user for one thing."""

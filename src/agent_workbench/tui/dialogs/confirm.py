@@ -1,0 +1,51 @@
+"""A question of ours that is answered by yes or no."""
+
+from collections.abc import Iterable, Sequence
+
+from textual import events
+from textual.binding import Binding
+from textual.widget import Widget
+
+from agent_workbench.core.ports.services import Clock
+from agent_workbench.tui.dialogs.dialog import Dialog, text_body
+from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
+
+SHOWN = "shown"
+
+
+class ConfirmScreen(Dialog[bool]):
+    """Returns True for yes, False for no. A yes counts only after the question was on screen for a moment."""
+
+    BINDINGS = [
+        Binding("y", "yes", "yes"),
+        Binding("n,escape,q", "no", "no"),
+    ]
+
+    def __init__(
+        self, title: str, lines: Sequence[str], clock: Clock, *, yes: str = "yes", no: str = "no", name: str = "confirm"
+    ) -> None:
+        super().__init__(title, f"y {yes}   n {no}", name=name)
+        self._lines = lines
+        self._answers = f"y {yes}   n {no}"
+        self._readiness = Readiness(clock)
+        self._pressed_at: float | None = None
+
+    def body(self) -> Iterable[Widget]:
+        return (text_body(self._lines),)
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._readiness.painted, SHOWN)
+
+    def on_key(self, event: events.Key) -> None:
+        """Remember when the key was pressed; bindings are looked up after this."""
+        self._pressed_at = event.time
+
+    def action_yes(self) -> None:
+        queued = 0.0 if self._pressed_at is None else queued_seconds(self._pressed_at)
+        if self._readiness.ready(SHOWN, queued):
+            self.dismiss(True)
+        else:
+            self.show_keys(f"too quick: read it first   {self._answers}")
+
+    def action_no(self) -> None:
+        self.dismiss(False)

@@ -1,0 +1,52 @@
+"""What dialogues have in common: a frame in the middle of the screen, a title, and a line of keys."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.tui.widgets.selectable_screen import WorkScreen
+
+Answer = TypeVar("Answer")
+
+
+class Dialog(ModalScreen[Answer], WorkScreen[Answer]):
+    """A frame around a body; texts are shown as they are, never as markup."""
+
+    def __init__(self, title: str, keys: str, *, name: str) -> None:
+        super().__init__(name=name, classes=name)
+        self._heading = sanitize_line(title, 200)
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        frame = Vertical(*self.body(), Static(self._keys, classes="keys", markup=False), classes="frame")
+        frame.border_title = Content(self._heading)
+        yield frame
+
+    def body(self) -> Iterable[Widget]:
+        """Return what stands in the frame."""
+        raise NotImplementedError
+
+    def show_keys(self, text: str) -> None:
+        """Say something else in the line of keys."""
+        self.query_one(".keys", Static).update(text)
+
+
+def text_body(lines: Sequence[str]) -> VerticalScroll:
+    """Return lines as a body that scrolls when there are many."""
+    text = sanitize("\n".join(lines), limit_chars=50_000)
+    return VerticalScroll(Static(text, markup=False), classes="text", can_focus=True)
+
+
+def why_fixed(update: SessionUpdate) -> str:
+    """Return why nothing of what goes before the model can be changed, empty when it can."""
+    if update.live.replay is not None:
+        return "a recording is looked at, nothing of it can be changed"
+    return "" if update.state.unfinished else "the task is over, nothing can be changed any more"

@@ -1,0 +1,118 @@
+"""The plan's text, or a part of it, as it stands in its file: to be edited, or only looked at."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable
+
+from textual.binding import Binding
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static, TextArea
+
+from agent_workbench.core.intents import Intent
+from agent_workbench.core.intents.plan import EditPlan
+from agent_workbench.core.live import PlanAnswer, SessionUpdate
+from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.tui.dialogs.dialog import Dialog
+
+EDITS = "Ctrl-S saves   Esc discards   What runs goes on as it began; comments stay."
+LOOKS = "Esc closes"
+MOST_COLUMNS = 10_000
+_FAULT = re.compile(r":(\d+):(\d+): ")
+
+
+class PlanTextScreen(Dialog[None]):
+    """Waits for the text that was asked for, hands on what it was edited to, and closes when that was written.
+
+    What could not be written stays, with what is wrong with it and the cursor at that place.
+    """
+
+    BINDINGS = [
+        Binding("ctrl+s", "save", "save", priority=True),
+        Binding("escape", "cancel", "cancel", priority=True),
+    ]
+
+    def __init__(self, title: str, want: Callable[[Intent], Awaitable[None]], *, editable: bool) -> None:
+        super().__init__(title, EDITS if editable else LOOKS, name="plan-text")
+        self._title = title
+        self._want = want
+        self._editable = editable
+        self._piece: PlanPiece | None = None
+        self._seen: int | None = None
+        self._saving = False
+
+    def body(self) -> Iterable[Widget]:
+        area = TextArea(
+            show_line_numbers=True, tab_behavior="indent", compact=True, read_only=True, soft_wrap=not self._editable
+        )
+        return area, Static("reading the plan …", id="plan-said", markup=False)
+
+    def show(self, update: SessionUpdate) -> None:
+        """Show what came since the screen stands."""
+        answer = update.live.plan
+        number = answer.number if answer is not None else 0
+        if self._seen is None:
+            self._seen = number
+        elif answer is not None and number > self._seen and self.is_mounted:
+            self._seen = number
+            self._take(answer)
+
+    def _take(self, answer: PlanAnswer) -> None:
+        if self._saving and not answer.fault:
+            self.dismiss(None)
+        elif self._saving:
+            self._saving = False
+            self._show_fault(answer.fault)
+        elif answer.piece is None:
+            self._say(f"{answer.fault}\n\nE in the plan opens the whole of it")
+        else:
+            self._fill(answer.piece)
+
+    def _fill(self, piece: PlanPiece) -> None:
+        self._piece = piece
+        area = self.query_one(TextArea)
+        area.line_number_start = piece.first_line
+        area.load_text(piece.text)
+        area.read_only = not self._editable
+        # A new task begins with the words that it lacks.
+        self._go_to(piece.at_line, MOST_COLUMNS if piece.new else 0)
+        self._say("")
+        where = f"{sanitize_line(piece.path, 200)}:{piece.first_line}"
+        self.query_one(".frame").border_title = Content(f"{self._title} · {where}")
+        area.focus()
+
+    def _show_fault(self, fault: str) -> None:
+        self._say(fault)
+        if self._piece is not None and fault.startswith(f"{self._piece.path}:"):
+            found = _FAULT.search(fault)
+            if found is not None and int(found[1]) != self._line:
+                self._go_to(int(found[1]), int(found[2]) - 1)
+
+    @property
+    def _line(self) -> int:
+        """The line of the file on which the cursor is."""
+        area = self.query_one(TextArea)
+        return area.cursor_location[0] + area.line_number_start
+
+    def _go_to(self, line: int, column: int) -> None:
+        """Bring the cursor to a line of the file, as far as it stands here."""
+        area = self.query_one(TextArea)
+        first = self._piece.first_line if self._piece is not None else 1
+        row = max(0, min(line - first, area.document.line_count - 1))
+        area.move_cursor((row, min(column, len(area.document.get_line(row)))), center=True)
+        # It is centred across as well, which would hide the beginnings of all lines.
+        area.scroll_to(x=0, animate=False)
+        area.call_after_refresh(area.scroll_cursor_visible)
+
+    def _say(self, text: str) -> None:
+        said = self.query_one("#plan-said", Static)
+        said.update(sanitize(text, limit_chars=2000))
+        said.display = bool(text)
+
+    async def action_save(self) -> None:
+        if self._editable and self._piece is not None and not self._saving:
+            self._saving = True
+            await self._want(EditPlan(self._piece, self.query_one(TextArea).text))
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)

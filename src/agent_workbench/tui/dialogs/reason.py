@@ -1,0 +1,35 @@
+"""Why a proposal is rejected or a task blocked, in one line."""
+
+from collections.abc import Iterable
+
+from textual.binding import Binding
+from textual.widget import Widget
+from textual.widgets import Input
+
+from agent_workbench.tui.dialogs.dialog import Dialog
+
+
+class ReasonScreen(Dialog[str | None]):
+    """Returns the line (maybe empty), None when it was cancelled."""
+
+    BINDINGS = [Binding("escape", "cancel", "cancel")]
+
+    def __init__(
+        self,
+        title: str,
+        keys: str = "Enter rejects and tells the model   Esc back to the gate",
+        asks: str = "why, in a line; the model reads it",
+        text: str = "",
+    ) -> None:
+        super().__init__(title, keys, name="reason")
+        self._asks = asks
+        self._text = text
+
+    def body(self) -> Iterable[Widget]:
+        return (Input(self._text, placeholder=self._asks, max_length=2000, compact=True),)
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        self.dismiss(message.value)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,124 @@
+"""What waits, let through by a rule from now on: which rule, where it is kept, and what it would have let through."""
+
+from collections.abc import Iterable
+
+from textual import events
+from textual.message import Message
+from textual.widget import Widget
+
+from agent_workbench.core.history.past_actions import PastActions
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.ports.services import Clock
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.rules.matching import RuleScope, StoredRule, offered
+from agent_workbench.tui.dialogs.dialog import Dialog
+from agent_workbench.tui.keymap import Keymap, bindings
+from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
+from agent_workbench.views.gate.rule_entries import keeping_entry, offer_entries, past_entry
+
+PLACES = tuple(RuleScope)
+
+
+class OfferList(EntryList):
+    """The rules that are offered, one of them selected, and below them what is known of it."""
+
+    BINDINGS = bindings(Scope.SCROLL)
+    scope = Scope.ALLOW
+    label_cells = 7
+
+    class Selected(Message):
+        """Another rule is selected."""
+
+    def selection_changed(self) -> None:
+        self.post_message(self.Selected())
+
+    def action_expand(self) -> None:
+        """A click on what is selected unfolds nothing here."""
+
+
+class AllowScreen(Dialog[StoredRule | None]):
+    """Returns the rule to keep, None for none. It counts only after it was on screen for a moment."""
+
+    BINDINGS = bindings(Scope.ALLOW)
+
+    def __init__(self, proposal: Proposal, clock: Clock, keymap: Keymap) -> None:
+        super().__init__("Let this through from now on?", "", name="allow")
+        self._proposal = proposal
+        self._rules = offered(proposal)
+        self._keymap = keymap
+        self._place = 0
+        self._past: PastActions | None = None
+        self._seen: int | None = None
+        self._readiness = Readiness(clock)
+        self._pressed_at: float | None = None
+
+    def body(self) -> Iterable[Widget]:
+        return (OfferList(id="offers"),)
+
+    def on_mount(self) -> None:
+        offers = self.query_one(OfferList)
+        offers.show_entries(offer_entries(self._rules, 0))
+        offers.select(0)
+        offers.focus()
+        self._show()
+
+    def show(self, update: SessionUpdate) -> None:
+        """Take in past actions that came since the screen stands; close when what it is about is gone."""
+        run, past = update.state.run, update.live.past
+        number = past.number if past is not None else 0
+        if self._seen is None:
+            self._seen = number
+        elif past is not None and number > self._seen and past.kind is self._proposal.kind:
+            self._past = past.past
+            self._show()
+        if self.is_current and (run is None or run.waiting != self._proposal):
+            self.dismiss(None)
+
+    def _chosen(self) -> StoredRule:
+        return StoredRule(self._rules[max(0, self.query_one(OfferList).cursor)], PLACES[self._place])
+
+    def _show(self) -> None:
+        chosen = self._chosen()
+        below = (keeping_entry(chosen.kept), past_entry(chosen.rule, self._past))
+        offers = self.query_one(OfferList)
+        offers.show_entries(offer_entries(self._rules, max(0, offers.cursor)), below)
+        self.show_keys(self._hints())
+        self.call_after_refresh(self._readiness.painted, repr(chosen))
+
+    def _hints(self) -> str:
+        key = {name: self._keymap.first(Scope.ALLOW, name) for name in ("keep_rule", "next_place", "close_offer")}
+        which = "↑ ↓ which rule   " if len(self._rules) > 1 else ""
+        return (
+            f"{key['keep_rule']} keeps it; what waits goes through too\n"
+            f"{which}{key['next_place']} for how long and whom   {key['close_offer']} asks again next time"
+        )
+
+    def on_offer_list_selected(self) -> None:
+        self._show()
+
+    def on_key(self, event: events.Key) -> None:
+        """Remember when the key was pressed; bindings are looked up after this."""
+        self._pressed_at = event.time
+
+    def action_next_place(self) -> None:
+        self._turn(1)
+
+    def action_previous_place(self) -> None:
+        self._turn(-1)
+
+    def _turn(self, by: int) -> None:
+        self._place = (self._place + by) % len(PLACES)
+        self._show()
+
+    def action_keep_rule(self) -> None:
+        chosen = self._chosen()
+        queued = 0.0 if self._pressed_at is None else queued_seconds(self._pressed_at)
+        if self._readiness.ready(repr(chosen), queued):
+            self.dismiss(chosen)
+        else:
+            self.show_keys(f"too quick: read it first\n{self._hints().splitlines()[1]}")
+
+    def action_close_offer(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,117 @@
+"""The sessions side by side: which there are, which is in front, how one comes and goes."""
+
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.keys import Scope
+
+# Loaded behind the first frame.
+if TYPE_CHECKING:
+    from agent_workbench.core.history.summaries import Onward
+    from agent_workbench.core.ports.services import Session
+    from agent_workbench.tui.app import WorkbenchApp
+    from agent_workbench.tui.session.session_tab import SessionTab
+
+ONE_ONLY = "there is one session here; {key} opens another beside it"
+NOT_HERE = "no other session can be opened here"
+
+
+class Tabs:
+    """The tabs of an app; `front`, as soon as there is one, is the one that is seen."""
+
+    front: "SessionTab"
+
+    def __init__(self, app: "WorkbenchApp") -> None:
+        self._app = app
+        self._all: list[SessionTab] = []
+        self._made = 0
+
+    @property
+    def all(self) -> "tuple[SessionTab, ...]":
+        """All tabs, from left to right."""
+        return tuple(self._all)
+
+    async def add(self, session: "Session") -> None:
+        """Open a tab behind the one in front, and bring it to the front."""
+        from agent_workbench.tui.session.session_tab import SessionTab
+
+        self._made += 1
+        tab = SessionTab(self._app, f"tab {self._made}", session)
+        at = self._all.index(self.front) + 1 if self._all else 0
+        self._all.insert(at, tab)
+        self._app.add_mode(tab.mode, lambda: tab.workbench)
+        self.front = tab
+        await self._app.switch_mode(tab.mode)
+        self.show_line()
+
+    async def open(self, onward: "Onward") -> None:
+        """Go to the session of `onward`, in a tab of its own; what keeps it from being opened is said."""
+        if tab := self._with(onward):
+            await self.go_to(tab)
+            return
+        if self._app.around.open_session is None:
+            self._app.tell(NOT_HERE, "warning")
+            return
+        try:
+            session = await self._app.around.open_session(onward)
+        except WorkbenchError as error:
+            self._app.tell("\n".join(filter(None, (str(error), error.advice))), "error")
+            return
+        await self.add(session)
+
+    def _with(self, onward: "Onward") -> "SessionTab | None":
+        """Return the tab that shows the session of `onward` already."""
+        for tab in self._all:
+            update = tab.update_shown
+            if update is not None and onward.session and update.state.session == onward.session and not update.ended:
+                return tab if (update.live.replay is not None) == onward.replayed else None
+        return None
+
+    async def go_to(self, tab: "SessionTab") -> None:
+        """Bring a tab to the front, as it is now."""
+        if tab is self.front:
+            return
+        self.front = tab
+        await self._app.switch_mode(tab.mode)
+        tab.workbench.shown_again()
+        self.show_line()
+        await self._app.show_news(tab)
+
+    async def go(self, by: int, *, waiting: bool = False) -> None:
+        """Go `by` tabs on, past the end from the beginning; with `waiting` to the next one that calls for its user."""
+        at = self._all.index(self.front)
+        order = [self._all[(at + by * n) % len(self._all)] for n in range(1, len(self._all))]
+        found = [tab for tab in order if tab.view.calls or not waiting]
+        if found:
+            await self.go_to(found[0])
+        elif waiting:
+            self._app.tell("no other session waits")
+        else:
+            self._app.tell(ONE_ONLY.format(key=self._app.keymap.first(Scope.EVERYWHERE, "new_tab")))
+
+    async def go_to_number(self, number: int) -> None:
+        """Go to a tab by its number, from 0."""
+        if number < len(self._all):
+            await self.go_to(self._all[number])
+
+    async def drop(self, tab: "SessionTab", farewell: str) -> bool:
+        """Let go of a tab whose session has ended; return whether there is another one."""
+        if tab not in self._all:
+            return True
+        if len(self._all) == 1:
+            return False
+        at = self._all.index(tab)
+        self._all.remove(tab)
+        if tab is self.front:
+            await self.go_to(self._all[max(0, at - 1)])
+        await self._app.remove_mode(tab.mode)
+        self.show_line()
+        if farewell:
+            self._app.tell(f"{sanitize_line(tab.view.name)}: {farewell}")
+        return True
+
+    def show_line(self) -> None:
+        """Show how the sessions stand, in the tab in front."""
+        if self._all:
+            self.front.workbench.show_tabs([tab.view for tab in self._all], self._all.index(self.front))

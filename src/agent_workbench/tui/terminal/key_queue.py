@@ -1,0 +1,98 @@
+"""Keys that come at once, as over a slow line, are dealt with one after the other."""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TypeVar
+
+from textual import events
+from textual.app import App
+from textual.driver import Driver
+from textual.message import Message
+from textual.widget import Widget
+
+Result = TypeVar("Result")
+ROUNDS = 3
+"""What a key leads to goes through the queues so often: its action, what that asks for, the screen that opens."""
+LOOK_SECONDS = 0.02
+"""So often it is looked whether a widget went away with all that was in its queue."""
+MOST_LOOKS = 50
+"""After so many the next key goes on all the same: nothing that hangs keeps the user from leaving."""
+
+
+class KeyQueueApp(App[Result]):
+    """Gives each key, and each paste, to what the one before it went to or opened.
+
+    Textual gives a key to what has the focus when it is read, and so before the one ahead of it had its effect: of `:`
+    and `add` the `a` would approve.
+    """
+
+    @dataclass
+    class Followed(Message):
+        """Goes behind a key, on the way it went, up to the app; with `rounds` left another goes after it."""
+
+        rounds: int
+
+    @dataclass
+    class Look(Message):
+        """Time to see whether what goes behind this key is still on its way."""
+
+        key: events.Event
+        looks: int
+
+    def __init__(self, driver_class: type[Driver] | None = None) -> None:
+        super().__init__(driver_class)
+        self._ahead: deque[events.Key | events.Paste] = deque()
+        self._given: events.Event | None = None
+        self._awaited: KeyQueueApp.Followed | None = None
+        self._way: Widget | None = None
+
+    async def on_event(self, event: events.Event) -> None:
+        if event is self._given:  # nobody below wanted it
+            await super().on_event(event)
+            if event is self._given:
+                self._follow(ROUNDS - 1)
+        elif not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+            await super().on_event(event)
+        elif self._awaited is not None:
+            self._ahead.append(event)
+        else:
+            await self._give(event)
+
+    async def _give(self, event: events.Key | events.Paste) -> None:
+        self._given = event
+        way = self.focused or self.screen
+        await super().on_event(event)
+        self._follow(ROUNDS, way)
+        self._look_soon(event)
+
+    def _follow(self, rounds: int, way: Widget | None = None) -> None:
+        """Send what goes behind the key, or behind what it led to."""
+        self._awaited = followed = self.Followed(rounds)
+        self._way = way or self.focused or self.screen
+        self._way.post_message(followed)
+
+    def _look_soon(self, key: events.Event, looks: int = MOST_LOOKS) -> None:
+        self.set_timer(LOOK_SECONDS, lambda: self.post_message(self.Look(key, looks)))
+
+    async def on_key_queue_app_followed(self, message: Followed) -> None:
+        if message is not self._awaited:
+            return
+        if message.rounds:
+            self._follow(message.rounds - 1)
+        else:
+            await self._go_on()
+
+    async def on_key_queue_app_look(self, message: Look) -> None:
+        if message.key is not self._given or self._awaited is None:
+            return
+        if not message.looks:
+            await self._go_on()
+            return
+        if self._way is None or not self._way.is_attached:
+            self._follow(self._awaited.rounds)
+        self._look_soon(message.key, message.looks - 1)
+
+    async def _go_on(self) -> None:
+        self._given = self._awaited = self._way = None
+        if self._ahead:
+            await self._give(self._ahead.popleft())

@@ -1,0 +1,37 @@
+"""When a decision counts: not before what it is about was on screen for a moment."""
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent_workbench.core.ports.services import Clock
+
+
+MOMENT_SECONDS = 0.3
+
+
+class Readiness:
+    """Knows since when something is on screen. A key that waited in a queue counts from when it was pressed."""
+
+    def __init__(self, clock: "Clock") -> None:
+        self._clock = clock
+        self._key = ""
+        self._since = 0.0
+
+    def painted(self, key: str) -> None:
+        """Note that `key` is on screen now; only its first time counts."""
+        if key != self._key:
+            self._key, self._since = key, self._clock.monotonic_seconds()
+
+    def begin_again(self) -> None:
+        """Let the moment begin anew, because something else of it is on screen now."""
+        self._since = self._clock.monotonic_seconds()
+
+    def ready(self, key: str, queued_seconds: float = 0.0) -> bool:
+        """Return whether a decision about `key` counts that was made `queued_seconds` ago."""
+        return key == self._key and self._clock.monotonic_seconds() - queued_seconds - self._since >= MOMENT_SECONDS
+
+
+def queued_seconds(pressed_at: float) -> float:
+    """Return how long an input event waited; events are stamped with the process's own monotonic time."""
+    return max(0.0, time.monotonic() - pressed_at)

@@ -1,0 +1,160 @@
+"""The code pane: the pieces of code that were put before the model, why, what they cost, and whether they still are."""
+
+from collections.abc import Iterator
+from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.events import CodeRetrieved
+from agent_workbench.core.retrieval import Chunk, IndexStatus
+from agent_workbench.core.state.fold_snapshots import FoldSnapshots
+from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.code.reasons import Reason, index_line, reasons_of, words_of
+from agent_workbench.views.code.shown_code import Cost, ShownCode, shown_code_snapshots
+
+PREVIEW_CHARS = 20_000
+MOST_SEARCHED = 30
+"""How many pieces are shown that the model searched for itself, the newest ones."""
+
+
+class Standing(Enum):
+    """Where a piece stands: a glyph beside it (hollow: not in the prompt), how its name looks, what is said of it."""
+
+    IN_PROMPT = ("●", Tone.STRONG, "")
+    PINNED = ("◆", Tone.STRONG, "pinned")
+    DROPPED = ("✗", Tone.GONE, "dropped, in the prompt until the next summary")
+    LEFT_OUT = ("○", Tone.GONE, "dropped, not in the prompt any more")
+    SUMMED_UP = ("○", Tone.DIM, "not in the prompt any more, a summary took its place")
+    OFFERED = ("○", Tone.PLAIN, "")
+
+    @property
+    def in_prompt(self) -> bool:
+        """Whether the model sees it."""
+        return self in (Standing.IN_PROMPT, Standing.PINNED, Standing.DROPPED)
+
+
+class CodeRow(Struct, frozen=True):
+    """One piece: where it stands, what it costs, why it came, and its text with the line it starts at.
+
+    `tokens` begin with `~` where nobody counted them. `number` is its place in what was found, empty for others.
+    `words` are the words of the query that hit. `said` is what there is to say of it besides.
+    """
+
+    key: str
+    number: str
+    place: str
+    path: str
+    symbol: str
+    first_line: int
+    preview: str
+    tokens: str
+    score: str
+    reasons: tuple[Reason, ...]
+    words: tuple[str, ...]
+    standing: Standing = Standing.IN_PROMPT
+    said: str = ""
+
+
+class CodeView(Struct, frozen=True):
+    """The pieces: those the user brought, what the search brought, best first, then what the model searched for itself.
+
+    A pin moves nothing. `progress` is how far the index is, in a few words, empty where nothing is to be said.
+    `going_on` tells whether there is a task that would read what is added.
+    """
+
+    title: str
+    rows: tuple[CodeRow, ...]
+    empty: str
+    progress: str = ""
+    going_on: bool = False
+
+
+def view_code(
+    state: SessionState, index: IndexStatus | None = None, trail: FoldSnapshots[ShownCode] | None = None
+) -> CodeView:
+    """Return what the code pane shows of the current run, and how far the `index` is.
+
+    `trail` is what was made for it before, which is gone on from.
+    """
+    run = state.run
+    progress = index_line(index) if index is not None else ""
+    so_far = (shown_code_snapshots() if trail is None else trail).at(run.history) if run is not None else ShownCode()
+    pieces = tuple(_pieces(so_far))
+    if run is None or not pieces:
+        return CodeView("Retrieved code", (), _nothing(state), progress, state.unfinished)
+    rows = []
+    for number, chunk, came in pieces:
+        row = replace(view_piece(chunk, number), standing=_standing(run, chunk.place, so_far.there))
+        cost = so_far.costs.get(chunk.place, Cost(chunk.tokens, counted=False))
+        said = " · ".join(filter(None, (row.standing.value[2], came)))
+        rows.append((replace(row, tokens=cost.text, said=said), cost))
+    return CodeView(_title(rows), tuple(row for row, _ in rows), "", progress, state.unfinished)
+
+
+def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
+    """Return a piece as it is offered: nobody has put it before the model yet."""
+    return CodeRow(
+        key=f"{number}:{chunk.place}",
+        number=number,
+        place=chunk.place,
+        path=chunk.path,
+        symbol=sanitize_line(chunk.symbol, 120),
+        first_line=chunk.first_line,
+        preview=sanitize(chunk.text.rstrip("\n"), limit_chars=PREVIEW_CHARS),
+        tokens=Cost(chunk.tokens, counted=False).text,
+        score=f"{chunk.score:.2f}" if chunk.score else "",
+        reasons=reasons_of(chunk),
+        words=words_of(chunk),
+        standing=Standing.OFFERED,
+    )
+
+
+def _pieces(so_far: ShownCode) -> Iterator[tuple[str, Chunk, str]]:
+    """Yield the pieces with their number among what was found and how they came, each place once."""
+    chunks = so_far.found.chunks if so_far.found is not None else ()
+    numbered = {chunk.place for chunk in chunks}
+    for chunk in so_far.brought.values():
+        if chunk.place not in numbered:
+            yield "", chunk, ""
+    for number, chunk in enumerate(chunks, 1):
+        yield str(number), chunk, ""
+    for chunk in list(so_far.searched.values())[-MOST_SEARCHED:]:
+        if chunk.place not in numbered | so_far.brought.keys():
+            yield "", chunk, "found on the way"
+
+
+def _standing(run: TaskRun, place: str, there: frozenset[str]) -> Standing:
+    if any(chunk.place == place for chunk in run.pinned):
+        return Standing.PINNED
+    if place in run.dropped:
+        return Standing.DROPPED if place in there else Standing.LEFT_OUT
+    return Standing.IN_PROMPT if place in there else Standing.SUMMED_UP
+
+
+def _title(rows: list[tuple[CodeRow, Cost]]) -> str:
+    there = [cost for row, cost in rows if row.standing.in_prompt]
+    tokens = sum(cost.tokens for cost in there)
+    about = "" if all(cost.counted for cost in there) else "~"
+    pinned = sum(row.standing is Standing.PINNED for row, _ in rows)
+    out = len(rows) - len(there)
+    told = (
+        f"Retrieved code · {counted_text(len(rows), 'piece')}",
+        f"{out} not in the prompt" if out else "",
+        f"{about}{tokens:,} tokens" if tokens else "",
+        f"{pinned} pinned" if pinned else "",
+    )
+    return " · ".join(filter(None, told))
+
+
+def _nothing(state: SessionState) -> str:
+    run = state.run
+    found = [each.event for each in run.history if isinstance(each.event, CodeRetrieved)] if run is not None else []
+    if found:
+        return f"the search for “{sanitize_line(found[-1].query, 100)}” found nothing"
+    if run is not None and run.phase in (Phase.BASELINE, Phase.RETRIEVING):
+        return "the code that fits the task is searched for after the first checks"
+    return "the code that is put before the model stands here once a task runs"

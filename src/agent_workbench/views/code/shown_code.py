@@ -1,0 +1,103 @@
+"""The code that a run has shown its model so far, event by event, so that a long run costs no more than a short one."""
+
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agent_workbench.core.events import (
+    ActionFinished,
+    ChunkPinned,
+    CodeRetrieved,
+    ContextCompacted,
+    PromptBuilt,
+    Recorded,
+)
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.state.fold_snapshots import FoldSnapshots
+from agent_workbench.core.state.growing_tuple import Log
+from agent_workbench.core.state.shown_code import chunks_shown_by
+from agent_workbench.views.receipt.counted_parts import counted_parts
+
+
+class Cost(Struct, frozen=True):
+    """What a piece takes in the prompt; `counted` by the server, or estimated."""
+
+    tokens: int
+    counted: bool
+
+    @property
+    def text(self) -> str:
+        """The tokens as they are shown, empty when there are none."""
+        return f"{'' if self.counted else '~'}{self.tokens:,}" if self.tokens else ""
+
+
+class ShownCode(Struct, frozen=True):
+    """What a run's events came to.
+
+    `found` is what the search brought, `searched` by place what the model searched for itself, `brought` what the user
+    did. `there` are the places that the next prompt shows, `costs` what each takes in the newest prompt that holds it.
+    `shown` are the places with the event that showed them, `since` the events after the newest prompt; the costs of the
+    places in `settled` were told since the last summary.
+    """
+
+    found: CodeRetrieved | None = None
+    searched: Mapping[str, Chunk] = field(default_factory=dict)
+    brought: Mapping[str, Chunk] = field(default_factory=dict)
+    there: frozenset[str] = frozenset()
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    settled: frozenset[str] = frozenset()
+    shown: Log[tuple[int, frozenset[str]]] = field(default_factory=Log)
+    since: tuple[Recorded, ...] = ()
+
+
+def shown_code_snapshots() -> FoldSnapshots[ShownCode]:
+    """Return what is kept of a run's code; after one place of it, those near it and before it cost little."""
+    return FoldSnapshots(ShownCode(), extend_code)
+
+
+def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
+    """Return what it comes to with one more event."""
+    event = recorded.event
+    after = replace(before, since=(*before.since, recorded))
+    if isinstance(event, ContextCompacted):
+        after = replace(after, there=_newer_than(event.through_seq, before.shown), settled=frozenset())
+    places = frozenset(chunk.place for chunk in chunks_shown_by(event))
+    if places:
+        after = replace(after, there=after.there | places, shown=after.shown.plus((recorded.seq, places)))
+    match event:
+        case CodeRetrieved():
+            return replace(after, found=event)
+        case ActionFinished(shown=shown) if any(chunk.score > 0 for chunk in shown):
+            return replace(after, searched=_with(after.searched, (chunk for chunk in shown if chunk.score > 0)))
+        case ChunkPinned(chunk=chunk, pinned=True) if chunk.place not in after.searched:
+            return replace(after, brought=_with(after.brought, (chunk,)))
+        case PromptBuilt():
+            return _counted(after, event)
+        case _:
+            return after
+
+
+def _with(pieces: Mapping[str, Chunk], more: Iterable[Chunk]) -> Mapping[str, Chunk]:
+    return {**pieces, **{chunk.place: chunk for chunk in more}}
+
+
+def _newer_than(seq: int, shown: Log[tuple[int, frozenset[str]]]) -> frozenset[str]:
+    newer = takewhile(lambda each: each[0] > seq, reversed(shown))
+    return frozenset().union(*(places for _, places in newer))
+
+
+def _counted(so_far: ShownCode, built: PromptBuilt) -> ShownCode:
+    """Return it with what each piece takes in this prompt: the server's count where it has a part alone."""
+    costs: dict[str, Cost] = {}
+    settled = set(so_far.settled)
+    for part in counted_parts(built, so_far.since):
+        alone = {part.place: Cost(part.tokens, not part.estimated)} if part.place else {}
+        inside = {piece.place: Cost(piece.tokens, counted=False) for piece in part.pieces}
+        # What is named again, as by a pin, does not stand there a second time.
+        costs |= {place: cost for place, cost in (alone | inside).items() if place not in settled}
+        settled |= alone.keys() | inside.keys()
+    if not costs and len(settled) == len(so_far.settled):
+        return replace(so_far, since=())
+    return replace(so_far, costs={**so_far.costs, **costs}, settled=frozenset(settled), since=())

@@ -1,0 +1,125 @@
+"""A unified diff as lines to look at, numbered; also one that is unfinished, or is none at all."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from agent_workbench.core.text.sanitizer import sanitize_whole
+from agent_workbench.views.blocks import Tone
+
+HUNK = re.compile(r"^@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+(.*)$")
+HEADS = ("diff --git ", "index ", "old mode", "new mode", "deleted file", "new file", "similarity ", "rename ", "copy ")
+LIMIT_LINES = 50_000
+
+
+class DiffLine(NamedTuple):
+    """One line: its text without the first character for those of a hunk, its numbers (0: none), and what it is.
+
+    `hunk` is the number of its hunk in the diff and `at` its own in that hunk, both from 0 (-1: none), `file` that of
+    its file.
+    """
+
+    text: str
+    tone: Tone
+    old: int = 0
+    new: int = 0
+    hunk: int = -1
+    at: int = -1
+    file: int = -1
+
+
+class DiffStat(NamedTuple):
+    """How many lines come and go."""
+
+    added: int
+    removed: int
+
+    def __str__(self) -> str:
+        return f"+{self.added} −{self.removed}"
+
+
+@lru_cache(maxsize=2)
+def diff_stat(diff: str) -> DiffStat:
+    """Return how many lines a diff adds and removes; the same diff is asked about with every update."""
+    lines = tuple(diff_lines(diff))
+    return DiffStat(sum(each.tone is Tone.ADDED for each in lines), sum(each.tone is Tone.REMOVED for each in lines))
+
+
+def diff_lines(diff: str) -> Iterator[DiffLine]:
+    """Yield the lines of `diff` as they are to be shown; carriage returns are seen, no line is left out."""
+    if not diff:
+        return
+    raw = diff.removesuffix("\n").split("\n")
+    reader = LineReader()
+    for line in raw[:LIMIT_LINES]:
+        yield reader.read(line)
+    if len(raw) > LIMIT_LINES:
+        yield not_shown(len(raw) - LIMIT_LINES)
+
+
+def not_shown(lines: int) -> DiffLine:
+    """Return the line that stands for so many lines beyond the limit."""
+    return DiffLine(f"… {lines:,} lines more are not shown", Tone.WARN)
+
+
+class LineReader:
+    """Knows how many lines of the current hunk are still to come, so that `--- a` in a hunk is no header."""
+
+    def __init__(self) -> None:
+        self._old = self._new = 0
+        self._old_left = self._new_left = 0
+        self._hunk = self._at = -1
+        self.file = -1
+        """The number of the file that the lines belong to, for those who count files."""
+
+    def read(self, line: str) -> DiffLine:
+        """Return the next line of the diff as it is shown."""
+        if self._old_left > 0 or self._new_left > 0:
+            return self._in_hunk(line)
+        found = HUNK.match(line)
+        if found is not None:
+            return self._begin_hunk(found)
+        if line.startswith(("--- ", "+++ ")):
+            return DiffLine(_shown(line), Tone.FILE)
+        if line.startswith("\\ "):
+            return DiffLine(_shown(line), Tone.DIM, hunk=self._hunk, file=self.file)
+        if line.startswith(HEADS):
+            return DiffLine(_shown(line), Tone.DIM)
+        return DiffLine(_shown(line), _loose_tone(line), file=self.file)
+
+    def _begin_hunk(self, found: re.Match[str]) -> DiffLine:
+        old, old_count, new, new_count, _ = found.groups()
+        self._old, self._new = int(old[:9]), int(new[:9])
+        self._old_left = int((old_count or "1")[:9])
+        self._new_left = int((new_count or "1")[:9])
+        self._hunk, self._at = self._hunk + 1, -1
+        return DiffLine(_shown(found.string), Tone.HUNK, hunk=self._hunk, file=self.file)
+
+    def _in_hunk(self, line: str) -> DiffLine:
+        first, rest = line[:1], _shown(line[1:])
+        old, new = self._old, self._new
+        if first == "+":
+            self._new, self._new_left, self._at = new + 1, self._new_left - 1, self._at + 1
+            return DiffLine(rest, Tone.ADDED, 0, new, self._hunk, self._at, self.file)
+        if first == "-":
+            self._old, self._old_left, self._at = old + 1, self._old_left - 1, self._at + 1
+            return DiffLine(rest, Tone.REMOVED, old, 0, self._hunk, self._at, self.file)
+        if first == "\\":
+            return DiffLine(_shown(line), Tone.DIM, hunk=self._hunk, file=self.file)
+        if first in {" ", ""}:
+            self._old, self._old_left = old + 1, self._old_left - 1
+            self._new, self._new_left, self._at = new + 1, self._new_left - 1, self._at + 1
+            return DiffLine(rest, Tone.PLAIN, old, new, self._hunk, self._at, self.file)
+        self._old_left = self._new_left = 0
+        return self.read(line)
+
+
+def _loose_tone(line: str) -> Tone:
+    if line.startswith("+"):
+        return Tone.ADDED
+    return Tone.REMOVED if line.startswith("-") else Tone.DIM
+
+
+def _shown(line: str) -> str:
+    return sanitize_whole(line, keep_returns=True)

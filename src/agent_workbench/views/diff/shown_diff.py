@@ -1,0 +1,170 @@
+"""A diff as it is shown: one header for each file, hunks and lines that know their place; it may still grow."""
+
+from collections.abc import Iterator
+from copy import copy
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.diff.file_headers import FileHead, is_header, with_header
+from agent_workbench.views.diff.lines import LIMIT_LINES, DiffLine, LineReader, not_shown
+
+KEPT_CONTEXT = 3
+LEAST_FOLDED = 6
+
+
+class ShownDiff(Struct, frozen=True):
+    """The lines and the headers of their files. `same`: so many of the first lines are as they were the last time."""
+
+    lines: tuple[DiffLine, ...] = ()
+    files: tuple[FileHead, ...] = ()
+    hunks: int = 0
+    digits: int = 0
+    same: int = 0
+
+
+class DiffReader:
+    """Reads a diff that may grow: what was read of it before is not read again."""
+
+    def __init__(self) -> None:
+        self._whole = _Lines()
+        self._text = ""
+        self._chars = 0
+        self._shown = ShownDiff()
+
+    def read(self, text: str, *, grows: bool = False) -> ShownDiff:
+        """Return the diff of `text`, its last line also while that is unfinished.
+
+        While it `grows`, an unfinished line outside of hunks is left out: half a path is the path of another file.
+        """
+        if not text.startswith(self._text):
+            self._whole, self._chars, self._shown = _Lines(), 0, ShownDiff()
+        self._text = text
+        # Only the last of the finished lines can still change, a header that goes on, and what is shown behind it.
+        same = max(len(self._whole.lines) - 1, 0)
+        end = text.rfind("\n") + 1
+        if end > self._chars:
+            for line in text[self._chars : end - 1].split("\n"):
+                self._whole.add(line)
+            self._chars = end
+        lines = self._whole
+        if end < len(text):
+            going_on = lines.copy()
+            going_on.add(text[end:])
+            if not grows or (going_on.lines and going_on.lines[-1].hunk >= 0):
+                lines = going_on
+        before = self._shown.lines
+        common = min(len(before), len(lines.lines))
+        while same < common and before[same] == lines.lines[same]:
+            same += 1
+        self._shown = lines.shown(same)
+        return self._shown
+
+
+class _Lines:
+    """The lines so far. The headers of a file are one line, which goes on changing until its first hunk comes."""
+
+    def __init__(self) -> None:
+        self.lines: list[DiffLine] = []
+        self._reader = LineReader()
+        self._heads: list[FileHead] = []
+        self._counts: list[tuple[int, int, int]] = []
+        self._in_head = self._old_named = False
+        self._read = self._hunks = 0
+        self._highest = 0
+
+    def copy(self) -> "_Lines":
+        """Return lines that go on by themselves."""
+        other = copy(self)
+        other._reader = copy(self._reader)
+        other.lines, other._heads, other._counts = [*self.lines], [*self._heads], [*self._counts]
+        return other
+
+    def add(self, raw: str) -> None:
+        """Take the next line of the diff."""
+        self._read += 1
+        missing = self._read - LIMIT_LINES
+        if missing > 0:
+            if missing > 1:
+                self.lines.pop()
+            self.lines.append(not_shown(missing))
+            return
+        line = self._reader.read(raw)
+        if line.hunk < 0 and is_header(raw):
+            self._add_header(raw)
+            return
+        self._in_head = self._old_named = False
+        self._hunks += line.tone is Tone.HUNK
+        if line.tone is not Tone.PLAIN and self._heads:
+            added, removed, hunks = self._counts[-1]
+            self._counts[-1] = (
+                added + (line.tone is Tone.ADDED),
+                removed + (line.tone is Tone.REMOVED),
+                hunks + (line.tone is Tone.HUNK),
+            )
+        if line.old > self._highest or line.new > self._highest:
+            self._highest = max(line.old, line.new)
+        self.lines.append(line)
+
+    def _add_header(self, raw: str) -> None:
+        second = raw.startswith("--- ") and self._old_named
+        if not self._in_head or second or raw.startswith("diff --git "):
+            self._heads.append(FileHead(first_hunk=self._hunks))
+            self._counts.append((0, 0, 0))
+            self.lines.append(DiffLine("", Tone.FILE))
+            self._reader.file = len(self._heads) - 1
+        self._in_head = True
+        self._old_named = raw.startswith(("--- ", "+++ "))
+        head = self._heads[-1] = with_header(self._heads[-1], raw)
+        self.lines[-1] = DiffLine(head.text, Tone.FILE, file=len(self._heads) - 1)
+
+    def shown(self, same: int) -> ShownDiff:
+        """Return them as a value."""
+        files = tuple(
+            replace(head, added=added, removed=removed, hunks=hunks)
+            for head, (added, removed, hunks) in zip(self._heads, self._counts, strict=True)
+        )
+        hunks = sum(each.hunks for each in files)
+        return ShownDiff(tuple(self.lines), files, hunks, len(str(self._highest)) if self._highest else 0, same)
+
+
+def context_folds(shown: ShownDiff) -> Iterator[tuple[int, int]]:
+    """Yield the runs of unchanged lines that are folded: first line, and the one behind the last.
+
+    Only lines that the file already holds are folded, and never those next to a change.
+    """
+    start = 0
+    for number, line in enumerate((*shown.lines, DiffLine("", Tone.HUNK))):
+        if line.at >= 0 and line.tone is Tone.PLAIN:
+            continue
+        first, end = start + KEPT_CONTEXT, number - KEPT_CONTEXT
+        if end - first >= LEAST_FOLDED:
+            yield first, end
+        start = number + 1
+
+
+def changes_from(shown: ShownDiff, start: int = 0) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield, from line `start` on, removed lines with the added ones that stand in their place."""
+    removed: list[int] = []
+    added: list[int] = []
+    for number in range(start, len(shown.lines)):
+        line = shown.lines[number]
+        tone = line.tone if line.at >= 0 or line.tone is Tone.DIM else Tone.HUNK
+        if tone is Tone.REMOVED and not added:
+            removed.append(number)
+        elif tone is Tone.ADDED and removed:
+            added.append(number)
+        elif tone is not Tone.DIM:
+            if added:
+                yield removed, added
+            removed, added = ([number] if tone is Tone.REMOVED else []), []
+    if added:
+        yield removed, added
+
+
+def change_start(shown: ShownDiff, line: int) -> int:
+    """Return the first line of the change, or of the header, to which `line` belongs."""
+    while line > 0 and shown.lines[line - 1].tone in {Tone.ADDED, Tone.REMOVED, Tone.DIM}:
+        line -= 1
+    return line

@@ -1,0 +1,177 @@
+"""The diff pane: what waits at the gate in full, what runs, what the model is writing, or what was applied last."""
+
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state.applied_diffs import applied_diffs
+from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
+from agent_workbench.views.blocks import Block, Tone
+from agent_workbench.views.gate.notes import commit_notes, finish_notes, merge_notes
+from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
+
+WHY_CHECKED = {
+    CheckPurpose.BASELINE: "to know what passes before anything is changed",
+    CheckPurpose.AFTER_DIFF: "to see what the diff did",
+    CheckPurpose.ASKED: "the model asked for it",
+    CheckPurpose.FINAL: "the last look before the commit",
+}
+OUTPUT_LINES = 120
+"""So much of running output is shown: it comes many times a second, and all of it is laid out each time."""
+
+
+class DiffView(Struct, frozen=True):
+    """What the pane shows: notes above, then a diff. `key` names what it is; `proposal` is empty when nothing waits.
+
+    `special` are its files outside of the usual. `by_hunk`: parts of the diff can be left. `taken`: it is what the user
+    took of another diff. `grows`: text is added at its end while it is shown.
+    """
+
+    title: str
+    key: str
+    notes: tuple[Block, ...] = ()
+    diff: str = ""
+    proposal: str = ""
+    by_hunk: bool = False
+    taken: bool = False
+    special: tuple[str, ...] = ()
+    grows: bool = False
+    empty: str = ""
+
+
+def view_diff(update: SessionUpdate) -> DiffView:
+    """Return what the diff pane shows."""
+    run = update.state.run
+    waiting = run.waiting if run is not None else None
+    if run is not None and waiting is not None:
+        view = _waiting(update.state.session, run, waiting)
+        return view if update.live.replay is None else replace(view, by_hunk=False)
+    if update.live.running is not None:
+        return _running(update)
+    # What was written stays in sight while it is found out where it belongs.
+    streaming = update.live.streaming
+    written = streaming or (run.answer if run is not None else None)
+    if written is not None:
+        parts = take_apart(written.text)
+        word = "being written" if streaming is not None else "being checked"
+        if parts.action == WRITE_DIFF:
+            return DiffView(f"Diff · {word}", "streaming", diff=parts.body, grows=True, empty="…")
+    return _past(update.state)
+
+
+def proposal_key(proposal: Proposal) -> str:
+    """Return what tells this content of a proposal from every other."""
+    return f"{proposal.id}:{shown_sha(proposal)}"
+
+
+def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
+    key = proposal_key(proposal)
+    match proposal.kind:
+        case GateKind.DIFF:
+            about = "Changed by the command" if proposal.tool == KEEP_CHANGES else "Diff"
+            edited = " · edited" if proposal.edited else ""
+            title = f"{about}{edited} · waits"
+            special = tuple(sanitize_whole(path, keep_returns=True) for path in proposal.special)
+            by_hunk = proposal.tool != KEEP_CHANGES
+            view = DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
+            return replace(view, taken=bool(proposal.hunks))
+        case GateKind.COMMIT:
+            notes = (*commit_notes(session, proposal), *_remarks(proposal))
+            return DiffView("Commit · waits", key, notes, proposal.diff, key)
+        case GateKind.MERGE:
+            return DiffView("Merge · waits", key, merge_notes(proposal), proposal.diff, key)
+        case GateKind.CHECK:
+            return DiffView("Checks · wait", key, _check_notes(proposal), proposal.diff, key)
+        case GateKind.SUMMARY:
+            edited = " · edited" if proposal.edited else ""
+            return DiffView(f"Summary{edited} · waits", key, _summary_notes(run, proposal), proposal.diff, key)
+        case GateKind.FINISH:
+            return DiffView("Finish · waits", key, finish_notes(run, proposal), proposal.diff, key)
+        case GateKind.COMMAND | GateKind.READ:
+            return _asked(proposal, key)
+    assert_never(proposal.kind)
+
+
+def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
+    said = Block(sanitize_whole(proposal.text.strip()), space_before=True)
+    if proposal.paths:
+        about = f"This takes the place of the scratchpad, {sanitize_line(proposal.paths[0], 200)}."
+        stays = "What stands there now is kept in the archive beside it. Rejected, the scratchpad stays as it is."
+        return (Block(about, Tone.STRONG), Block(stays, Tone.DIM), said, *_remarks(proposal))
+    by = (
+        " The model could not write it: it was put together by us." if proposal.fallback and not proposal.edited else ""
+    )
+    about = f"In the prompt this takes the place of {summarized_steps(run, proposal)}.{by}"
+    stays = "Rules, task, notes, your words, pinned code, the change so far and the failing output stay as they are."
+    if kept := steps_kept(run, proposal):
+        stays += f" So does what was said in {kept}."
+    return (Block(about, Tone.STRONG), Block(stays, Tone.DIM), said, *_remarks(proposal))
+
+
+def _asked(proposal: Proposal, key: str) -> DiffView:
+    what = "Command" if proposal.kind is GateKind.COMMAND else proposal.tool.replace("_", " ").capitalize()
+    asked = Block(sanitize_whole(proposal.text.strip()), Tone.STRONG)
+    return DiffView(f"{what} · waits", key, (asked, *_remarks(proposal)), proposal.diff, key)
+
+
+def _remarks(proposal: Proposal) -> tuple[Block, ...]:
+    """Return what has to be known before the diff is read: unusual paths, and what was mended in what came."""
+    paths = ", ".join(sanitize_line(path, 200) for path in proposal.special)
+    mended = "\n".join(sanitize_line(each, 400) for each in proposal.repaired)
+    return (
+        *((Block(f"Look twice: {paths}", Tone.WARN, "!", Tone.WARN),) if paths else ()),
+        *((Block(f"{repairs(proposal)}; what is shown is what counts", Tone.WARN, "~", Tone.WARN),) if mended else ()),
+        *((Block(mended),) if mended else ()),
+    )
+
+
+def repairs(proposal: Proposal) -> str:
+    """Return how much was mended in a diff, empty when it came as it is."""
+    many = len(proposal.repaired)
+    return counted_text(many, "repair") if many else ""
+
+
+def _check_notes(proposal: Proposal) -> tuple[Block, ...]:
+    why = WHY_CHECKED[proposal.purpose] if proposal.purpose is not None else WHY_CHECKED[CheckPurpose.ASKED]
+    commands = "\n".join(f"$ {sanitize_whole(command)}" for command in proposal.commands)
+    return (
+        Block(f"These run in the workspace, {why}:", Tone.DIM),
+        Block(commands or sanitize_whole(proposal.text), Tone.STRONG, space_before=True),
+    )
+
+
+def _running(update: SessionUpdate) -> DiffView:
+    running = update.live.running
+    if running is None:
+        return _past(update.state)
+    line = Block(f"$ {sanitize_line(running.line, 2000)}", Tone.STRONG)
+    last = "\n".join(running.tail.rstrip("\n").split("\n")[-OUTPUT_LINES:])
+    tail = Block(sanitize(last, limit_chars=200_000), space_before=True)
+    return DiffView(f"Output · {running.seconds:.0f} s", f"running:{running.line}", (line, tail), grows=True)
+
+
+def _past(state: SessionState) -> DiffView:
+    for run in filter(None, (state.run, *reversed(state.past))):
+        proposal = _last_diff(run)
+        if proposal is not None:
+            word = "being applied" if run is state.run and run.proposal is proposal else "applied last"
+            return DiffView(f"Diff · {word}", f"past:{proposal_key(proposal)}", diff=proposal.diff)
+    return DiffView("Diff", "nothing", empty="a diff stands here while the model writes it and while it waits for you")
+
+
+def _last_diff(run: TaskRun) -> Proposal | None:
+    """Return the newest diff that was let through."""
+    now = run.proposal
+    if now is not None and now.kind is GateKind.DIFF and run.stage in (ProposalStage.APPROVED, ProposalStage.RUNNING):
+        return now
+    last = next(applied_diffs(run.history), None)
+    return last.proposal if last is not None else None

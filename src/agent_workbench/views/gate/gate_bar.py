@@ -1,0 +1,226 @@
+"""The gate bar: what waits, what is being done, what went wrong, or what can be started."""
+
+import sys
+from enum import StrEnum
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.live import Live, SessionUpdate
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, shown_sha
+from agent_workbench.core.rules.matching import offered
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state.applied_diffs import last_applied_diff
+from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.text.sanitizer import WHOLE_CHARS, is_within, sanitize, sanitize_line
+from agent_workbench.views.diff.lines import LIMIT_LINES, diff_stat
+from agent_workbench.views.gate.diff_pane import proposal_key, repairs
+from agent_workbench.views.gate.summary_proposal import frees_text, summarized_steps
+from agent_workbench.views.plan import is_mergeable
+from agent_workbench.views.transcript.check_entries import PURPOSES
+
+
+class GateMode(StrEnum):
+    """What the bar is about."""
+
+    STARTING = "starting"
+    WAITING = "waiting"
+    BUSY = "busy"
+    PAUSED = "paused"
+    TROUBLE = "trouble"
+    IDLE = "idle"
+
+
+class GateAct(StrEnum):
+    """What a key at the gate does."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    EDIT = "edit"
+    SKIP = "skip"
+    ALWAYS = "always"
+    PAUSE = "pause"
+    GO_ON = "go on"
+    UNDO = "undo"
+    ABORT = "abort"
+    RETRY = "retry"
+    START = "start"
+    LEAVE = "leave"
+
+
+class Waiting(Struct, frozen=True):
+    """The proposal at the gate: what a decision has to name, and what an edit starts from."""
+
+    proposal: Proposal
+    key: str
+    sha: str
+
+
+class GateView(Struct, frozen=True):
+    """The bar: `word` (what kind of thing), `text` (which one), `more` (figures or advice), and what can be done.
+
+    `paused`: the user wants the task to stop before the model is asked (None: there is none that could).
+    """
+
+    mode: GateMode
+    word: str
+    text: str = ""
+    more: str = ""
+    acts: tuple[GateAct, ...] = ()
+    waiting: Waiting | None = None
+    task: TaskId | None = None
+    paused: bool | None = None
+
+
+EDITABLE = frozenset({GateKind.DIFF, GateKind.COMMAND, GateKind.COMMIT, GateKind.SUMMARY})
+TOO_LONG_CHARS = 40
+"""So much is said of what is too long to be approved: why that is has to fit beside it."""
+SKIPPABLE = frozenset({GateKind.CHECK, GateKind.COMMAND, GateKind.MERGE})
+
+
+def view_gate(update: SessionUpdate) -> GateView:
+    """Return what the gate bar shows."""
+    view, run = _view(update), update.state.run
+    if run is None or not update.state.unfinished or not update.live.decidable:
+        return view
+    then = " · ".join(filter(None, (view.more, "pauses before the next step")))
+    tells = run.paused and view.mode in {GateMode.WAITING, GateMode.BUSY}
+    return replace(view, paused=run.paused, more=then if tells else view.more)
+
+
+def _view(update: SessionUpdate) -> GateView:
+    state, live = update.state, update.live
+    run = state.run
+    if state.trouble is not None:
+        first = GateAct.LEAVE if state.trouble.lasting else GateAct.RETRY
+        acts = (first, *((GateAct.ABORT,) if state.unfinished else ()))
+        what, advice = sanitize_line(state.trouble.what), sanitize(state.trouble.advice, limit_chars=400)
+        return GateView(GateMode.TROUBLE, "trouble", what, sanitize_line(advice), acts if live.decidable else ())
+    if run is not None and run.waiting is not None:
+        return _waiting(update, run, run.waiting)
+    if run is not None and run.held and not live.activity:
+        acts = (GateAct.GO_ON, *((GateAct.UNDO,) if last_applied_diff(run) is not None else ()), GateAct.ABORT)
+        text = f"{run.task}, after step {run.step}" if run.step else f"{run.task}, before its first step"
+        return GateView(GateMode.PAUSED, "paused", text, "the model is not asked", acts if live.decidable else ())
+    if live.activity or state.unfinished:
+        pause = GateAct.GO_ON if run is not None and run.paused else GateAct.PAUSE
+        acts = (pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
+        # Before there is a session no key of a pane does anything.
+        mode = GateMode.BUSY if state.session else GateMode.STARTING
+        return GateView(mode, sanitize_line(live.activity) or "working", _progress(live), "", acts)
+    return _idle(state, live)
+
+
+def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateView:
+    word, text, more = _described(proposal)
+    if proposal.kind is GateKind.SUMMARY and proposal.paths:
+        text = "of the scratchpad"
+    elif proposal.kind is GateKind.SUMMARY:
+        text, more = f"of {summarized_steps(run, proposal)}", frees_text(proposal)
+    elif proposal.kind is GateKind.FINISH:
+        text = f"{text}, {run.checks_told}"
+    if is_too_long(proposal):
+        text = sanitize_line(text, TOO_LONG_CHARS)
+        more = " · ".join(filter(None, (more, "too long to be shown in full, so it cannot be approved")))
+    acts = acts_for(proposal, asked=run.compaction_asked) if update.live.decidable else ()
+    waiting = Waiting(proposal, proposal_key(proposal), shown_sha(proposal))
+    return GateView(GateMode.WAITING, word, text, more, acts, waiting)
+
+
+def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
+    """Return what can be done about a proposal, in the order of the keys' hints.
+
+    Without a summary for which the user `asked` one can go on; any other is needed, and refused there is another one.
+    """
+    approvable = () if is_too_long(proposal) else (GateAct.APPROVE,)
+    skippable = proposal.kind in SKIPPABLE or (asked and proposal.kind is GateKind.SUMMARY)
+    return (
+        *approvable,
+        GateAct.REJECT,
+        *((GateAct.EDIT,) if proposal.kind in EDITABLE and proposal.tool != KEEP_CHANGES else ()),
+        *((GateAct.SKIP,) if skippable else ()),
+        *((GateAct.ALWAYS,) if offered(proposal) else ()),
+        *((GateAct.ABORT,) if proposal.kind is not GateKind.MERGE else ()),
+    )
+
+
+def is_too_long(proposal: Proposal) -> bool:
+    """Return whether it has more lines, or a longer one, than are shown: nobody can have seen all of it.
+
+    The diff of a commit or a merge was shown before, diff by diff.
+    """
+    if proposal.kind is GateKind.DIFF:
+        return _is_cut(proposal.diff, LIMIT_LINES)
+    return any(_is_cut(text) for text in (proposal.text, *proposal.commands))
+
+
+@lru_cache(maxsize=2)
+def _is_cut(text: str, most_lines: int = sys.maxsize) -> bool:
+    if len(text) <= min(most_lines, WHOLE_CHARS):
+        return False
+    return text.count("\n") > most_lines or not is_within(text, WHOLE_CHARS)
+
+
+def _described(proposal: Proposal) -> tuple[str, str, str]:
+    paths = sanitize_line(" ".join(proposal.paths), 300)
+    match proposal.kind:
+        case GateKind.DIFF:
+            word = "keep what the command changed" if proposal.tool == KEEP_CHANGES else "diff"
+            return word, paths, " · ".join(filter(None, (str(diff_stat(proposal.diff)), repairs(proposal))))
+        case GateKind.CHECK:
+            about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
+            return "checks", sanitize_line("; ".join(proposal.commands) or proposal.text), about
+        case GateKind.COMMAND:
+            return "command", sanitize_line(proposal.text), ""
+        case GateKind.COMMIT:
+            return "commit", sanitize_line(proposal.text.strip().split("\n")[0]), str(diff_stat(proposal.diff))
+        case GateKind.MERGE:
+            more = "something is in the way" if proposal.special else str(diff_stat(proposal.diff))
+            return "merge", sanitize_line(proposal.text.strip().split("\n")[0]), more
+        case GateKind.SUMMARY:
+            return "summary", "of the older steps", ""
+        case GateKind.FINISH:
+            return "finish", "nothing changed", sanitize_line(proposal.text) or "no reason given"
+        case GateKind.READ:
+            return proposal.tool.replace("_", " "), sanitize_line(proposal.text), ""
+
+
+def _progress(live: Live) -> str:
+    if live.running is not None:
+        return f"{live.running.seconds:.0f} s"
+    streaming = live.streaming
+    if streaming is None:
+        return ""
+    if not streaming.text and streaming.thought:
+        return f"{len(streaming.thought):,} characters, {streaming.seconds:.0f} s"
+    if not streaming.text and streaming.prompt_total:
+        return f"reading the prompt, {streaming.prompt_processed:,} of {streaming.prompt_total:,} tokens"
+    return f"{streaming.tokens:,} tokens, {streaming.seconds:.0f} s" if streaming.text else ""
+
+
+def _idle(state: SessionState, live: Live) -> GateView:
+    if not state.plan_path and live.no_plan:
+        return GateView(GateMode.IDLE, "no plan", sanitize_line(live.no_plan, 300), "q leaves")
+    if not state.plan_path:
+        return GateView(GateMode.STARTING, "starting", "the plan is read, the model is made ready")
+    next_task = state.plan.next_task(live.taken)
+    if next_task is not None:
+        text = sanitize_line(f"{next_task.id}  {next_task.description}")
+        return GateView(GateMode.IDLE, "nothing runs", f"next is {text}", "", (GateAct.START,), task=next_task.id)
+    if not state.plan.tasks:
+        return GateView(
+            GateMode.IDLE, "the plan is empty", 'n in the plan writes a task; or leave with q: agent plan new "goal"'
+        )
+    unmerged = ", ".join(each.id for each in state.plan.tasks if is_mergeable(state, each.id))
+    merge = sanitize_line(f"m in the plan merges {unmerged}") if unmerged else ""
+    if all(task.status is TaskStatus.DONE for task in state.plan.tasks):
+        return GateView(GateMode.IDLE, "all tasks are done", merge or "q leaves; `agent replay` shows how it went")
+    if merge:
+        return GateView(GateMode.IDLE, "no other task can start", merge)
+    at_work = f", or another session is at it ({', '.join(live.taken)})" if live.taken else ""
+    return GateView(
+        GateMode.IDLE, "no task can start", sanitize_line(f"each is over, blocked, or for a person{at_work}")
+    )

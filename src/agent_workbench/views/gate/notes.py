@@ -1,0 +1,76 @@
+"""Notes at the gates of a commit, a merge and a finish: what each is made of, and what stands in the way."""
+
+from functools import lru_cache
+
+from agent_workbench.core.events import ActionProposed
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.proposals import TRAILER, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
+from agent_workbench.views.blocks import Block, Tone
+from agent_workbench.views.diff.file_headers import FileHead
+from agent_workbench.views.diff.shown_diff import DiffReader
+
+MOST_FILES = 200
+OF_APPROVAL = "<hash of your approval>"
+
+
+def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
+    """Return the message as it will stand, with its trailer, and the files."""
+    # Which event the approval is, and so its hash, is known when it is given.
+    trailer = f"{TRAILER}: {session}:<event>:{OF_APPROVAL}"
+    return (
+        Block(sanitize_whole(proposal.text.strip()), Tone.STRONG),
+        Block(trailer, Tone.DIM, space_before=True),
+        *_files(proposal),
+    )
+
+
+def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
+    """Return what a merge brings, or why it cannot be done now."""
+    said = Block(sanitize_whole(proposal.text.strip()), Tone.STRONG)
+    lead: tuple[Block, ...]
+    if proposal.special:
+        obstacles = Block("\n".join(sanitize_line(each) for each in proposal.special), Tone.WARN, "!", Tone.WARN)
+        lead = (Block("It cannot be merged now:", Tone.BAD, space_before=True), obstacles)
+    else:
+        clear = "Nothing stands in the way. This changes your branch and your files; what you have under way stays."
+        lead = (Block(clear, Tone.GOOD, space_before=True),)
+    commits = "\n".join(sanitize_line(each, 200) for each in proposal.brings)
+    brings = (Block("Commits", Tone.DIM, space_before=True), Block(commits)) if commits else ()
+    return (said, *lead, *brings, *_files(proposal))
+
+
+def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
+    """Return what an approval would end, how the checks stand, what was tried, and the reason the model gives."""
+    proposed = (each.event.proposal for each in run.history if isinstance(each.event, ActionProposed))
+    diffs = sum(each.kind is GateKind.DIFF for each in proposed)
+    tried = f" {counted_text(diffs, 'diff')} came to the gate; nothing of it stands." if diffs else ""
+    checked = Block(f"{run.checks_told.capitalize()}.{tried}", Tone.DIM if run.passes else Tone.WARN)
+    said = sanitize_whole(proposal.text.strip()) or "The model gives no reason."
+    return (
+        Block(f"{run.task} would be done with nothing changed, and without a commit.", Tone.STRONG),
+        checked,
+        Block("Approve if the task needs no change; reject with a reason, and the model goes on."),
+        Block("The model says", Tone.DIM, space_before=True),
+        Block(said),
+    )
+
+
+@lru_cache(maxsize=1)
+def _heads(diff: str) -> tuple[FileHead, ...]:
+    """Return the files of a diff; the same diff is asked about with every update."""
+    return DiffReader().read(diff).files
+
+
+def _files(proposal: Proposal) -> tuple[Block, ...]:
+    """Return the files with how many lines come and go."""
+    told = [f"{head.text}  +{head.added} −{head.removed}" for head in _heads(proposal.diff)]
+    if not told:
+        told = [sanitize_line(path, 300) for path in proposal.paths]
+    more = len(told) - MOST_FILES
+    shown = told[:MOST_FILES] + ([f"… and {more} more"] if more > 0 else [])
+    many = counted_text(len(told), "file")
+    return (Block(many, Tone.DIM, space_before=True), Block("\n".join(shown))) if told else ()

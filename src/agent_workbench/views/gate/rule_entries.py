@@ -1,0 +1,149 @@
+"""Rules as they are shown: offered ones with what they would have let through, and those that count."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from agent_workbench.core.events import ActionDecided
+from agent_workbench.core.history.past_actions import PastAction, PastActions, would_be_allowed
+from agent_workbench.core.ids import session_suffix
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.rules.matching import (
+    RULE_SCOPE_LABELS,
+    RuleScope,
+    StoredRule,
+    decided_by,
+    is_wide,
+    rule_words,
+)
+from agent_workbench.core.settings import Approval, GateKind, Rule
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.blocks import Block, Entry, Tone
+
+NEWEST_SHOWN = 4
+KEPT_MEANS = {
+    RuleScope.SESSION: "until the session is left",
+    RuleScope.REPO: "in .agent.yml, for everybody who trusts it",
+    RuleScope.USER: "in your own rules.yaml, for this repo",
+    RuleScope.EVERYWHERE: "in your own rules.yaml, for every repo you work in",
+}
+VERDICTS = {
+    Verdict.APPROVE: "approved",
+    Verdict.REJECT: "REFUSED",
+    Verdict.SKIP: "skipped",
+    Verdict.ABORT: "aborted",
+}
+NO_RULES = "There is no rule. A at the gate makes one of what waits there."
+
+
+def offer_entries(rules: Iterable[Rule], chosen: int) -> tuple[Entry, ...]:
+    """Return the rules to choose from, an entry each, the chosen one marked."""
+    return tuple(
+        Entry(str(number), (Block(_shown(rule), Tone.STRONG, "rule ●" if number == chosen else "     ○", Tone.DIM),))
+        for number, rule in enumerate(rules)
+    )
+
+
+def keeping_entry(kept: RuleScope) -> Entry:
+    """Return where a rule can be kept, the chosen place marked, and what that means."""
+    places = "   ".join(f"{'●' if each is kept else '○'} {RULE_SCOPE_LABELS[each]}" for each in RuleScope)
+    return Entry("keeping", (Block(places, Tone.PLAIN, "for", space_before=True), Block(KEPT_MEANS[kept], Tone.DIM)))
+
+
+def past_entry(rule: Rule, past: PastActions | None) -> Entry:
+    """Return what the rule would have let through: how much, and the newest few."""
+    if past is None:
+        return Entry("past", (Block("looking through past sessions…", Tone.DIM, space_before=True),))
+    passed = would_be_allowed(rule, past)
+    refused = sum(each.verdict is Verdict.REJECT for each in passed)
+    said = f"It would have let through {_much(rule, past, len(passed))}"
+    said += f"; you refused {refused:,} of these." if refused else "."
+    head = Block(said, Tone.WARN if refused else Tone.PLAIN, space_before=True)
+    # What was refused tells most about a rule.
+    told = sorted(passed, key=lambda each: each.verdict is not Verdict.REJECT)[:NEWEST_SHOWN]
+    return Entry("past", (head, *map(_past_block, told)))
+
+
+def _much(rule: Rule, past: PastActions, passed: int) -> str:
+    sessions = counted_text(past.sessions, "session")
+    among = f"in {sessions}" if past.complete else f"in the newest {sessions}"
+    if not past.actions:
+        return f"nothing so far: no {rule.kind} was decided {among}"
+    count = f"{passed:,}" if passed else "none"
+    return f"{count} of {len(past.actions):,} past {_plural(rule.kind)} {among}"
+
+
+def rule_entries(state: SessionState) -> tuple[Entry, ...]:
+    """Return the rules that count, with where each is kept and how often it was used in this session."""
+    used = _uses(state)
+    return tuple(
+        Entry(
+            f"{each.kept}:{number}",
+            (
+                Block(_shown(each.rule), Tone.STRONG, space_before=True),
+                Block(f"{RULE_SCOPE_LABELS[each.kept]} · {_times(used[decided_by(each.rule)])}", Tone.DIM),
+                *_hindrance(state, each),
+            ),
+        )
+        for number, each in enumerate(state.rules)
+    )
+
+
+def approvals_line(state: SessionState) -> str:
+    """Return what counts where no rule matches."""
+    if state.config is None:
+        return ""
+    approvals = state.config.approvals
+    by_rule = {rule: [str(kind) for kind in GateKind if approvals.of(kind) is rule] for rule in Approval}
+    return "Without a rule: " + "; ".join(f"{rule} {', '.join(kinds)}" for rule, kinds in by_rule.items() if kinds)
+
+
+def _hindrance(state: SessionState, kept: StoredRule) -> tuple[Block, ...]:
+    config, kind = state.config, kept.rule.kind
+    if config is None:
+        return ()
+    if config.approvals.of(kind) is Approval.DENY:
+        return (Block(f"counts for nothing: approvals.{kind} is deny", Tone.WARN),)
+    anywhere = kind is GateKind.CHECK and kept.rule.any and kept.kept is RuleScope.EVERYWHERE
+    if (kind is GateKind.COMMAND or anywhere) and not config.sandbox.holds:
+        return (Block("you are asked all the same: there is no sandbox", Tone.WARN),)
+    return ()
+
+
+def _uses(state: SessionState) -> Counter[str]:
+    runs = (*state.past, state.run) if state.run is not None else state.past
+    events = (recorded.event for run in runs for recorded in run.history)
+    return Counter(event.by for event in events if isinstance(event, ActionDecided))
+
+
+def _times(count: int) -> str:
+    return {0: "not used in this session yet", 1: "used once in this session"}.get(count, f"used {count:,} times here")
+
+
+def _past_block(action: PastAction) -> Block:
+    proposal, verdict = action.proposal, action.verdict
+    said = VERDICTS[verdict] if verdict is not None else ""
+    by = "" if action.by == "user" or verdict is not Verdict.APPROVE else " by itself"
+    line = f"{session_suffix(action.session)}  step {proposal.step:<3} {said + by:<19} {_what(proposal)}"
+    return Block(line, Tone.BAD if verdict is Verdict.REJECT else Tone.DIM, clips=True, folded="")
+
+
+def _what(proposal: Proposal) -> str:
+    match proposal.kind:
+        case GateKind.DIFF:
+            return sanitize_line(" ".join(proposal.paths), 200)
+        case GateKind.CHECK:
+            return sanitize_line("; ".join(proposal.commands), 200)
+        case GateKind.READ:
+            return sanitize_line(f"{proposal.tool} {proposal.text}", 200)
+        case _:
+            return sanitize_line(proposal.text.strip().split("\n")[0], 200)
+
+
+def _plural(kind: GateKind) -> str:
+    return {GateKind.SUMMARY: "summaries", GateKind.FINISH: "finishes"}.get(kind, f"{kind}s")
+
+
+def _shown(rule: Rule) -> str:
+    return sanitize_line(rule_words(rule), 600) + (" (wide)" if is_wide(rule) else "")

@@ -1,0 +1,139 @@
+"""The plan pane: tasks with where they stand, and all that is known of each."""
+
+from collections.abc import Collection
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.views.blocks import Block, Entry, Tone
+
+GLYPHS = {
+    TaskStatus.PENDING: ("○", "pending", Tone.DIM),
+    TaskStatus.IN_PROGRESS: ("●", "in progress", Tone.ACCENT),
+    TaskStatus.BLOCKED: ("⊘", "blocked", Tone.WARN),
+    TaskStatus.DONE: ("✓", "done", Tone.GOOD),
+    TaskStatus.FAILED: ("✗", "failed", Tone.BAD),
+}
+
+
+class TaskRow(Struct, frozen=True):
+    """One task: a short form for the list, and a long one. `mergeable`: its commit is not in the user's branch.
+    `open`: it is still to be done, `blocked`: not for now."""
+
+    id: TaskId
+    short: Entry
+    long: Entry
+    running: bool
+    mergeable: bool
+    open: bool
+    blocked: bool = False
+
+
+class PlanView(Struct, frozen=True):
+    """The list, its title, and what to say when it is empty."""
+
+    title: str
+    rows: tuple[TaskRow, ...]
+    empty: str
+    busy: bool
+
+
+def view_plan(state: SessionState, no_plan: str = "", taken: Collection[TaskId] = ()) -> PlanView:
+    """Return what the plan pane shows; `no_plan` says why there is none, other sessions are at the tasks of `taken`."""
+    done = sum(task.status is TaskStatus.DONE and not _is_running(state, task) for task in state.plan.tasks)
+    count = f" · {done} of {len(state.plan.tasks)} done" if state.plan.tasks else ""
+    return PlanView(
+        title=f"Plan{count}",
+        rows=tuple(_row(state, task, taken=task.id in taken) for task in state.plan.tasks),
+        empty=_empty(state, no_plan),
+        busy=state.unfinished,
+    )
+
+
+def is_mergeable(state: SessionState, task: TaskId) -> bool:
+    """Whether a task has a commit of this session that is not in the user's branch."""
+    run = state.run_of(task)
+    return run is not None and run.commit is not None and run.merged is None
+
+
+def _empty(state: SessionState, no_plan: str) -> str:
+    if not state.plan_path:
+        return sanitize(no_plan, limit_chars=1000) or "reading the plan …"
+    return f'{sanitize_line(state.plan_path)} has no task yet. n writes one, `agent plan new "goal"` asks the model.'
+
+
+def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
+    run = state.run_of(task.id)
+    mergeable = is_mergeable(state, task.id)
+    running = _is_running(state, task)
+    glyph, word, tone = GLYPHS[TaskStatus.IN_PROGRESS if running else task.status]
+    if run is not None and run.merged is not None:
+        word = f"merged into {sanitize_line(run.merged.into, 40)}"
+    elif mergeable:
+        word += ", not merged"
+    head = Block(sanitize_line(f"{task.id}  {task.description}"), Tone.STRONG, glyph, tone)
+    if task.blocked_because:
+        word += f": {sanitize_line(task.blocked_because, 300)}"
+    if taken:
+        word = "another session is at it"
+    under = Block(", ".join((word, *_remarks(state.plan, task), *_changed(state, task))), tone)
+    return TaskRow(
+        id=task.id,
+        short=Entry(task.id, (head, under)),
+        long=Entry(task.id, (replace(head, space_before=True), under, *_details(task))),
+        running=running,
+        mergeable=mergeable,
+        open=task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS) and not taken,
+        blocked=task.status is TaskStatus.BLOCKED,
+    )
+
+
+def _is_running(state: SessionState, task: Task) -> bool:
+    """Return whether the task is worked on here, whatever a session that it was forked from made of it in the plan."""
+    return state.run is not None and state.run.task == task.id and state.unfinished
+
+
+def _changed(state: SessionState, task: Task) -> tuple[str, ...]:
+    """Return that the running task says something else in the plan by now than what its run goes by."""
+    run = state.run
+    same = run is None or run.task != task.id or not state.unfinished or run.definition.defined_as(task)
+    return () if same else ("changed in the plan, which counts for its next run",)
+
+
+def _remarks(plan: Plan, task: Task) -> tuple[str, ...]:
+    waits = plan.waits_for(task)
+    return (
+        *((f"waits for {', '.join(waits)}",) if waits else ()),
+        *(("for a person",) if task.owner is Owner.HUMAN else ()),
+        *((f"{task.subtask} of {sanitize_line(task.parent_issue, 40)}",) if task.subtask else ()),
+    )
+
+
+def _details(task: Task) -> tuple[Block, ...]:
+    limits = task.constraints
+    budget = (
+        f"{task.budget.tokens:,} tokens" if task.budget.tokens else "",
+        f"{task.budget.minutes:g} minutes" if task.budget.minutes else "",
+        f"{limits.max_files_changed} files" if limits.max_files_changed else "",
+        f"{limits.max_diff_bytes:,} bytes of diff" if limits.max_diff_bytes else "",
+    )
+    wide_open = task.scope.allowed_write_globs == ("**",)
+    told = (
+        ("Goal", task.goal),
+        ("Approach", task.suggested_approach),
+        ("Must pass", "\n".join(task.accept_tests)),
+        ("At most", ", ".join(filter(None, budget))),
+        ("May write", "" if wide_open else "  ".join(task.scope.allowed_write_globs)),
+        ("Skills", ", ".join(task.applicable_skills)),
+        ("From", task.source),
+    )
+    return tuple(
+        block
+        for label, text in told
+        if text.strip()
+        for block in (Block(label, Tone.DIM, space_before=True), Block(sanitize(text.strip(), limit_chars=4000)))
+    )

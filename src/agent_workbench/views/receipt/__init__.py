@@ -1,0 +1,1 @@
+"""The receipt of a prompt: its parts, their tokens, and what the server read again."""

@@ -1,0 +1,134 @@
+"""What a prompt's parts consist of: their tokens, counted or estimated, and the pieces of code in them."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from agent_workbench.core.events import (
+    ActionFinished,
+    ChunkPinned,
+    CodeRetrieved,
+    ContextCompacted,
+    Event,
+    ModelAnswered,
+    PatchApplied,
+    PromptBuilt,
+    Recorded,
+    ScratchpadChanged,
+    TaskStarted,
+    UserSaid,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.state.shown_code import chunks_shown_by
+
+CODE = "code"
+PINNED = "pinned"
+OBSERVATION = "observation"
+MOST_PIECES = 200
+# What a tokenizer makes of English and code, where no server counts.
+_CHARS_PER_TOKEN = 4
+# The text of some parts is not in any event (the rules); they are about so long.
+_UNKNOWN_CHARS = 3_000
+
+
+class Piece(Struct, frozen=True):
+    """A piece of code in a part: about how many tokens it has, and how many of the part stand before it."""
+
+    place: str
+    symbol: str
+    tokens: int
+    offset: int
+
+
+class CountedPart(Struct, frozen=True):
+    """A part of a prompt with its tokens; `place` where it is one piece of code, `pieces` where it shows some."""
+
+    label: str
+    tokens: int
+    estimated: bool
+    place: str = ""
+    pieces: tuple[Piece, ...] = ()
+
+
+def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[CountedPart]:
+    """Yield the parts that are new in a prompt; `since` are the events after the prompt before."""
+    events = [recorded.event for recorded in since]
+    pins = [event.chunk.place for event in events if isinstance(event, ChunkPinned) and event.pinned]
+    # What is pinned has a part of its own.
+    observed = {event.proposal_id: event.observation for event in events if isinstance(event, ActionFinished)}
+    shown = [(event, _with_it(event, observed)) for event in events]
+    waiting = [(event, chunks) for event, chunks in shown if chunks]
+    counted = any(part.tokens for part in built.parts)
+    for part in built.parts:
+        kind, _, place = part.label.partition(" ")
+        if part.label == PINNED and pins:
+            place = pins.pop(0)
+        tokens = part.tokens if counted else _estimate(part.label, events)
+        alone = place if kind in (CODE, PINNED) else ""
+        held = () if alone else _taken(kind, built, waiting)
+        yield CountedPart(part.label, tokens, not counted, alone, tuple(_pieces(held, tokens)))
+
+
+def _with_it(event: Event, observed: Mapping[ProposalId, str]) -> tuple[Chunk, ...]:
+    """Return the code that an event's part holds; of a diff that the model wrote, its own answer holds the lines."""
+    match event:
+        case ChunkPinned():
+            return ()
+        case PatchApplied():
+            told = observed.get(event.proposal_id)
+            return tuple(chunk for chunk in event.shown if told is None or chunk.text in told)
+        case _:
+            return chunks_shown_by(event)
+
+
+def _taken(kind: str, built: PromptBuilt, waiting: list[tuple[Event, tuple[Chunk, ...]]]) -> tuple[Chunk, ...]:
+    """Take from `waiting` the chunks that a part of this kind shows, none where each is a part of its own."""
+    for position, (event, chunks) in enumerate(waiting):
+        found = isinstance(event, CodeRetrieved | ContextCompacted)
+        own = {f"{word} {chunk.place}" for chunk in chunks for word in (CODE, PINNED)}
+        if found and any(part.label in own for part in built.parts):
+            continue
+        if kind == (CODE if found else OBSERVATION):
+            del waiting[position]
+            return chunks
+    return ()
+
+
+def _pieces(chunks: tuple[Chunk, ...], tokens: int) -> Iterator[Piece]:
+    """Yield the pieces; the tokens of the part are theirs by the length of their text."""
+    letters = sum(len(chunk.text) + len(chunk.place) for chunk in chunks)
+    before = 0
+    for chunk in chunks[:MOST_PIECES]:
+        own = len(chunk.text) + len(chunk.place)
+        offset, end = tokens * before // max(1, letters), tokens * (before + own) // max(1, letters)
+        yield Piece(chunk.place, chunk.symbol, end - offset, offset)
+        before += own
+
+
+def _estimate(label: str, events: list[Event]) -> int:
+    letters = sum(_letters(label, event) for event in events)
+    return (letters or _UNKNOWN_CHARS) // _CHARS_PER_TOKEN
+
+
+def _letters(label: str, event: Event) -> int:
+    """Return how much text an event has in a part of this name."""
+    match event:
+        case TaskStarted() if label == "task":
+            task = event.definition
+            return len(task.description) + len(task.goal) + len(task.suggested_approach)
+        case TaskStarted():
+            return sum(len(skill.text) for skill in event.skills if label == f"skill {skill.name}")
+        case CodeRetrieved() if label.startswith(CODE):
+            place = label.removeprefix(CODE).strip()
+            return sum(len(chunk.text) for chunk in event.chunks if chunk.place == place or not place)
+        case ModelAnswered() if label == "answer":
+            return len(event.text)
+        case ActionFinished() if label == OBSERVATION:
+            return len(event.observation)
+        case ScratchpadChanged() if label == "scratchpad":
+            return len(event.text)
+        case UserSaid() if label not in ("rules", "task", "answer"):
+            return len(event.text)
+        case _:
+            return 0

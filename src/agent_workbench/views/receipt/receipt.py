@@ -1,0 +1,143 @@
+"""The receipt of a prompt: each of its parts with its tokens, what the server had of it, and what reading it took."""
+
+from msgspec import Struct
+
+from agent_workbench.core.events import (
+    ModelObserved,
+    PromptBuilt,
+)
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.state.prompt_reads import PromptReads, grown_from, reads_of
+from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.receipt.rows import BEGINNING, KEPT, LABEL_CHARS, TEMPLATE, ReceiptRow, kind_of, rows_of
+from agent_workbench.views.receipt.sent_prompts import Sent, has_steps, one_context, prompts_of
+
+
+class CompactionEstimate(Struct, frozen=True):
+    """What a compaction now would come to: tokens it frees at most, those to be read anew, and the seconds for them."""
+
+    frees: int
+    reads: int
+    seconds: float
+
+
+class ReceiptView(Struct, frozen=True):
+    """The receipt of prompt `number` of `count`; `tokens` are the server's where it told, `context_tokens` 0: unknown.
+
+    `answered` is False while no answer told what the prompt took; then there are no figures. `tells_cache` is False
+    where the server does not say what it had of the prompt.
+    """
+
+    number: int
+    count: int
+    step: int
+    purpose: Purpose
+    endpoint: str
+    model: str
+    seed: int
+    tokens: int
+    context_tokens: int
+    rows: tuple[ReceiptRow, ...]
+    answered: bool = False
+    tells_cache: bool = True
+    cached: int = 0
+    new: int = 0
+    again: int = 0
+    seconds: float = 0.0
+    answer_tokens: int = 0
+    dollars: float = 0.0
+    compacting: CompactionEstimate | None = None
+    grammar_sha: str = ""
+
+
+def count_prompts(state: SessionState) -> int:
+    """Return how many prompts the session has built."""
+    return sum(isinstance(each.event, PromptBuilt) for run in _runs(state) for each in run.history)
+
+
+def view_receipt(state: SessionState, number: int = 0) -> ReceiptView | None:
+    """Return the receipt of the session's prompt `number`, from 1 (0: the newest); None where there is no such."""
+    count = count_prompts(state)
+    wanted = number or count
+    before = 0
+    met = dict(state.models)
+    observed = (each.event for each in state.opening if isinstance(each.event, ModelObserved))
+    met |= {event.purpose: event.facts for event in observed}
+    for run in _runs(state):
+        sent = tuple(prompts_of(run, before, met))
+        if before < wanted <= before + len(sent):
+            return _receipt(run, one_context(sent[: wanted - before]), count, newest=wanted == count)
+        before += len(sent)
+    return None
+
+
+def _runs(state: SessionState) -> tuple[TaskRun, ...]:
+    return (*state.past, state.run) if state.run is not None else state.past
+
+
+def _receipt(run: TaskRun, sent: tuple[Sent, ...], count: int, *, newest: bool) -> ReceiptView:
+    last = sent[-1]
+    figures, facts = last.figures, last.facts
+    tells = facts is None or facts.tells_cache
+    reads = _reads(sent)
+    rows = tuple(rows_of(run, sent, figures, reads, tells=tells))
+    answered = bool(figures.prompt_tokens)
+    end = last.end
+    return ReceiptView(
+        number=last.number,
+        count=count,
+        step=last.built.step,
+        purpose=last.built.purpose,
+        endpoint=sanitize_line((end.endpoint if end is not None else "") or last.built.endpoint, LABEL_CHARS),
+        model=sanitize_line((end.model if end is not None else "") or (facts.model if facts else ""), LABEL_CHARS),
+        seed=last.built.seed,
+        tokens=figures.prompt_tokens or last.built.tokens or sum(row.tokens for row in rows if not row.inside),
+        context_tokens=facts.context_tokens if facts else 0,
+        rows=rows,
+        answered=answered,
+        tells_cache=tells,
+        cached=figures.cached_tokens,
+        new=reads.new_tokens if answered and tells else 0,
+        again=reads.again_tokens if answered and tells else 0,
+        seconds=figures.prompt_seconds,
+        answer_tokens=figures.answer_tokens,
+        dollars=figures.dollars,
+        compacting=_compacting(rows, sent) if newest else None,
+        grammar_sha=last.built.grammar_sha,
+    )
+
+
+def _reads(sent: tuple[Sent, ...]) -> PromptReads:
+    """Return what was read of the last prompt, which grew from the last one before it that the server told of.
+
+    What asks for a summary is counted apart, and no prompt grows from it.
+    """
+    if sent[-1].built.purpose is Purpose.SUMMARY:
+        return reads_of(sent[-1].figures, None)
+    known = [
+        grown_from(each.end, thinks=each.facts is not None and each.facts.thinks)
+        for each in sent[:-1]
+        if each.end is not None and each.end.figures.prompt_tokens
+    ]
+    return reads_of(sent[-1].figures, known[-1] if known else None)
+
+
+def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[Sent, ...]) -> CompactionEstimate:
+    """Return what the summary in place of the steps would come to, at the speed this server read with so far."""
+    stays = steps = 0
+    kept = False
+    for row in rows:
+        if row.inside:
+            # A piece in a part that stays can be dropped from it, one in a part that goes can be pinned to stay.
+            change = -row.tokens if kept and row.dropped else row.tokens if row.pinned and not kept else 0
+            stays, steps = stays + change, steps - change
+            continue
+        kept = kind_of(row) in KEPT and not row.dropped
+        if kept:
+            stays += row.tokens
+        elif kind_of(row) not in BEGINNING and row.label != TEMPLATE:
+            steps += row.tokens
+    read = sum(each.figures.prompt_tokens - each.figures.cached_tokens for each in sent)
+    seconds = sum(each.figures.prompt_seconds for each in sent)
+    return CompactionEstimate(max(0, steps) if has_steps(sent) else 0, stays, stays * seconds / read if read else 0.0)

@@ -1,0 +1,151 @@
+"""The rows of a receipt: parts of the prompt and the code in them, where each stands, what the server had of it."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.state.prompt_reads import PromptReads
+from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.receipt.counted_parts import Piece, counted_parts
+from agent_workbench.views.receipt.sent_prompts import Sent
+
+LABEL_CHARS = 300
+TEMPLATE = "template"
+ANSWER = "answer"
+# What a compaction leaves as it is: first what the prompt begins with, then what stands in it anew.
+BEGINNING = ("rules", "task", "skill")
+KEPT = ("scratchpad", "pinned", "code", "user", "change", "failing")
+
+
+class ReceiptRow(Struct, frozen=True):
+    """A part of the prompt, or (`inside`) a piece of code in the part above it, with the tokens of both.
+
+    `tokens` is the sum of `cached`, `new` and `again` where the server tells what it had. `prompt` is the number of the
+    prompt in which it came first. `seconds` is what reading it took in this prompt. A piece has a `place`, by which it
+    is pinned and dropped; dropping it frees `saves` tokens at the next compaction. `estimated`: nobody counted these.
+    """
+
+    label: str
+    tokens: int
+    cached: int = 0
+    new: int = 0
+    again: int = 0
+    seconds: float = 0.0
+    prompt: int = 0
+    place: str = ""
+    inside: bool = False
+    pinned: bool = False
+    dropped: bool = False
+    saves: int = 0
+    estimated: bool = False
+
+    @property
+    def read(self) -> str:
+        """What the server did with it, in words: `cached`, `new`, `read again`, or how much of each."""
+        kinds = ((self.cached, "cached"), (self.new, "new"), (self.again, "read again"))
+        said = [(tokens, word) for tokens, word in kinds if tokens]
+        return said[0][1] if len(said) == 1 else ", ".join(f"{tokens:,} {word}" for tokens, word in said)
+
+
+def rows_of(
+    run: TaskRun, sent: tuple[Sent, ...], figures: AnswerFigures, reads: PromptReads, *, tells: bool
+) -> Iterator[ReceiptRow]:
+    """Yield the rows in the prompt's order, each with what the server had of it by where it stands."""
+    told = bool(figures.prompt_tokens) and tells
+    read = reads.new_tokens + reads.again_tokens
+    per_token = figures.prompt_seconds / read if read else 0.0
+
+    def measured(row: ReceiptRow, start: int) -> ReceiptRow:
+        if not told:
+            return row
+        end = start + row.tokens
+        cached = _overlap(start, end, 0, figures.cached_tokens)
+        again = _overlap(start, end, figures.cached_tokens, figures.cached_tokens + reads.again_tokens)
+        new = row.tokens - cached - again
+        return replace(row, cached=cached, again=again, new=new, seconds=per_token * (new + again))
+
+    template = ReceiptRow(TEMPLATE, 0)
+    for row, start, pieces in _laid_out(sent):
+        part = measured(row, start)
+        if row.label == TEMPLATE:
+            template = _plus(template, part)
+            continue
+        yield _marked(run, part, kept=True) if part.place else part
+        for piece in pieces:
+            inside = _marked(run, _piece_row(piece, row), kept=kind_of(row) in KEPT)
+            yield measured(inside, start + piece.offset)
+    if template.tokens:
+        yield template
+
+
+def _laid_out(sent: tuple[Sent, ...]) -> Iterator[tuple[ReceiptRow, int, tuple[Piece, ...]]]:
+    """Yield the parts with where they begin (in tokens), and between them what the server's template puts there."""
+    place = parts = marks = 0
+    for each in sent:
+        counted = tuple(counted_parts(each.built, each.since))
+        parts += sum(part.tokens for part in counted)
+        more = max(0, each.figures.prompt_tokens - parts - marks) if each.figures.prompt_tokens else 0
+        marks += more
+        # An answer comes right after the prompt before; the marks of roles stand behind it and at the end.
+        behind = bool(counted) and counted[0].label == ANSWER
+        for position, part in enumerate(counted):
+            if position == int(behind) and more:
+                yield ReceiptRow(TEMPLATE, more - more // 2), place, ()
+                place += more - more // 2
+                more //= 2
+            row = ReceiptRow(
+                sanitize_line(part.label, LABEL_CHARS),
+                part.tokens,
+                prompt=each.number,
+                place=part.place,
+                estimated=part.estimated,
+            )
+            yield row, place, part.pieces
+            place += part.tokens
+        if more:
+            yield ReceiptRow(TEMPLATE, more), place, ()
+            place += more
+
+
+def _piece_row(piece: Piece, part: ReceiptRow) -> ReceiptRow:
+    return ReceiptRow(
+        label=sanitize_line(f"{piece.place} {piece.symbol}", LABEL_CHARS),
+        tokens=piece.tokens,
+        prompt=part.prompt,
+        place=piece.place,
+        inside=True,
+        estimated=True,
+    )
+
+
+def _marked(run: TaskRun, row: ReceiptRow, *, kept: bool) -> ReceiptRow:
+    """Return the row of a piece of code with what the user wants of it.
+
+    What a compaction takes out by itself (not `kept`, not pinned) saves nothing more when it is dropped.
+    """
+    pinned = any(chunk.place == row.place for chunk in run.pinned)
+    saves = row.tokens if kept or pinned else 0
+    return replace(row, pinned=pinned, dropped=row.place in run.dropped, saves=saves)
+
+
+def _plus(row: ReceiptRow, other: ReceiptRow) -> ReceiptRow:
+    return replace(
+        row,
+        tokens=row.tokens + other.tokens,
+        cached=row.cached + other.cached,
+        new=row.new + other.new,
+        again=row.again + other.again,
+        seconds=row.seconds + other.seconds,
+    )
+
+
+def _overlap(start: int, end: int, low: int, high: int) -> int:
+    return max(0, min(end, high) - max(start, low))
+
+
+def kind_of(row: ReceiptRow) -> str:
+    """Return the first word of its label, which says what kind of part it is."""
+    return row.label.split(" ", 1)[0]

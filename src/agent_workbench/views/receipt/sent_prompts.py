@@ -1,0 +1,98 @@
+"""The prompts that a run has sent, each with what happened before it and what was answered."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.events import (
+    ContextCompacted,
+    ContextFilled,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    ModelObserved,
+    PromptBuilt,
+    Recorded,
+)
+from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.core.state.session_state import TaskRun
+
+
+class Sent(Struct, frozen=True):
+    """A prompt as it was sent, the events since the one before, and its answer's figures as far as there are any.
+
+    `notes`: it asked for a summary of the scratchpad.
+    """
+
+    number: int
+    built: PromptBuilt
+    since: tuple[Recorded, ...]
+    facts: ModelFacts | None
+    compacted: bool
+    notes: bool = False
+    end: ModelAnswered | ModelInterrupted | None = None
+
+    @property
+    def through_seq(self) -> int:
+        """The last event that the prompt knows of where it was made shorter, else -1."""
+        filled = [each.event.through_seq for each in self.since if isinstance(each.event, ContextFilled)]
+        return filled[-1] if filled and self.built.purpose is Purpose.SUMMARY else -1
+
+    @property
+    def figures(self) -> AnswerFigures:
+        """What the answer's server counted, nothing as long as there is no answer."""
+        return self.end.figures if self.end is not None else AnswerFigures()
+
+
+def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Iterator[Sent]:
+    """Yield the prompts of a run; `before` were built in the session until it began. `met` are who answered last."""
+    since: list[Recorded] = []
+    compacted = notes = False
+    open_prompt: Sent | None = None
+    for recorded in run.history:
+        event = recorded.event
+        since.append(recorded)
+        match event:
+            case ModelObserved():
+                met[event.purpose] = event.facts
+            case ContextCompacted():
+                compacted = True
+            case ContextFilled():
+                notes = event.notes
+            case PromptBuilt():
+                notes = notes and event.purpose is Purpose.SUMMARY
+                if open_prompt is not None:
+                    yield open_prompt
+                before += 1
+                facts = met.get(event.purpose, met.get(Purpose.EXECUTOR))
+                open_prompt = Sent(before, event, tuple(since), facts, compacted, notes)
+                since, compacted = [], False
+            case ModelAnswered() | ModelInterrupted() if open_prompt is not None and open_prompt.end is None:
+                open_prompt = replace(open_prompt, end=event)
+            case _:
+                pass
+    if open_prompt is not None:
+        yield open_prompt
+
+
+def one_context(sent: tuple[Sent, ...]) -> tuple[Sent, ...]:
+    """Return the prompts that the last one grew from: those since the last compaction, none that asked for a summary.
+
+    One that asks for a summary may be made shorter, to find room. One about the scratchpad grew from none.
+    """
+    start = max((place for place, each in enumerate(sent) if each.compacted), default=0)
+    *grown, last = sent[start:]
+    if last.notes:
+        return (last,)
+    through = last.through_seq
+    kept = (each for each in grown if each.built.purpose is not Purpose.SUMMARY)
+    return (*(each for each in kept if through < 0 or each.since[-1].seq - 1 <= through), last)
+
+
+def has_steps(sent: tuple[Sent, ...]) -> bool:
+    """Return whether anything was answered that a summary could be about."""
+    ends = (each.end for each in sent if each.built.purpose is not Purpose.SUMMARY)
+    return any(
+        isinstance(end, ModelAnswered) or (end is not None and end.cause is InterruptCause.LENGTH) for end in ends
+    )

@@ -1,0 +1,55 @@
+"""The receipt of a prompt in lines of text: what is said of all of it, and its table."""
+
+from collections.abc import Iterator
+
+from agent_workbench.core.text.amounts import dollars_text
+from agent_workbench.views.receipt.receipt import ReceiptView
+from agent_workbench.views.receipt.rows import ReceiptRow
+
+HEADING = f"{'tokens':>9} {'seconds':>8}  {'read':<30} part"
+
+
+def head_lines(view: ReceiptView) -> tuple[str, ...]:
+    """Return what is said of the whole prompt: its size, what was read of it, and who answered."""
+    size = f" of {view.context_tokens:,}" if view.context_tokens else ""
+    share = f" ({round(100 * view.tokens / view.context_tokens)} %)" if view.context_tokens else ""
+    seed = f", seed {view.seed}" if view.seed else ""
+    by = " at ".join(dict.fromkeys(filter(None, (view.model, view.endpoint))))
+    return (f"{view.tokens:,}{size} tokens{share}", _read(view), f"{by}{seed}")
+
+
+def _read(view: ReceiptView) -> str:
+    if not view.answered:
+        return "not answered yet: what was read is not known"
+    if not view.tells_cache:
+        read = "the server does not say what it had read before"
+    else:
+        read = f"{view.cached:,} cached · {view.new:,} new · {view.again:,} read again"
+    told = (
+        read,
+        f"{view.seconds:.1f} s" if view.seconds else "",
+        f"answer {view.answer_tokens:,}" if view.answer_tokens else "",
+        dollars_text(view.dollars) if view.dollars else "",
+    )
+    return " · ".join(filter(None, told))
+
+
+def table_lines(view: ReceiptView) -> Iterator[str]:
+    """Yield a line for each part, pieces of code below theirs, and what a compaction now would come to."""
+    yield HEADING
+    for row in view.rows:
+        tokens = f"{'~' if row.estimated else ''}{row.tokens:,}"
+        seconds = f"{row.seconds:.2f}" if row.seconds >= 0.005 else ""
+        yield f"{tokens:>9} {seconds:>8}  {row.read:<30} {'  ' if row.inside else ''}{row.label}{_mark(row)}"
+    if view.compacting is not None:
+        now = view.compacting
+        cost = f", about {now.seconds:.1f} s" if now.seconds >= 0.05 else ""
+        yield f"a summary of the steps frees at most {now.frees:,} tokens; {now.reads:,} are read anew then{cost}"
+
+
+def _mark(row: ReceiptRow) -> str:
+    if row.pinned:
+        return "  (pinned)"
+    if row.dropped:
+        return f"  (dropped, the next summary saves {row.saves:,})" if row.saves else "  (dropped)"
+    return ""

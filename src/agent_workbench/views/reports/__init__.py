@@ -1,0 +1,1 @@
+"""Reports on recorded sessions: comparison, pull request text, JSON document, proofs."""

@@ -1,0 +1,98 @@
+"""A session as markdown that fits a pull request: what was done and why, how it was checked, how it can be proved."""
+
+from collections.abc import Iterator, Sequence
+
+from agent_workbench.core.checks.results import CheckResult
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.amounts import counted_text, dollars_text, stat_text
+from agent_workbench.core.text.markdown import cell, code, plain
+from agent_workbench.views.reports.task_report import Decided, TaskReport, Undone
+
+MOST_CHANGES = 20
+MOST_FILES = 50
+MOST_DECISIONS = 30
+
+
+def pull_request(state: SessionState, accounts: Sequence[TaskReport]) -> str:
+    """Return the document; every text that a model, a file or a person wrote stands in it as plain text."""
+    lines = [line for account in accounts for line in (*_task(account), "")]
+    return "\n".join([*(lines or ["No task was begun in this session.", ""]), *_proof(state, accounts)]) + "\n"
+
+
+def _task(account: TaskReport) -> Iterator[str]:
+    run = account.run
+    yield f"# {plain(f'{run.task}: {run.definition.description}')}"
+    yield ""
+    if run.definition.goal:
+        yield f"{plain(run.definition.goal, 1_000)}"
+        yield ""
+    outcome = run.status or "not finished"
+    merged = account.merged
+    reason = f"merged into {merged.into} ({merged.how})" if merged is not None else run.reason
+    yield f"**{outcome}**{f': {plain(reason)}' if reason else ''}"
+    yield from _section("What was done", _changes(account))
+    yield from _section("Files", _files(account))
+    yield from _section("Checks", [line for each in account.checks for line in _check(account, each)])
+    yield from _section("Decisions", _decisions(account))
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield from ("", f"## {title}", "", *lines)
+
+
+def _changes(account: TaskReport) -> list[str]:
+    told = [
+        f"- {plain(change.why) or 'a change'} ({', '.join(code(path) for path in change.paths)}; step {change.step})"
+        for change in account.changes[:MOST_CHANGES]
+    ]
+    return [*told, *_rest(len(account.changes), MOST_CHANGES)]
+
+
+def _files(account: TaskReport) -> list[str]:
+    if not account.files:
+        return [] if account.files is not None else ["Git does not have the files of this session here."]
+    rows = [f"| {cell(each.path)} | {stat_text(each)} |" for each in account.files[:MOST_FILES]]
+    more = [f"| … and {len(account.files) - MOST_FILES} more | |"] if len(account.files) > MOST_FILES else []
+    return ["| file | lines |", "| --- | --- |", *rows, *more]
+
+
+def _check(account: TaskReport, result: CheckResult) -> Iterator[str]:
+    before = {each.command: each.passed for each in account.run.baseline or ()}.get(result.command)
+    was = "" if before is None else ", passed before" if before else ", failed before"
+    yield f"- {code(result.command)}: {'passed' if result.passed else '**failed**'}{was}"
+    yield from (f"  - {code(each)}" for each in result.failed_tests[:5])
+
+
+def _decisions(account: TaskReport) -> list[str]:
+    by_users: list[Decided | Undone] = sorted((*account.asked, *account.undone), key=lambda each: each.seq)
+    told = [_decision(each) for each in by_users[:MOST_DECISIONS]]
+    ruled = len(account.decisions) - len(account.asked)
+    by_rules = [f"- {counted_text(ruled, 'gate')} decided by rules"] if ruled else []
+    return [*told, *_rest(len(by_users), MOST_DECISIONS), *by_rules]
+
+
+def _decision(made: Decided | Undone) -> str:
+    if isinstance(made, Undone):
+        return f"- undo: the diff of step {made.step} ({', '.join(code(path) for path in made.paths)})"
+    return f"- {made.verdict}: {code(made.what)}{f' - {plain(made.reason)}' if made.reason else ''}"
+
+
+def _rest(count: int, shown: int) -> list[str]:
+    return [f"- … and {count - shown} more"] if count > shown else []
+
+
+def _proof(state: SessionState, accounts: Sequence[TaskReport]) -> Iterator[str]:
+    steps, tokens = sum(each.run.step for each in accounts), sum(each.run.tokens for each in accounts)
+    dollars = sum(each.run.dollars for each in accounts)
+    cost = f", {dollars_text(dollars)}" if dollars else ""
+    model = f" by {code(state.model.model)}" if state.model is not None and state.model.model else ""
+    yield from ("---", "", f"{counted_text(steps, 'step')}, {counted_text(tokens, 'token')}{cost}{model}.", "")
+    yield f"- session {code(state.session)}; {code(f'agent sessions verify {state.session}')} proves its journal"
+    yield f"- the journal's head is {code(state.hash)}"
+    if state.parent is not None:
+        yield f"- forked from {code(state.parent)} after event {state.parent_seq}"
+    for each in accounts:
+        if each.run.commit is not None:
+            verify = code(f"agent verify {each.run.commit[:10]}")
+            yield f"- commit {code(each.run.commit)} on {code(each.run.workspace.branch)}; {verify} proves it"

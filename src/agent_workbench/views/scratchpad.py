@@ -1,0 +1,43 @@
+"""The scratchpad pane: the notes of the task at hand."""
+
+from msgspec import Struct
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.views.blocks import Block, Entry, Tone
+
+
+class ScratchpadView(Struct, frozen=True):
+    """The notes of `task` (None: no task): what is shown, and `text` as it is edited."""
+
+    title: str
+    task: TaskId | None
+    text: str
+    entries: tuple[Entry, ...]
+    empty: str
+
+
+def view_scratchpad(state: SessionState, selected: str = "") -> ScratchpadView:
+    """Return the notes of the task that is worked on, or else of the one selected in the plan."""
+    task = state.run.task if state.run is not None and state.unfinished else _known(state, selected)
+    if task is None and state.run is not None:
+        task = state.run.task
+    if task is None:
+        return ScratchpadView("Scratchpad", None, "", (), "notes of a task stand here once there is one")
+    text = state.scratchpad(task)
+    empty = "nothing noted yet: the model writes here with `note`, you with i"
+    return ScratchpadView(f"Scratchpad · {task}", task, text, _entries(text), empty)
+
+
+def _known(state: SessionState, selected: str) -> TaskId | None:
+    return next((task.id for task in state.plan.tasks if task.id == selected), None)
+
+
+def _entries(text: str) -> tuple[Entry, ...]:
+    lines = sanitize(text).rstrip("\n").split("\n") if text.strip() else []
+    return tuple(Entry(str(number), (Block(line, _tone(line)),)) for number, line in enumerate(lines))
+
+
+def _tone(line: str) -> Tone:
+    return Tone.TITLE if line.startswith("#") else Tone.PLAIN

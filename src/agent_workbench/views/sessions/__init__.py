@@ -1,0 +1,1 @@
+"""Several sessions, and one that is replayed: list, tabs, fork, search, replay bar, timeline."""

@@ -1,0 +1,41 @@
+"""What a fork goes on from, before it is made."""
+
+from collections.abc import Sequence
+
+from agent_workbench.core.events.log_lines import describe
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.amounts import counted_text, stat_text
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.workspace import FileStat
+
+MOST_FILES = 8
+
+
+def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tuple[str, ...]:
+    """Return in a few lines where a fork begins (`why`: it is before what was asked for), and with which files."""
+    begins = f"It goes on from event {state.seq}, {state.time[:16].replace('T', ' ')}."
+    said = (begins, f"{why[0].upper()}{why[1:]}.") if why else (begins,)
+    run = state.run
+    if run is None:
+        return (*said, "", "No task was begun there.")
+    notes = state.scratchpad(run.task)
+    waiting = (f"It waits there: {sanitize_line(describe(run.waiting), 200)}",) if run.waiting is not None else ()
+    return (
+        *said,
+        "",
+        sanitize_line(f"{run.task}  {run.definition.description}", 200),
+        f"{counted_text(run.step, 'step')}, {counted_text(run.tokens, 'token')}",
+        *waiting,
+        "",
+        *(("Files as they were, changed so far:",) if files else ("Files as they were: none is changed so far.",)),
+        *(f"  {file_line(each)}" for each in files[:MOST_FILES]),
+        *((f"  and {len(files) - MOST_FILES} more",) if len(files) > MOST_FILES else ()),
+        *((f"Notes as they were: {counted_text(len(notes.splitlines()), 'line')}.",) if notes else ()),
+        "",
+        "It has a branch, a workspace and notes of its own. The session it comes from stays as it is.",
+    )
+
+
+def file_line(stat: FileStat) -> str:
+    """Return a file with the lines added and removed."""
+    return f"{sanitize_line(stat.path, 200)}  {stat_text(stat)}"

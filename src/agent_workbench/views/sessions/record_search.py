@@ -1,0 +1,165 @@
+"""Words looked up in everything that was said and done in a session."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from agent_workbench.core.events import (
+    AbortAsked,
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    CodeRetrieved,
+    ContextCompacted,
+    Event,
+    ModelAnswered,
+    ModelInterrupted,
+    ProposalReplaced,
+    Recorded,
+    ReflexionNoted,
+    ScratchpadChanged,
+    SessionLeft,
+    TaskCommitted,
+    TaskFinished,
+    TaskRolledBack,
+    TaskStarted,
+    TestsFinished,
+    TroubleMet,
+    UserSaid,
+)
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
+from agent_workbench.core.settings import GateKind
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
+
+MOST_MATCHES = 1_000
+LINE_CHARS = 200
+BEFORE_CHARS = 40
+"""How much of a long line stands before the words."""
+
+
+class Match(Struct, frozen=True):
+    """One line that holds the words: of which event, when, what kind of text it is; the words begin at `at`."""
+
+    seq: int
+    time: str
+    kind: str
+    line: str
+    at: int
+    length: int
+
+
+class Found(Struct, frozen=True):
+    """What was found in the first `searched` events: `count` lines, of which `matches` holds the first ones."""
+
+    asked: str
+    searched: int = 0
+    count: int = 0
+    matches: tuple[Match, ...] = ()
+
+
+def search(events: Sequence[Recorded], asked: str) -> Found:
+    """Return the lines of a session that hold the words `asked` for; capitals count only where some were asked for."""
+    return go_on(Found(asked), events, len(events))
+
+
+def go_on(found: Found, events: Sequence[Recorded], most: int) -> Found:
+    """Return what was found when `most` events more are searched, so that a long session can be searched in slices."""
+    end = min(len(events), found.searched + most)
+    if not found.asked.strip():
+        return Found(found.asked, len(events))
+    pattern = _pattern(found.asked)
+    matches, count = list(found.matches), found.count
+    for recorded in events[found.searched : end]:
+        for match in _matches(recorded, pattern):
+            count += 1
+            if len(matches) < MOST_MATCHES:
+                matches.append(match)
+    return Found(found.asked, end, count, tuple(matches))
+
+
+def _pattern(asked: str) -> re.Pattern[str]:
+    words = asked.strip()
+    return re.compile(re.escape(words), re.IGNORECASE if words == words.lower() else 0)
+
+
+def _matches(recorded: Recorded, pattern: re.Pattern[str]) -> Iterator[Match]:
+    for kind, text in texts_of(recorded.event):
+        end = 0
+        while (hit := pattern.search(text, end)) is not None:
+            first = text.rfind("\n", 0, hit.start()) + 1
+            line_end = text.find("\n", hit.end())
+            end = len(text) if line_end < 0 else line_end
+            shown_from = max(first, hit.start() - BEFORE_CHARS) if end - first > LINE_CHARS else first
+            line = text[shown_from : min(end, shown_from + LINE_CHARS)]
+            yield Match(recorded.seq, recorded.time, kind, line, hit.start() - shown_from, hit.end() - hit.start())
+
+
+def texts_of(event: Event) -> Iterable[tuple[str, str]]:
+    """Return the texts that an event brought, each with what it is; what repeats an earlier text is left out."""
+    match event:
+        case ModelAnswered():
+            return _answer(event.text, event.reasoning)
+        case ModelInterrupted():
+            return _answer(event.partial, event.reasoning)
+        case ReflexionNoted():
+            return ()  # the answer said it already
+        case ActionProposed():
+            return _proposed(event.proposal)
+        case ProposalReplaced():
+            return (("edit", event.proposal.diff or event.proposal.text), ("reason", event.reason))
+        case ActionDecided() | AbortAsked():
+            return (("reason", event.reason),)
+        case UserSaid():
+            return (("your words", event.text),)
+        case ScratchpadChanged():
+            return (("notes", event.text),)
+        case ContextCompacted():
+            return (("summary", event.summary),)
+        case _:
+            return _done(event)
+
+
+def _done(event: Event) -> Iterable[tuple[str, str]]:
+    match event:
+        case ActionFinished():
+            return (("result", event.observation), ("output", event.output))
+        case TestsFinished():
+            return tuple(("checks", f"$ {each.command}\n{each.output}") for each in event.results)
+        case ActionRejected():
+            return (("not taken", event.reason),)
+        case TaskStarted():
+            task = event.definition
+            return (("task", "\n".join((f"{task.id}  {task.description}", task.goal, task.suggested_approach))),)
+        case CodeRetrieved():
+            return (("search", event.query), *(("code", f"{chunk.place}\n{chunk.text}") for chunk in event.chunks))
+        case TaskCommitted():
+            return (("commit", event.message),)
+        case TaskFinished() | TaskRolledBack():
+            return (("end", f"{event.task}: {event.reason}"),)
+        case TroubleMet():
+            return (("trouble", f"{event.what}\n{event.advice}"),)
+        case SessionLeft():
+            return (("end", event.reason),)
+        case _:
+            return ()
+
+
+def _answer(text: str, reasoning: str) -> Iterable[tuple[str, str]]:
+    parts = take_apart(text)
+    said = "reflexion" if parts.reflects else "thought"
+    about = "diff" if parts.action == WRITE_DIFF else "action"
+    return ("thinking", reasoning), (said, parts.thought), (about, f"{parts.action}\n{parts.body}")
+
+
+def _proposed(proposal: Proposal) -> Iterable[tuple[str, str]]:
+    match proposal.kind:
+        case GateKind.DIFF if proposal.tool == KEEP_CHANGES:
+            return (("diff", proposal.diff),)
+        case GateKind.COMMIT | GateKind.MERGE | GateKind.SUMMARY:
+            return ((str(proposal.kind), proposal.text),)
+        case GateKind.CHECK:
+            return (("checks", "\n".join(proposal.commands)),)
+        case _:
+            return ()  # the model's answer holds it

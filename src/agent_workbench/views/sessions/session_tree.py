@@ -1,0 +1,109 @@
+"""The sessions of a repo as a tree: each below the one that it was forked from."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.blocks import Tone
+
+_DEEPEST = 8
+"""How far a tree is indented at most."""
+
+
+class SessionRow(Struct, frozen=True):
+    """A session in the tree: `branch` is what stands before its name; `state` a glyph and a word.
+
+    `origin` says after which event it was forked; `about` who has it open, or what is wrong with it. `takes_up`: it can
+    be gone on with here and now, else it can only be seen again.
+    """
+
+    summary: SessionSummary
+    branch: str
+    glyph: str
+    state: str
+    tone: Tone
+    when: str
+    task: str
+    origin: str
+    about: str
+    takes_up: bool
+
+
+def view_sessions(summaries: Sequence[SessionSummary]) -> tuple[SessionRow, ...]:
+    """Return the rows of the tree, newest first among those that come from the same one."""
+    return tuple(_row(each, depth) for each, depth in _tree(summaries))
+
+
+def _tree(summaries: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary, int]]:
+    known = {each.id for each in summaries}
+    below: dict[SessionId, list[SessionSummary]] = {}
+    roots = []
+    for each in summaries:
+        if each.parent in known and each.parent is not None:
+            below.setdefault(each.parent, []).append(each)
+        else:
+            roots.append(each)
+    seen: set[SessionId] = set()
+    # Journals that name each other as parents hang from no root, and are shown all the same.
+    for root in (*roots, *summaries):
+        waiting = [(root, 0)]
+        while waiting:
+            each, depth = waiting.pop()
+            if each.id in seen:
+                continue
+            seen.add(each.id)
+            yield each, depth
+            waiting += [(child, depth + 1) for child in reversed(below.get(each.id, []))]
+
+
+def _row(summary: SessionSummary, depth: int) -> SessionRow:
+    glyph, state, tone = _state(summary)
+    free = summary.ours and not summary.holder and not summary.problem
+    return SessionRow(
+        summary=summary,
+        branch=f"{'  ' * (min(depth, _DEEPEST) - 1)}└ " if depth else "",
+        glyph=glyph,
+        state=state,
+        tone=tone,
+        when=summary.last[:16].replace("T", " "),
+        task=", ".join(summary.tasks) or "no task",
+        origin=_origin(summary, below_parent=depth > 0),
+        about=sanitize_line(_about(summary), 300),
+        takes_up=free and summary.status in {TaskStatus.IN_PROGRESS, None},
+    )
+
+
+def _state(summary: SessionSummary) -> tuple[str, str, Tone]:
+    if summary.problem:
+        return "✗", "damaged", Tone.BAD
+    if summary.holder:
+        return "●", "open", Tone.ACCENT
+    match summary.status:
+        case TaskStatus.DONE:
+            return "✓", "done", Tone.GOOD
+        case TaskStatus.FAILED:
+            return "✗", "failed", Tone.BAD
+        case TaskStatus.IN_PROGRESS if summary.waits:
+            return "◆", "waits", Tone.WARN
+        case TaskStatus.IN_PROGRESS:
+            return "○", "left", Tone.WARN
+        case _:
+            return "·", "no task", Tone.DIM
+
+
+def _origin(summary: SessionSummary, *, below_parent: bool) -> str:
+    if summary.parent is None:
+        return ""
+    return f"from event {summary.parent_seq}{'' if below_parent else f' of {sanitize_line(summary.parent, 40)}'}"
+
+
+def _about(summary: SessionSummary) -> str:
+    if summary.problem:
+        return summary.problem
+    holder = f"open: {summary.holder}" if summary.holder else ""
+    brought = "" if summary.ours else "not begun here: it can be seen again"
+    return ", ".join(filter(None, (holder, brought)))

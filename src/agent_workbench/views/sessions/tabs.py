@@ -1,0 +1,175 @@
+"""The line of the sessions that stand side by side, and what of a session calls for its user."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.state.session_state import Phase, SessionState
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.blocks import Tone
+
+MOST_NAME_CHARS = 16
+GAP = 1
+
+
+class TabState(StrEnum):
+    """How a session stands, as a tab says it."""
+
+    OPENING = "opening"
+    WAITS = "waits"
+    TROUBLE = "trouble"
+    PAUSED = "paused"
+    WORKS = "works"
+    DONE = "done"
+    FAILED = "failed"
+    IDLE = "idle"
+    RECORDING = "recording"
+
+
+BADGES = {
+    TabState.OPENING: ("…", Tone.DIM),
+    TabState.WAITS: ("!", Tone.WARN),
+    TabState.TROUBLE: ("✗", Tone.BAD),
+    TabState.PAUSED: ("‖", Tone.WARN),
+    TabState.WORKS: ("▸", Tone.PLAIN),
+    TabState.DONE: ("✓", Tone.GOOD),
+    TabState.FAILED: ("✗", Tone.BAD),
+    TabState.IDLE: ("·", Tone.DIM),
+    TabState.RECORDING: ("»", Tone.DIM),
+}
+CALLING = frozenset({TabState.WAITS, TabState.TROUBLE})
+"""States in which nothing goes on without the user."""
+
+
+class TabView(Struct, frozen=True):
+    """A session in a few words: what it is called, how it stands, `what` waits."""
+
+    name: str = "new"
+    state: TabState = TabState.OPENING
+    what: str = ""
+
+    @property
+    def calls(self) -> bool:
+        """Whether nothing goes on without the user."""
+        return self.state in CALLING
+
+    @property
+    def badge(self) -> tuple[str, Tone]:
+        """A sign for the state, and its tone."""
+        return BADGES[self.state]
+
+    @property
+    def words(self) -> str:
+        """The state in a word or two."""
+        return f"{self.what} {self.state}".strip()
+
+
+class Call(Struct, frozen=True):
+    """What the user is called for: `key` tells one from the next, `text` is one inert line."""
+
+    key: str
+    text: str
+
+
+class PlacedTab(Struct, frozen=True):
+    """Tab `number` (from 0), written as `text` from cell `start` on, its badge after `badge_at` characters of it."""
+
+    number: int
+    start: int
+    text: str
+    badge_at: int
+
+    @property
+    def end(self) -> int:
+        """The cell after it."""
+        return self.start + len(self.text)
+
+
+def view_tab(update: SessionUpdate) -> TabView:
+    """Return how a session stands."""
+    state, live, run = update.state, update.live, update.state.run
+    if live.replay is not None:
+        return TabView(_name(state), TabState.RECORDING)
+    if live.question is not None:
+        return TabView(_name(state), TabState.WAITS, "question")
+    if state.trouble is not None:
+        return TabView(_name(state), TabState.TROUBLE)
+    if run is not None and run.waiting is not None:
+        return TabView(_name(state), TabState.WAITS, str(run.waiting.kind))
+    if run is not None and run.held and not live.activity:
+        return TabView(_name(state), TabState.PAUSED)
+    if state.unfinished or live.activity:
+        return TabView(_name(state), TabState.WORKS if state.session else TabState.OPENING)
+    return TabView(_name(state), _rest(state))
+
+
+def view_call(update: SessionUpdate) -> Call | None:
+    """Return what of a session calls for its user: a question, trouble, a proposal, a task's end."""
+    state, run, tab = update.state, update.state.run, view_tab(update)
+    if tab.state is TabState.WAITS and update.live.question is not None:
+        return Call(f"question {update.live.question.key}", sanitize_line(update.live.question.title, 120))
+    if tab.state is TabState.TROUBLE and state.trouble is not None:
+        return Call(f"trouble {state.trouble.what}", sanitize_line(f"{tab.name}: trouble: {state.trouble.what}", 120))
+    if tab.state is TabState.WAITS and run is not None and run.waiting is not None:
+        return Call(f"proposal {run.waiting.id}", f"{tab.name}: {tab.words}")
+    if run is not None and tab.state in {TabState.DONE, TabState.FAILED}:
+        return Call(f"end {len(state.past)} {run.task}", f"{tab.name} is {tab.state}")
+    return None
+
+
+def should_notify(call: Call | None, told: str, *, focused: bool | None, in_front: bool) -> bool:
+    """Return whether the user is to be told of a call.
+
+    `told` is the key of the call they know of; `focused` says whether they have the terminal in front of them, None
+    where it does not tell: then they are taken to see the session that is `in_front`.
+    """
+    if call is None or call.key == told or focused:
+        return False
+    return focused is False or not in_front
+
+
+def place_tabs(tabs: Sequence[TabView], front: int, width: int) -> tuple[PlacedTab, ...]:
+    """Return the tabs side by side in `width` cells: all with words, else with badges, else those around `front`."""
+    for words in (True, False):
+        placed = _placed(tabs, range(len(tabs)), words=words)
+        if not placed or placed[-1].end < width:
+            return placed
+    shown = [front]
+    while True:
+        wider = [number for number in (shown[0] - 1, shown[-1] + 1) if 0 <= number < len(tabs)]
+        fitting = [
+            sorted((*shown, each))
+            for each in wider
+            if _placed(tabs, sorted((*shown, each)), words=False)[-1].end < width
+        ]
+        if not fitting:
+            return _placed(tabs, shown, words=False)
+        shown = fitting[-1]
+
+
+def _placed(tabs: Sequence[TabView], numbers: Sequence[int], *, words: bool) -> tuple[PlacedTab, ...]:
+    placed, at = [], 1
+    for number in numbers:
+        tab = tabs[number]
+        head = f" {tab.name} "
+        text = f"{head}{tab.badge[0]}{f' {tab.words}' if words else ''} "
+        placed.append(PlacedTab(number, at, text, len(head)))
+        at += len(text) + GAP
+    return tuple(placed)
+
+
+def _name(state: SessionState) -> str:
+    run = state.run
+    if run is None:
+        return "new"
+    return sanitize_line(run.task, MOST_NAME_CHARS)
+
+
+def _rest(state: SessionState) -> TabState:
+    run = state.run
+    if run is None or run.phase is not Phase.OVER or run.status is None:
+        return TabState.IDLE
+    return {TaskStatus.DONE: TabState.DONE, TaskStatus.FAILED: TabState.FAILED}.get(run.status, TabState.IDLE)

@@ -1,0 +1,168 @@
+"""The status line: figures of the moment, each with how much it matters when there is little room."""
+
+from msgspec import Struct
+
+from agent_workbench.core.events import ModelAnswered, ModelInterrupted, PromptBuilt
+from agent_workbench.core.ids import session_suffix
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.state.prompt_reads import newest_reads, reads_of
+from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
+from agent_workbench.core.text.amounts import dollars_text
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.blocks import Tone
+
+READ_AGAIN_LIMIT = 0.01
+"""Which share of a task's prompt tokens may be read twice before it counts as waste."""
+
+
+class Figure(Struct, frozen=True):
+    """One piece of the line; where there is little room those with the highest `rank` are left out first.
+
+    `short` is the same in fewer words, for a narrow line (empty: it has none).
+    """
+
+    text: str
+    rank: int
+    tone: Tone = Tone.DIM
+    short: str = ""
+
+
+class StatusView(Struct, frozen=True):
+    """The line, from left to right."""
+
+    figures: tuple[Figure, ...]
+
+
+def view_status(update: SessionUpdate) -> StatusView:
+    """Return what the status line shows."""
+    state = update.state
+    return StatusView(
+        (
+            *(*_model(state), *_lacks(state), *_context(update), *_reads(update), *_task(state)),
+            *(*_price(state), *_speed(state), *_session(state)),
+        )
+    )
+
+
+def _model(state: SessionState) -> tuple[Figure, ...]:
+    if state.model is None:
+        return (Figure("no model yet", 1),)
+    file = sanitize_line(state.model.model.rsplit("/", 1)[-1], 28)
+    name = Figure(file.removesuffix(".gguf"), 1, Tone.PLAIN)
+    return (Figure("scripted demo", 0, Tone.WARN), name) if state.model.scripted else (name,)
+
+
+def _lacks(state: SessionState) -> tuple[Figure, ...]:
+    """Return in a word each what the server cannot do; the steps say it in full."""
+    facts = state.model
+    if facts is None:
+        return ()
+    bare = not facts.takes_grammar or facts.endpoint in state.ungrammatical
+    words = (*(("no grammar",) if bare else ()), *(("no token counts",) if not facts.counts_tokens else ()))
+    return tuple(Figure(word, 4, Tone.WARN) for word in words)
+
+
+def _price(state: SessionState) -> tuple[Figure, ...]:
+    runs = (*state.past, state.run) if state.run is not None else state.past
+    dollars = sum(run.dollars for run in runs)
+    return (Figure(dollars_text(dollars), 3, Tone.PLAIN),) if dollars > 0 else ()
+
+
+def _context(update: SessionUpdate) -> tuple[Figure, ...]:
+    state = update.state
+    used = _prompt_tokens(update)
+    size = state.model.context_tokens if state.model is not None else 0
+    if not used:
+        return ()
+    if not size:
+        return (Figure(f"context {_short(used)}", 2),)
+    share = used / size
+    tone = Tone.BAD if share > 0.9 else Tone.WARN if share > 0.75 else Tone.DIM
+    return (Figure(f"context {_short(used)}/{_short(size)}", 2, tone, f"{_short(used)}/{_short(size)}"),)
+
+
+def _prompt_tokens(update: SessionUpdate) -> int:
+    """Return how long the newest prompt is: by the server as soon as it says so, until then by the sum of its parts."""
+    state, streaming = update.state, update.live.streaming
+    if streaming is not None and streaming.prompt_total:
+        return streaming.prompt_total
+    for recorded in reversed(state.run.history if state.run is not None else ()):
+        event = recorded.event
+        if isinstance(event, ModelAnswered | ModelInterrupted) and event.figures.prompt_tokens:
+            return event.figures.prompt_tokens
+        if isinstance(event, PromptBuilt):
+            break
+    return state.prompt.tokens or state.figures.prompt_tokens if state.prompt is not None else 0
+
+
+def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
+    """Return what the server reads of the prompt, live, in brackets how much of the task's prompts twice."""
+    state, run = update.state, update.state.run
+    if run is None:
+        return ()
+    if state.model is not None and not state.model.tells_cache:
+        return (Figure("cache not told", 5),) if run.reads.prompt_tokens else ()
+    streaming = update.live.streaming
+    if streaming is not None and streaming.prompt_total:
+        now = AnswerFigures(prompt_tokens=streaming.prompt_total, cached_tokens=streaming.prompt_cached)
+        # What asks for a summary is counted apart.
+        before = None if run.phase is Phase.COMPACTING else run.last_figures
+        reads = reads_of(now, before)
+        task = run.reads.plus(reads)
+    else:
+        newest = newest_reads(run.history, thinks=state.model is not None and state.model.thinks)
+        if newest is None:
+            return ()
+        reads, task = newest, run.reads
+    words = f"{_short(reads.new_tokens)} new · {_short(reads.again_tokens)} again"
+    often = task.again_share > READ_AGAIN_LIMIT
+    tone = Tone.WARN if often else Tone.DIM
+    return (Figure(f"read {words} ({100 * task.again_share:.1f}%)", 3 if often else 5, tone, words),)
+
+
+def _speed(state: SessionState) -> tuple[Figure, ...]:
+    speed = state.figures.tokens_per_second
+    return (Figure(f"{speed:.0f} tokens/s", 7),) if speed else ()
+
+
+def _task(state: SessionState) -> tuple[Figure, ...]:
+    run = state.run
+    if run is None:
+        return ()
+    limit = state.config.limits.max_tool_calls_per_task if state.config is not None else 0
+    steps = f"step {run.tool_calls}/{limit}" if limit else f"step {run.step}"
+    budget = _budget(run)
+    return (
+        Figure(run.task, 3, Tone.PLAIN),
+        Figure(sanitize_line(run.workspace.branch, 40), 6),
+        Figure(steps, 4),
+        *((Figure(budget, 8),) if budget else ()),
+    )
+
+
+def _budget(run: TaskRun) -> str:
+    budget = run.definition.budget
+    left = []
+    if budget.tokens:
+        left.append(f"{_short(max(0, budget.tokens - run.tokens))} tokens")
+    if budget.minutes:
+        left.append(f"{max(0.0, budget.minutes - run.working_seconds / 60):.0f} min")
+    if budget.dollars is not None:
+        left.append(f"${max(0.0, budget.dollars - run.dollars):.2f}")
+    return f"{', '.join(left)} left" if left else ""
+
+
+def _session(state: SessionState) -> tuple[Figure, ...]:
+    found = []
+    if state.config is not None and not state.config.sandbox.holds:
+        found.append(Figure("no sandbox", 0, Tone.BAD))
+    if state.rules:
+        found.append(Figure("1 rule" if len(state.rules) == 1 else f"{len(state.rules)} rules", 2, Tone.WARN))
+    if state.session:
+        found.append(Figure(session_suffix(state.session) if "-" in state.session else state.session, 10))
+    return tuple(found)
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens}" if tokens < 1000 else f"{tokens / 1000:.1f}k"

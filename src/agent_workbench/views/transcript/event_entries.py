@@ -1,0 +1,233 @@
+"""Each event as an entry of the transcript; events that say nothing to a person have none."""
+
+from typing import Protocol
+
+from agent_workbench.core.events import (
+    AbortAsked,
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionResult,
+    Author,
+    ChunkDropped,
+    ChunkPinned,
+    CodeRetrieved,
+    CompactionAsked,
+    ContextCompacted,
+    ContextFilled,
+    ModelAnswered,
+    ModelInterrupted,
+    PauseChanged,
+    PromptBuilt,
+    ProposalReplaced,
+    Recorded,
+    ReflexionNoted,
+    ScratchpadChanged,
+    SessionEvent,
+    StepUndone,
+    TaskCommitted,
+    TaskFinished,
+    TaskMerged,
+    TaskRolledBack,
+    TaskStarted,
+    UserSaid,
+)
+from agent_workbench.core.hunk_choice import describe_left_hunk, left_of, took
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import (
+    CHECKS,
+    COMMIT,
+    COMPACT,
+    END_UNCHANGED,
+    KEEP_CHANGES,
+    MERGE,
+    UNASKED,
+    Verdict,
+)
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.transcript.check_entries import PURPOSES
+from agent_workbench.views.transcript.model_blocks import (
+    FOLD_LINES,
+    answer_blocks,
+    broken_blocks,
+    compacted_blocks,
+    filled_blocks,
+    found_blocks,
+    marked_blocks,
+    prompt_blocks,
+    said_blocks,
+)
+from agent_workbench.views.transcript.session_blocks import session_blocks
+
+OUR_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep", COMPACT: "Summary", END_UNCHANGED: "Finish"}
+OUR_WORDS = {
+    KEEP_CHANGES: "what the command changed",
+    COMPACT: "of the older steps, to take their place",
+    END_UNCHANGED: "with nothing changed",
+}
+VERDICTS = {
+    Verdict.APPROVE: ("✓", "approved", Tone.GOOD),
+    Verdict.REJECT: ("✗", "rejected", Tone.BAD),
+    Verdict.SKIP: ("–", "skipped", Tone.WARN),
+    Verdict.ABORT: ("✗", "aborted", Tone.BAD),
+}
+RESULTS = {ActionResult.FAILED: "failed", ActionResult.REFUSED: "refused", ActionResult.UNKNOWN: "unknown"}
+
+
+class Before(Protocol):
+    """What an entry depends on besides its event."""
+
+    @property
+    def told(self) -> bool:
+        """True when what the running action came to was shown already."""
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the last prompt was for."""
+
+    @property
+    def by(self) -> str:
+        """Who gave the last answer, empty when it was the usual one."""
+
+    def name_of(self, event: ModelAnswered) -> str:
+        """Return who gave an answer, empty when it was the usual one."""
+
+
+def entry_of(recorded: Recorded, before: Before) -> Entry | None:
+    """Return the entry of an event in the transcript, None where there is nothing to show."""
+    event = recorded.event
+    if isinstance(event, SessionEvent):
+        blocks = session_blocks(event)
+    else:
+        blocks = _step_blocks(recorded, before) or _work_blocks(recorded, before)
+    return Entry(str(recorded.seq), tuple(blocks)) if blocks else None
+
+
+def _step_blocks(recorded: Recorded, before: Before) -> list[Block]:
+    event = recorded.event
+    match event:
+        case TaskStarted():
+            title = sanitize_line(f"{event.task}  {event.definition.description}")
+            where = f"on {sanitize_line(event.workspace.branch, 100)}, from {event.workspace.base[:10]}"
+            return [Block(title, Tone.TITLE, rule=True, space_before=True), Block(where, Tone.DIM)]
+        case ActionRejected():
+            return [Block(sanitize(event.reason, limit_chars=4000), Tone.BAD, "Not taken", Tone.BAD)]
+        case ReflexionNoted():
+            by = [Block(f"by {sanitize_line(before.by, 60)}", Tone.DIM)] if before.by else []
+            return [Block(sanitize(event.text), Tone.WARN, "Reflexion", Tone.WARN, space_before=True), *by]
+        case ScratchpadChanged() if event.by is not Author.WORKBENCH:
+            return [Block(f"the scratchpad was written by the {event.by}", Tone.DIM, "Note")]
+        case _:
+            return _model_blocks(recorded, before)
+
+
+def _model_blocks(recorded: Recorded, before: Before) -> list[Block]:
+    event = recorded.event
+    match event:
+        case CodeRetrieved():
+            return found_blocks(event)
+        case PromptBuilt():
+            return prompt_blocks(event)
+        case ModelAnswered():
+            return answer_blocks(event, before.purpose, before.name_of(event))
+        case ModelInterrupted():
+            return broken_blocks(event)
+        case UserSaid():
+            return said_blocks(event)
+        case ChunkPinned() | ChunkDropped():
+            return marked_blocks(event)
+        case CompactionAsked():
+            return [Block("you asked for a summary of the older steps", Tone.DIM, "Context")]
+        case ContextFilled():
+            return filled_blocks(event)
+        case ContextCompacted():
+            return compacted_blocks(event)
+        case _:
+            return []
+
+
+def _work_blocks(recorded: Recorded, before: Before) -> list[Block]:
+    event = recorded.event
+    match event:
+        case ActionProposed() | ProposalReplaced():
+            return _proposal_blocks(event)
+        case ActionDecided():
+            return _decision_blocks(event)
+        case AbortAsked():
+            return [Block(sanitize_line(event.reason), Tone.BAD, "Abort", Tone.BAD)]
+        case PauseChanged():
+            said = "you paused: the model is not asked until you go on" if event.paused else "you went on"
+            return [Block(said, Tone.WARN if event.paused else Tone.DIM, "Pause")]
+        case ActionFinished():
+            return _result_blocks(event, before)
+        case _:
+            return _end_blocks(recorded)
+
+
+def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
+    proposal = event.proposal
+    if isinstance(event, ProposalReplaced) and proposal.hunks:
+        left = "\n".join(sanitize_line(describe_left_hunk(hunk), 300) for hunk in left_of(proposal.hunks))
+        return [Block(f"you {took(proposal.hunks)}", Tone.WARN, "Proposal"), Block(left, Tone.DIM)]
+    if isinstance(event, ProposalReplaced):
+        who = "by you" if event.by is Author.USER else f"by the {event.by}"
+        return [Block(f"changed {who}: {sanitize_line(event.reason)}", Tone.WARN, "Proposal")]
+    if proposal.tool == CHECKS:
+        about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
+        commands = "\n".join(sanitize_line(command) for command in proposal.commands)
+        return [
+            Block(about, Tone.ACCENT, "Checks", space_before=True),
+            Block(commands, Tone.DIM, fold_lines=FOLD_LINES),
+        ]
+    if proposal.tool in OUR_PROPOSALS:
+        notes = proposal.tool == COMPACT and proposal.paths
+        ours = "of the scratchpad, to take its place" if notes else OUR_WORDS.get(proposal.tool)
+        first = ours or sanitize_line(proposal.text.strip().split("\n")[0])
+        return [Block(first, Tone.ACCENT, OUR_PROPOSALS[proposal.tool], space_before=True)]
+    return []
+
+
+def _decision_blocks(event: ActionDecided) -> list[Block]:
+    glyph, word, tone = VERDICTS[event.verdict]
+    if event.by == UNASKED:
+        return []
+    who = "you" if event.by == "user" else sanitize_line(event.by)
+    reason = f": {sanitize_line(event.reason)}" if event.reason else ""
+    return [Block(f"{glyph} {word} by {who}{reason}", tone, "Gate")]
+
+
+def _result_blocks(event: ActionFinished, before: Before) -> list[Block]:
+    if before.told and event.result is ActionResult.OK:
+        return []
+    text = sanitize(event.observation.strip(), limit_chars=100_000)
+    cut = f"\n… {event.cut_bytes:,} bytes more were cut" if event.cut_bytes else ""
+    if event.result is not ActionResult.OK:
+        return [Block(f"{RESULTS[event.result]}: {text}{cut}", Tone.BAD, "Result", Tone.BAD, fold_lines=FOLD_LINES)]
+    return [Block(text + cut, Tone.PLAIN, "Result", fold_lines=FOLD_LINES, clips=True)] if text else []
+
+
+def _end_blocks(recorded: Recorded) -> list[Block]:
+    event = recorded.event
+    match event:
+        case TaskCommitted():
+            title = sanitize_line(event.message.strip().split("\n")[0])
+            return [
+                Block(f"{event.commit[:10]} on {sanitize_line(event.branch, 100)}: {title}", Tone.GOOD, "Committed")
+            ]
+        case TaskMerged():
+            into = sanitize_line(event.outcome.into, 100)
+            return [Block(f"{into} is at {event.outcome.commit[:10]} ({event.outcome.how})", Tone.GOOD, "Merged")]
+        case TaskRolledBack():
+            return [Block(f"to {event.to[:10]}: {sanitize_line(event.reason)}", Tone.WARN, "Rolled back", Tone.WARN)]
+        case StepUndone():
+            back = f"the diff of step {event.step}: {sanitize_line(', '.join(event.paths), 300)} as before it"
+            return [Block(back, Tone.WARN, "Took back", Tone.WARN)]
+        case TaskFinished():
+            good = event.status is TaskStatus.DONE
+            said = f"{event.task} is {event.status.replace('_', ' ')}: {sanitize_line(event.reason)}"
+            return [Block(said, Tone.GOOD if good else Tone.BAD, "✓" if good else "✗", space_before=True)]
+        case _:
+            return []

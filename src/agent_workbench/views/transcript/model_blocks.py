@@ -1,0 +1,134 @@
+"""What the model was given, thought and said, and what it was told besides, as blocks of the transcript."""
+
+from msgspec.structs import replace
+
+from agent_workbench.core.events import (
+    Author,
+    ChunkDropped,
+    ChunkPinned,
+    CodeRetrieved,
+    ContextCompacted,
+    ContextFilled,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    UserSaid,
+)
+from agent_workbench.core.model import AnswerFigures, Purpose
+from agent_workbench.core.text.amounts import counted_text, dollars_text
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.views.blocks import Block, Tone
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
+
+FOLD_LINES = 6
+ASIDE = frozenset({Purpose.REFLEXION, Purpose.SUMMARY})
+"""What comes of answers for these purposes is an entry of its own."""
+AUTHORS = {Author.USER: "written by you", Author.MODEL: "written by the model", Author.WORKBENCH: "put together by us"}
+
+
+def found_blocks(event: CodeRetrieved) -> list[Block]:
+    """Return the blocks of a search."""
+    many = len(event.chunks)
+    places = "\n".join(sanitize_line(chunk.place) for chunk in event.chunks)
+    said = Block(f"{counted_text(many, 'piece')} of code found for the task", Tone.DIM, "Search")
+    return [said, *([Block(places, Tone.DIM, fold_lines=2)] if places else [])]
+
+
+def prompt_blocks(event: PromptBuilt) -> list[Block]:
+    """Return the blocks of a prompt."""
+    parts = ", ".join(
+        f"{sanitize_line(part.label, 60)}{f' {part.tokens:,}' if part.tokens else ''}" for part in event.parts
+    )
+    size = f"{event.tokens:,} tokens" if event.tokens else "tokens not counted"
+    told = size + (f"; new: {parts}" if parts else "")
+    return [Block(told, Tone.DIM, "Prompt", fold_lines=1)]
+
+
+def answer_blocks(event: ModelAnswered, purpose: Purpose, by: str) -> list[Block]:
+    """Return the blocks of a whole answer; `by` names who gave it when that is not the usual one."""
+    parts = take_apart(event.text)
+    thought = thinking_blocks(event.reasoning)
+    if parts.reflects or purpose in ASIDE:
+        return thought
+    head = f"step {event.step}{_cost(event.figures)}{f' · by {sanitize_line(by, 60)}' if by else ''}"
+    blocks = [Block(head, Tone.TITLE, rule=True, space_before=True), *thought]
+    if parts.thought:
+        blocks.append(Block(sanitize(parts.thought), label="Thought"))
+    if parts.action:
+        blocks.append(Block(sanitize_line(parts.action), Tone.ACCENT, "Action"))
+        fold = 4 if parts.action == WRITE_DIFF else FOLD_LINES
+        body = sanitize(parts.body.rstrip())
+        blocks += [Block(body, Tone.DIM, fold_lines=fold, clips=True)] if body.strip() else []
+    return blocks
+
+
+def _cost(figures: AnswerFigures) -> str:
+    told = (
+        f"{figures.answer_tokens:,} tokens" if figures.answer_tokens else "",
+        f"{figures.tokens_per_second:.0f}/s" if figures.answer_tokens and figures.tokens_per_second else "",
+        dollars_text(figures.dollars) if figures.dollars > 0 else "",
+    )
+    return "  " + " · ".join(filter(None, told)) if any(told) else ""
+
+
+def thinking_blocks(reasoning: str) -> list[Block]:
+    """Return what was thought before an answer, as one line that unfolds."""
+    text = sanitize(reasoning.strip())
+    if not text:
+        return []
+    return [replace(thought_line(text), text=text, folded=f"{thought_line(text).text} · Enter shows them")]
+
+
+def thought_line(reasoning: str) -> Block:
+    """Return how much was thought, in a line that costs nothing while an answer streams behind it."""
+    return Block(f"thought for {len(reasoning):,} characters", Tone.DIM, "Thinking")
+
+
+def broken_blocks(event: ModelInterrupted) -> list[Block]:
+    """Return the blocks of an answer that has no end."""
+    why = sanitize_line(event.what) or str(event.cause)
+    said = Block(f"the answer has no end and is not carried out: {why}", Tone.BAD, "Broken off", Tone.BAD)
+    partial = event.partial.strip()
+    rest = [Block(sanitize(partial), Tone.DIM, fold_lines=3)] if partial else []
+    return [said, *thinking_blocks(event.reasoning), *rest]
+
+
+def said_blocks(event: UserSaid) -> list[Block]:
+    """Return the blocks of a word from the user."""
+    return [Block(sanitize(event.text.strip()), Tone.STRONG, "You", Tone.ACCENT, space_before=True)]
+
+
+def marked_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:
+    """Return the blocks of a piece of code that was pinned or dropped."""
+    if isinstance(event, ChunkDropped):
+        return [Block(f"{sanitize_line(event.place)} is dropped; the next summary leaves it out", Tone.DIM, "Code")]
+    word = "is pinned and stays, whatever is summed up" if event.pinned else "is not pinned any more"
+    return [Block(f"{sanitize_line(event.chunk.place)} {word}", Tone.DIM, "Code")]
+
+
+def filled_blocks(event: ContextFilled) -> list[Block]:
+    """Return the blocks of a context that has to be made smaller."""
+    size = f" of {event.context_tokens:,}" if event.context_tokens else ""
+    if event.notes:
+        said = f"the scratchpad has {event.prompt_tokens:,} tokens: a summary is to take its place"
+        return [Block(said, Tone.WARN, "Scratchpad", Tone.WARN, space_before=True)]
+    why = "as you asked" if event.by is Author.USER else "there is no room for the next answer"
+    said = f"{event.prompt_tokens:,}{size} tokens: {why}, the older steps are to become a summary"
+    return [Block(said, Tone.WARN, "Context", Tone.WARN, space_before=True)]
+
+
+def compacted_blocks(event: ContextCompacted) -> list[Block]:
+    """Return the blocks of a summary that took the place of older steps."""
+    pinned, found = len(event.pinned), len(event.code)
+    kept = (
+        "rules, task, notes and your words",
+        *((f"{counted_text(pinned, 'pinned piece')} of code",) if pinned else ()),
+        *((f"{counted_text(found, 'found piece')} of code",) if found else ()),
+        *(("the change so far",) if event.diff else ()),
+        *(("the failing output",) if event.failing else ()),
+    )
+    return [
+        Block("older steps became a summary", Tone.WARN, rule=True, space_before=True),
+        Block(sanitize(event.summary.strip()), label="Summary", fold_lines=FOLD_LINES),
+        Block(f"{AUTHORS[event.by]}; beside it stay {', '.join(kept)}", Tone.DIM),
+    ]

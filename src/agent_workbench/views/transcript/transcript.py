@@ -1,0 +1,224 @@
+"""The steps pane: the transcript of all runs, made event by event so that a long one costs no more than a short one."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+from msgspec.structs import replace as replaced
+
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
+from agent_workbench.core.events import (
+    ActionFinished,
+    ContextCompacted,
+    EndpointPassed,
+    ModelAnswered,
+    ModelObserved,
+    PromptBuilt,
+    Recorded,
+    SessionResumed,
+    TaskCommitted,
+    TaskFinished,
+    TaskMerged,
+    TaskStarted,
+    TestsFinished,
+    UserSaid,
+)
+from agent_workbench.core.live import SessionUpdate, Streaming
+from agent_workbench.core.model import ModelFacts, Purpose
+from agent_workbench.core.state.fold_snapshots import FoldSnapshots
+from agent_workbench.core.state.growing_tuple import JoinedSequence, Log
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
+from agent_workbench.views.transcript.check_entries import check_entries
+from agent_workbench.views.transcript.event_entries import entry_of
+from agent_workbench.views.transcript.model_blocks import ASIDE, thought_line
+
+THOUGHT_TAIL_CHARS = 2_000
+BEFORE_STEPS = "what the model thinks and does stands here, step by step, once a task runs"
+
+
+class Transcript(Struct, frozen=True):
+    """What is settled: the `entries` of all events so far.
+
+    `told`: what the running action came to was shown already; `purpose` is the last prompt's. `unread` are the user's
+    words that stand in no prompt yet. `usual` is the endpoint that answers the executor unless something is wrong (and
+    `usual_model` its model), `by` who gave the last answer when it was another. `baseline`
+    is how the running task's checks ended before any change, `root` the folder in which they run.
+    """
+
+    entries: Log[Entry] = field(default_factory=Log)
+    told: bool = False
+    purpose: Purpose = Purpose.EXECUTOR
+    step: int = 0
+    unread: tuple[Entry, ...] = ()
+    usual: str = ""
+    usual_model: str = ""
+    by: str = ""
+    baseline: tuple[CheckResult, ...] | None = None
+    root: str = ""
+
+    def name_of(self, event: ModelAnswered) -> str:
+        """Return who gave an answer, empty when it was the usual one."""
+        return "" if self.usual in ("", event.endpoint) else event.model or event.endpoint
+
+
+class StepsView(Struct, frozen=True):
+    """The transcript, and what is not settled yet at its end."""
+
+    title: str
+    transcript: Transcript
+    unsettled: tuple[Entry, ...]
+    empty: str
+
+
+def transcripts() -> FoldSnapshots[Transcript]:
+    """Return what transcripts are made with: after one place of a session, those near it and before it cost little."""
+    return FoldSnapshots(Transcript(), extend)
+
+
+def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = None) -> StepsView:
+    """Return what the steps pane shows; `trail` are the transcripts made before, which are gone on from."""
+    transcript = transcript_of(update.state, trail)
+    run = update.state.run
+    step = f" · {run.task} step {run.step}" if run is not None and run.step else ""
+    return StepsView(
+        title=f"Steps{step}",
+        transcript=transcript,
+        unsettled=tuple(_unsettled(update, transcript)),
+        empty="" if transcript.entries else BEFORE_STEPS,
+    )
+
+
+def transcript_of(state: SessionState, trail: FoldSnapshots[Transcript] | None = None) -> Transcript:
+    """Return the transcript of `state`, from the nearest one of `trail`."""
+    runs = (*state.past, state.run) if state.run is not None else state.past
+    events = JoinedSequence((state.opening, *(run.history for run in runs)))
+    return (transcripts() if trail is None else trail).at(events)
+
+
+def extend(before: Transcript, recorded: Recorded) -> Transcript:
+    """Return the transcript with one more event."""
+    if isinstance(recorded.event, TestsFinished):
+        checked = check_entries(recorded.seq, recorded.event, before.baseline, before.root)
+        return _note(replace(before, entries=_plus(before.entries, checked)), recorded)
+    entry, after = entry_of(recorded, before), before
+    if after.unread and isinstance(recorded.event, PromptBuilt | TaskFinished | TaskStarted):
+        read = isinstance(recorded.event, PromptBuilt)
+        after = replace(after, entries=_plus(after.entries, _settled(after.unread, read=read)), unread=())
+    if entry is not None:
+        said = isinstance(recorded.event, UserSaid)
+        unread = (*after.unread, entry) if said else after.unread
+        after = replace(after, unread=unread, entries=after.entries if said else after.entries.plus(entry))
+    return _note(after, recorded)
+
+
+def _plus(entries: Log[Entry], more: tuple[Entry, ...]) -> Log[Entry]:
+    for entry in more:
+        entries = entries.plus(entry)
+    return entries
+
+
+def _settled(words: tuple[Entry, ...], *, read: bool) -> tuple[Entry, ...]:
+    """Return the user's words where the model reads them, or where it turned out that it never will."""
+    return words if read else tuple(_with(word, "was not read: the task was over") for word in words)
+
+
+def _with(entry: Entry, remark: str) -> Entry:
+    return replaced(entry, blocks=(*entry.blocks, Block(remark, Tone.DIM)))
+
+
+def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
+    event = recorded.event
+    match event:
+        case PromptBuilt():
+            return replace(transcript, purpose=event.purpose)
+        case TestsFinished(purpose=CheckPurpose.BASELINE):
+            return replace(transcript, told=True, baseline=event.results)
+        case TaskStarted():
+            return replace(transcript, baseline=None, root=event.workspace.path)
+        case TestsFinished() | TaskCommitted() | TaskMerged() | ContextCompacted():
+            return replace(transcript, told=True)
+        case ModelAnswered():
+            step = transcript.step if transcript.purpose in ASIDE else event.step
+            by, usual = transcript.name_of(event), transcript.usual or event.endpoint
+            return replace(transcript, step=step, by=by, usual=usual)
+        case ActionFinished():
+            return replace(transcript, told=False)
+        case SessionResumed():
+            return replace(transcript, usual="", usual_model="")
+        case EndpointPassed(purpose=Purpose.EXECUTOR) if not transcript.usual:
+            return replace(transcript, usual=event.endpoint)
+        case ModelObserved(purpose=Purpose.EXECUTOR):
+            return _met(transcript, event.facts)
+        case _:
+            return transcript
+
+
+def _met(transcript: Transcript, facts: ModelFacts) -> Transcript:
+    """Return the transcript with who is the usual one: whoever came first, also when it comes back elsewhere."""
+    if transcript.usual and facts.model != transcript.usual_model:
+        return transcript
+    return replace(transcript, usual=facts.endpoint, usual_model=facts.model)
+
+
+def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]:
+    live = update.live
+    if update.state.run is None and transcript.entries:
+        yield Entry("before", (Block(BEFORE_STEPS, Tone.DIM, space_before=True),))
+    if live.streaming is not None:
+        yield Entry("streaming", tuple(_stream(live.streaming, transcript)))
+    if live.running is not None:
+        tail = sanitize("\n".join(live.running.tail.rstrip("\n").split("\n")[-12:]), limit_chars=20_000)
+        head = Block(f"{sanitize_line(live.running.line)}  {live.running.seconds:.0f} s", Tone.ACCENT, "Running")
+        body = (Block(tail, Tone.DIM, fold_lines=4, fold_end=True, clips=True),) if tail.strip() else ()
+        yield Entry("running", (head, *body))
+    yield from (_with(word, "will be read with the next step") for word in transcript.unread)
+
+
+def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
+    if not streaming.text:
+        yield _thinking(streaming.thought) if streaming.thought else _reading(streaming)
+        return
+    parts = take_apart(streaming.text)
+    thought = (thought_line(streaming.thought),) if streaming.thought else ()
+    if parts.reflects or transcript.purpose in ASIDE:
+        yield from thought
+        word, tone = ("Summary", Tone.PLAIN) if transcript.purpose is Purpose.SUMMARY else ("Reflexion", Tone.WARN)
+        yield Block(sanitize(parts.thought.removeprefix(f"{word}:").lstrip()) + "▌", tone, word, space_before=True)
+        return
+    yield Block(f"step {transcript.step + 1}", Tone.TITLE, rule=True, space_before=True)
+    yield from thought
+    yield Block(sanitize(parts.thought) + ("" if parts.action else "▌"), label="Thought")
+    if parts.action:
+        yield Block(sanitize_line(parts.action), Tone.ACCENT, "Action")
+        body = "the diff grows in its pane …" if parts.action == WRITE_DIFF else sanitize(parts.body)
+        yield Block(body + "▌", Tone.DIM)
+
+
+def _thinking(thought: str) -> Block:
+    """Return the end of what is being thought: never more than three rows, so that nothing jumps."""
+    end = sanitize(thought_end(thought).strip()) + "▌"
+    so_far = f"⋯ {len(thought):,} characters so far"
+    return Block(end, Tone.DIM, "Thinking", fold_lines=2, fold_end=True, more=so_far, space_before=True)
+
+
+def thought_end(thought: str) -> str:
+    """Return the end of a thought, from where its lines stay broken as they were when more comes."""
+    start = thought.rfind("\n", 0, max(0, len(thought) - THOUGHT_TAIL_CHARS)) + 1
+    if len(thought) - start > 2 * THOUGHT_TAIL_CHARS:
+        start = (len(thought) // THOUGHT_TAIL_CHARS - 1) * THOUGHT_TAIL_CHARS
+    return thought[start:]
+
+
+def _reading(streaming: Streaming) -> Block:
+    return Block(_progress(streaming), Tone.DIM, "Prompt", space_before=True)
+
+
+def _progress(streaming: Streaming) -> str:
+    if not streaming.prompt_total:
+        return "waiting for the first word …"
+    share = min(1.0, streaming.prompt_processed / streaming.prompt_total)
+    bar = "━" * round(20 * share) + "╌" * (20 - round(20 * share))
+    return f"{bar}  {streaming.prompt_processed:,} of {streaming.prompt_total:,} tokens read"

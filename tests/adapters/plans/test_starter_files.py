@@ -1,0 +1,160 @@
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.plans.project_detection import Detected, detect
+from agent_workbench.adapters.plans.starter_files import init_repo
+from agent_workbench.config.settings_loader import load_settings
+from agent_workbench.config.trust_question import trust_question
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.plan import Plan
+from agent_workbench.core.settings import Settings
+from tests.adapters.plans.plan_files import PATH, content, plan_file
+
+WRITTEN = (
+    ".agent.yml",
+    "memory/.gitignore",
+    "memory/plans/PLAN.yaml",
+    "memory/scratch/.gitkeep",
+    "memory/knowledge/.gitkeep",
+    "memory/archive/.gitkeep",
+)
+
+
+async def test_a_repo_begins_with_files_that_can_be_read(tmp_path: Path) -> None:
+    detected = Detected(".venv/bin/python", "pytest -q", "ruff check .", (".venv", "node_modules"))
+    assert await asyncio.to_thread(init_repo, tmp_path, detected) == WRITTEN
+    settings = (await asyncio.to_thread(load_settings, tmp_path, {}, {})).settings
+    assert (settings.python, settings.test_command) == (".venv/bin/python", "pytest -q")
+    assert (settings.lint_command, settings.workspace.link) == ("ruff check .", (".venv", "node_modules"))
+    assert await plan_file(tmp_path).read() == Plan()
+
+
+def test_nothing_detected_is_nothing_set(tmp_path: Path) -> None:
+    init_repo(tmp_path, Detected())
+    loaded = load_settings(tmp_path, {}, {})
+    assert loaded.settings == Settings()
+    assert trust_question(tmp_path, loaded).items == {}
+
+
+def test_every_commented_key_is_a_key(tmp_path: Path) -> None:
+    init_repo(tmp_path, Detected())
+    text = (tmp_path / ".agent.yml").read_text()
+    lines = [line.removeprefix("# ") for line in text.splitlines() if line.startswith(("#   ", "# ")) and _is_key(line)]
+    (tmp_path / ".agent.yml").write_text("\n".join(line for line in lines if not line.strip().startswith("url:")))
+    assert load_settings(tmp_path, {}, {}).settings.model.path == "~/models/coder.gguf"
+
+
+def _is_key(line: str) -> bool:
+    word, colon, _ = line.lstrip("# ").partition(":")
+    return bool(colon) and word.replace("_", "").isalpha() and word.islower()
+
+
+async def test_the_commented_task_is_a_task(tmp_path: Path) -> None:
+    await asyncio.to_thread(init_repo, tmp_path, Detected())
+    lines = content(tmp_path).splitlines()
+    task = "\n".join(line.removeprefix("# ") for line in lines if line.startswith("#   "))
+    plan = await plan_file(tmp_path, f"tasks:\n{task}\n").read()
+    assert [each.id for each in plan.tasks] == ["T-1"]
+
+
+def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / ".agent.yml").write_text("python: mine\n")
+    assert init_repo(tmp_path, Detected(python="theirs")) == WRITTEN[1:]
+    assert (tmp_path / ".agent.yml").read_text() == "python: mine\n"
+    (tmp_path / PATH).write_text("broken: [")
+    assert init_repo(tmp_path, Detected()) == ()
+    assert content(tmp_path) == "broken: ["
+
+
+def test_no_link_leads_the_files_out_of_the_repo(tmp_path: Path) -> None:
+    repo, outside = tmp_path / "repo", tmp_path / "outside"
+    repo.mkdir()
+    outside.mkdir()
+    (repo / ".agent.yml").symlink_to("../outside/new.yml")
+    with pytest.raises(StorageError, match="outside the repo"):
+        init_repo(repo, Detected())
+    assert list(outside.iterdir()) == []
+
+
+def test_git_ignores_sessions_alone_and_its_index_is_not_touched(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    git("init", "-q")
+    (tmp_path / "a").touch()
+    git("add", "a")
+    before = hashlib.sha256((tmp_path / ".git/index").read_bytes()).digest()
+    init_repo(tmp_path, Detected())
+    assert hashlib.sha256((tmp_path / ".git/index").read_bytes()).digest() == before
+    for folder in ("sessions/S", "index", "scratch", "knowledge"):
+        (tmp_path / "memory" / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "memory" / folder / "file").touch()
+    others = git("ls-files", "--others", "--exclude-standard").split()
+    assert "memory/scratch/file" in others
+    assert "memory/knowledge/file" in others
+    assert not [each for each in others if "sessions" in each or "index" in each]
+
+
+@pytest.mark.parametrize(
+    ("files", "test_command", "lint_command"),
+    [
+        ({}, "", ""),
+        ({"pyproject.toml": '[project]\ndependencies = ["pytest"]'}, "pytest -q", ""),
+        ({"pyproject.toml": "[tool.ruff]\nline-length = 1"}, "", "ruff check ."),
+        ({"pyproject.toml": "broken"}, "", ""),
+        ({"ruff.toml": "", "tests/test_a.py": "def test_a(): ..."}, "pytest -q", "ruff check ."),
+        ({"tests/test_a.py": "import unittest"}, "python -m unittest", ""),
+        ({"tests/test_a.py": "import unittest, pytest"}, "pytest -q", ""),
+        ({"requirements-dev.txt": "pytest\n", "go.mod": ""}, "pytest -q", ""),
+        ({"go.mod": "module x"}, "go test ./...", ""),
+        ({"Cargo.toml": ""}, "cargo test", ""),
+        ({"package.json": json.dumps({"scripts": {"test": "jest", "lint": "eslint ."}})}, "npm test", "npm run lint"),
+        ({"package.json": json.dumps({"scripts": {"test": 'echo "Error: no test specified" && exit 1'}})}, "", ""),
+        ({"package.json": "[" * 100_000}, "", ""),
+        ({"package.json": '{"scripts": 3}'}, "", ""),
+    ],
+)
+def test_tests_and_linter_are_found(
+    tmp_path: Path, files: dict[str, str], test_command: str, lint_command: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    commands = tuple(filter(None, (test_command, lint_command)))
+    assert detect(tmp_path, "/nowhere") == Detected("", test_command, lint_command, (), commands)
+    path = programs(tmp_path / "bin", "pytest", "ruff", "python3", "go", "cargo", "npm")
+    assert detect(tmp_path, f"relative:{path}") == Detected("", test_command, lint_command, ())
+
+
+def programs(folder: Path, *names: str) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).touch(0o755)
+    return str(folder)
+
+
+def test_only_commands_whose_program_was_found_are_written(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["pytest"]\n[tool.ruff]\n')
+    programs(tmp_path / ".venv/bin", "python", "pytest")
+    init_repo(tmp_path, detect(tmp_path, "/nowhere"))
+    lines = (tmp_path / ".agent.yml").read_text().splitlines()
+    assert "test_command: pytest -q" in lines
+    assert "# lint_command: ruff check .  # ruff was not found; install it and take the first # away" in lines
+    assert load_settings(tmp_path, {}, {}).settings.lint_command == ""
+
+
+def test_the_interpreter_of_the_repo_is_found(tmp_path: Path) -> None:
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").touch()
+    (tmp_path / "node_modules").mkdir()
+    assert detect(tmp_path, "/nowhere") == Detected(".venv/bin/python", "", "", (".venv", "node_modules"))

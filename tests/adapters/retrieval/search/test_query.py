@@ -1,0 +1,93 @@
+"""Queries: the places they name, and what else they say."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_workbench.adapters.retrieval.search.query import Names, Place, read_query
+from agent_workbench.core.retrieval import CodeQuery
+
+FILES = [
+    *("setup.py", "Makefile", "src/flask/app.py", "src/flask/json/tag.py", "tests/test_app.py", "web/src/index.ts"),
+    *("a/util.py", "b/util.py", "c/util.py", "d/util.py", "crates/core/main.rs", "cmd/run.go"),
+]
+NAMES = Names(FILES)
+
+PYTHON_TRACE = """Traceback (most recent call last):
+  File "/home/me/flask/src/flask/app.py", line 1455, in wsgi_app
+    response = self.full_dispatch_request()
+  File "/usr/lib/python3.11/site-packages/werkzeug/setup.py", line 12, in dumps
+KeyError: 'x'
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        (PYTHON_TRACE, [Place("src/flask/app.py", 1455)]),
+        ("tests/test_app.py:31: AssertionError", [Place("tests/test_app.py", 31)]),
+        ("FAILED tests/test_app.py::test_login - assert 1 == 2", [Place("tests/test_app.py")]),
+        ("  --> crates/core/main.rs:7:13", [Place("crates/core/main.rs", 7)]),
+        ("    at f (/home/me/web/src/index.ts:10:5)", [Place("web/src/index.ts", 10)]),
+        ("\t/root/x/cmd/run.go:88 +0x1d", [Place("cmd/run.go", 88)]),
+        (r"in C:\me\flask\src\flask\app.py:line 3", [Place("src/flask/app.py")]),
+        ("--- a/src/flask/app.py\n+++ b/src/flask/app.py", [Place("src/flask/app.py")]),
+        ("look into app.py.", [Place("src/flask/app.py")]),
+        ("json/tag.py and ./setup.py", [Place("src/flask/json/tag.py"), Place("setup.py")]),
+        ("tag.py, line 5", [Place("src/flask/json/tag.py", 5)]),
+        ("the Makefile", [Place("Makefile")]),
+        ("a util.py of many", []),
+        ("b/util.py", [Place("b/util.py")]),
+        ("../../src/flask/app.py", [Place("src/flask/app.py")]),
+        ("nothing here. Or there: app, flask", []),
+        ("src/flask/app.py:999999999999999999999999", [Place("src/flask/app.py", 9999999)]),
+        ("//// ... \\\\ .. /", []),
+    ],
+)
+def test_places(text: str, places: list[Place]) -> None:
+    assert list(read_query(text, NAMES).places) == places
+
+
+def test_what_is_said_often_counts_twice_at_most() -> None:
+    query = read_query("retries " + "retry " * 50 + "queues", NAMES)
+    assert sorted(query.written[root] for root in query.stems) == ["queues", "retries", "retries"]
+
+
+def test_a_query_that_speaks_of_tests_or_documents_says_so() -> None:
+    assert read_query("fix the tests", NAMES).of_tests
+    assert not read_query("fix the latest", NAMES).of_tests
+    assert not read_query("fix the parser\n" + "=" * 400 + "\nFAILED tests/test_app.py", NAMES).of_tests
+    assert read_query("README is wrong", NAMES).of_documents
+    assert not read_query("read me", NAMES).of_documents
+
+
+@given(st.text(st.characters(exclude_categories=())) | st.text('a/\\.:0 "py,line(', max_size=200))
+def test_whatever_is_asked_places_are_files_that_are_there(text: str) -> None:
+    assert {place.path for place in read_query(text, NAMES).places} <= set(FILES)
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 400_000, "a/" * 200_000, "/" * 400_000, "x.py:1 " * 60_000, '", line ' * 50_000]
+)
+def test_long_queries_are_read_quickly(text: str) -> None:
+    start = time.perf_counter()
+    query = read_query(text, NAMES)
+    assert time.perf_counter() - start < 2.0
+    assert len(query.stems) <= 600
+
+
+def test_names_written_as_code_and_words_that_may_be_one_are_told_apart() -> None:
+    query = read_query("Fix `retry` in run_all() and HttpClient\n\nplain words", NAMES)
+    assert query.names == ("retry", "run_all", "HttpClient")
+    assert query.first_line == "Fix `retry` in run_all() and HttpClient"
+    assert "word" not in query.title
+
+
+def test_who_signed_where_it_was_talked_of_and_what_only_fails_loudly_are_noise() -> None:
+    said = "Close the pool (#123)\n\nSee https://example.invalid/wizard\nSigned-off-by: Ann Onymous <a@example.invalid>"
+    query = read_query(CodeQuery(said, "collected 3 zebras\nE   TypeError: giraffe"), NAMES)
+    words = set(query.written.values())
+    assert {"close", "pool", "giraffe"} <= words
+    assert not words & {"wizard", "ann", "onymous", "zebras", "123"}

@@ -1,0 +1,106 @@
+"""`agent search` and `agent index`: what a person and a program are told, and that nothing of the repo is run."""
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.cli.main import execute
+from agent_workbench.cli.verbs.search import _reasons
+from agent_workbench.core.retrieval import Chunk, Signal, SignalKind
+from tests.e2e.machine import Machine
+
+TAX = "def tax(price):\n    return price * 19 // 100\n"
+SHOP = "class Shelf:\n    def put_on_shelf(self, goods):\n        self.goods = goods\n"
+FILES = {
+    "shop/tax.py": TAX,
+    "shop/shelf.py": SHOP,
+    "memory/plans/notes.txt": "tax tax tax\n",
+    "README.md": "# A shop\n",
+}
+TRACE = 'Traceback (most recent call last):\n  File "/opt/shop/shelf.py", line 3, in put_on_shelf\n'
+
+
+@pytest.fixture
+def repo(machine: Machine) -> Path:
+    return machine.new_repo("shop", FILES)
+
+
+def test_a_program_reads_places_and_scores_with_tabs_between(machine: Machine, repo: Path) -> None:
+    done = machine.agent("search", "tax", "price", cwd=repo)
+    assert (done.code, done.err) == (0, "")
+    place, symbol, score = done.out.splitlines()[0].split("\t")
+    assert (place, symbol) == ("shop/tax.py:1-2", "tax")
+    assert float(score) > 0
+    assert "memory/" not in done.out, "what the workbench writes is no code of the repo's"
+    explained = machine.agent("search", "tax", "price", "--explain", "--limit", "1", cwd=repo)
+    assert explained.out.startswith(done.out.splitlines()[0])
+    assert "tax" in explained.out.splitlines()[1]
+    assert not machine.git(repo, "status", "--porcelain")
+
+
+def test_what_fits_nothing_has_an_exit_code_of_its_own(machine: Machine, repo: Path) -> None:
+    done = machine.agent("search", "zebra", cwd=repo)
+    assert (done.code, done.out) == (1, "")
+    assert "nothing fits · 3 files" in done.err
+    for words, told in (
+        (["search", " "], "nothing was asked for"),
+        (["search", "x", "--failing", "no"], "no cannot be"),
+    ):
+        assert told in machine.agent(*words, cwd=repo).err
+    outside = machine.agent("search", "tax", cwd=machine.home)
+    assert outside.code == 4
+    assert "is not in a git repository" in outside.err
+
+
+def test_a_pasted_stack_trace_and_a_failing_test_are_asked_with(
+    machine: Machine, repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in machine.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(repo)
+    monkeypatch.setattr("sys.stdin", io.StringIO(TRACE))
+    assert execute(["search", "-", "--json", "--limit", "1"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["results"]
+    assert found["path"] == "shop/shelf.py"
+    assert found["first_line"] <= 3 <= found["last_line"]
+    assert "put_on_shelf" in found["text"]
+    (repo / "out.txt").write_text(TRACE)
+    assert execute(["search", "goods", "--failing", "out.txt", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"][0]["path"] == "shop/shelf.py"
+
+
+def test_the_index_is_built_told_of_and_cleared(machine: Machine, repo: Path) -> None:
+    before = json.loads(machine.agent("index", "status", "--json", cwd=repo).out)
+    assert (before["index"]["files"], before["cache"]["blobs"]) == (0, 0)
+    assert "none saved" in machine.agent("index", cwd=repo).out
+    built = json.loads(machine.agent("index", "build", "--json", cwd=repo).out)
+    assert built["index"]["files"] == 3
+    assert built["cache"]["blobs"] == 3
+    # So few files are no reason to save; they must not look as if they had never been indexed.
+    assert "fewer than 50 files" in machine.agent("index", cwd=repo).out
+    assert built["cache"]["folder"].startswith(machine.environ["XDG_CACHE_HOME"])
+    assert json.loads(machine.agent("index", "clear", "--all", "--json", cwd=repo).out)["removed_bytes"] > 0
+    assert json.loads(machine.agent("index", "status", "--json", cwd=repo).out)["cache"]["blobs"] == 0
+    assert machine.agent("index", "build", cwd=machine.home).code == 4
+
+
+def test_what_is_not_searched_and_what_is_not_kept_is_told(machine: Machine, repo: Path) -> None:
+    (repo / "big.c").write_text("int zebra;\n" * 50_000)
+    assert "left out: 1 file (too large" in machine.agent("search", "zebra", cwd=repo).err
+    assert "left out: 1 file (too large" in machine.agent("index", cwd=repo).out
+    cache = Path(json.loads(machine.agent("index", "status", "--json", cwd=repo).out)["cache"]["folder"])
+    machine.agent("index", "clear", "--all", cwd=repo)
+    shutil.rmtree(cache)
+    cache.touch()
+    built = machine.agent("index", "build", cwd=repo)
+    assert (built.code, built.err.count("\n")) == (0, 1)
+    assert f"the cache cannot be written at {cache}" in built.err
+
+
+def test_reasons_are_bars_and_where_there_are_none_words() -> None:
+    chunk = Chunk("a.py", 1, 2, "x", 1.0, why=("cart",), signals=(Signal(SignalKind.WORDS, 1.0, ("cart",)),))
+    assert _reasons(chunk) == [f"    words     {'█' * 20} 100%  cart"]
+    assert _reasons(Chunk("a.py", 1, 2, "x", 1.0, why=("cart", "tax"))) == ["    for cart, tax"]

@@ -1,0 +1,101 @@
+"""What is told of a failed run, from what the runners really print."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_workbench.core.checks.failure_report import LONGEST_LINE, SUMMARY_LINES, report_failure
+
+LIMIT = 3_000
+NOISY = """
+import pytest, sys
+
+@pytest.mark.parametrize("number", range(60))
+def test_good(number): print("chatter " * 20)
+
+def total(lines): return sum(price for price, _ in lines)
+
+def test_total():
+    print("\\n".join(f"log line {n}" for n in range(400)))
+    assert total([(120, 3), (450, 1)]) == 810
+
+def test_later():
+    print("\\n".join(f"more noise {n}" for n in range(400)))
+    raise RuntimeError("the shop is closed")
+"""
+NOISY_UNITTEST = """
+import unittest
+
+class CartTest(unittest.TestCase):
+    def test_total(self):
+        print("\\n".join(f"log line {n}" for n in range(400)))
+        self.assertEqual(570, 810)
+"""
+
+
+def run(folder: Path, *argv: str) -> str:
+    # Without the plugins that happen to be installed: they print nothing of it, and loading them takes a second.
+    environment = {"COLUMNS": "80", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", *argv], cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("-q",), ("--color=yes",), ("-v", "-ra"), ("--tb=short",), ("-s",)])
+def test_pytest_summary_comes_first_and_every_failure_is_told(options: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(NOISY)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    output = run(tmp_path, "pytest", *options, "-p", "no:cacheprovider")
+    report = report_failure(output, LIMIT)
+    assert len(output) > 2 * LIMIT
+    assert len(report) < LIMIT + 1_000
+    assert "short test summary info" in report.split("\n")[0]
+    assert "test_it.py::test_total" in report
+    body = report.split("passed", 1)[1]
+    assert "assert 570 == 810" in body
+    assert "RuntimeError: the shop is closed" in body
+    assert "lines cut …" in body
+    assert "\x1b" not in report
+
+
+def test_unittest_tells_the_assertion(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(NOISY_UNITTEST)
+    report = report_failure(run(tmp_path, "unittest", "test_it"), LIMIT)
+    assert report.startswith("Ran 1 test")
+    assert "FAILED (failures=1)" in report
+    assert "AssertionError: 570 != 810" in report
+    assert "FAIL: test_total" in report
+
+
+def test_the_failure_in_the_middle_is_told_and_not_the_end() -> None:
+    lines = [f"step {number}" for number in range(3_000)]
+    lines[1_500] = "src/cart.py:14: error: Unsupported operand types"
+    report = report_failure("\n".join(lines), 1_000)
+    assert "src/cart.py:14: error: Unsupported operand types" in report
+    assert "step 1499" in report
+    assert "step 2999" not in report
+    assert report.startswith("… 1492 lines cut …")
+
+
+def test_output_in_which_nothing_is_known_keeps_both_ends() -> None:
+    report = report_failure("\n".join(f"line {number}" for number in range(1_000)), 600)
+    assert report.startswith("line 0\n")
+    assert report.endswith("line 999")
+    assert "characters cut" in report
+
+
+def test_what_fits_is_told_whole() -> None:
+    assert report_failure("one\ntwo\n", 600) == "one\ntwo"
+
+
+@given(
+    st.lists(st.sampled_from(["E   boom", "x" * 900, "Ran 3 tests in 1s", "", "FAILED a::b", "plain"]), max_size=400)
+)
+def test_it_is_bounded_whatever_comes(lines: list[str]) -> None:
+    report = report_failure("\n".join(lines), 1_000)
+    assert len(report) <= 1_500 + SUMMARY_LINES * (LONGEST_LINE + 40)

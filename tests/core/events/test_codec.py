@@ -1,0 +1,193 @@
+import json
+import math
+import re
+import typing
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from msgspec import Struct
+from msgspec.structs import fields
+
+from agent_workbench.core import events as e
+from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.errors import JournalError
+from agent_workbench.core.events.codec import (
+    JsonObject,
+    change_texts,
+    decode_event,
+    encode_event,
+    event_classes,
+    kind_of,
+)
+from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.plan import Plan, Task, TaskStatus
+from tests.strategies import events
+
+
+@given(events())
+def test_what_goes_in_comes_out(event: e.Event) -> None:
+    kind, body = encode_event(event)
+    assert decode_event(kind, json.loads(json.dumps(body, allow_nan=False))) == event
+
+
+@given(events())
+def test_the_types_of_what_comes_out_are_exact(event: e.Event) -> None:
+    # A plain string equals its enumeration, a 1 its 1.0: equality alone would not tell.
+    again = decode_event(*encode_event(event))
+    assert repr(again) == repr(event)
+
+
+def test_every_event_class_has_its_kind() -> None:
+    assert len(event_classes()) == len(typing.get_args(e.Event))
+    assert event_classes()["session_started"] is e.SessionStarted
+    assert kind_of(e.TestsFinished) == "tests_finished"
+
+
+def _structs_of(hint: object) -> set[type]:
+    found: set[type] = set()
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        found.add(hint)
+        for each in typing.get_type_hints(hint).values():
+            found |= _structs_of(each)
+    for argument in typing.get_args(hint):
+        found |= _structs_of(argument)
+    return found
+
+
+def test_no_value_looks_like_a_blob() -> None:
+    # The journal puts {"blob": ..., "bytes": ...} in place of long texts.
+    for cls in _structs_of(e.Event):
+        assert {field.name for field in fields(cls)} != {"blob", "bytes"}
+
+
+def test_a_missing_field_takes_its_default() -> None:
+    assert decode_event("session_resumed", {}) == e.SessionResumed(0)
+    plan = decode_event("plan_read", {"path": "p", "plan": {"tasks": [{"id": "T-1", "description": "d"}]}})
+    assert plan == e.PlanRead("p", Plan((Task(TaskId("T-1"), "d"),)))
+
+
+FINISHED: JsonObject = {"proposal_id": "p", "result": "ok", "observation": "o", "seconds": 1.5}
+TESTS: JsonObject = {
+    "purpose": "final",
+    "results": [{"command": "c", "exit_code": None, "output": "", "seconds": 0.0, "failed_tests": ["a", "b"]}],
+}
+
+
+def test_the_bodies_the_refusals_start_from_are_good() -> None:
+    decode_event("action_finished", FINISHED)
+    finished = decode_event("tests_finished", TESTS)
+    assert isinstance(finished, e.TestsFinished)
+    assert finished.purpose is CheckPurpose.FINAL
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "named"),
+    [
+        ("nothing_known", {}, "nothing_known"),
+        ("action_finished", [], "Expected `object`, got `array`"),
+        ("action_finished", None, "Expected `object`, got `null`"),
+        ("action_finished", FINISHED | {"colour": "red"}, "unknown field `colour`"),
+        ("action_finished", {"proposal_id": "p", "result": "ok"}, "missing required field `observation`"),
+        ("action_finished", FINISHED | {"observation": 3}, "Expected `str`, got `int` - at `$.observation`"),
+        ("action_finished", FINISHED | {"observation": None}, "Expected `str`, got `null` - at `$.observation`"),
+        ("action_finished", FINISHED | {"result": "fine"}, "Invalid enum value 'fine' - at `$.result`"),
+        ("action_finished", FINISHED | {"result": ["ok"]}, "Expected `str`, got `array` - at `$.result`"),
+        ("action_finished", FINISHED | {"seconds": math.nan}, "Expected a finite number, got nan - at `$.seconds`"),
+        ("action_finished", FINISHED | {"seconds": -math.inf}, "Expected a finite number, got -inf - at `$.seconds`"),
+        ("action_finished", FINISHED | {"seconds": 1e308}, "Expected a finite number, got 1e+308 - at `$.seconds`"),
+        ("action_finished", FINISHED | {"seconds": True}, "Expected `float`, got `bool` - at `$.seconds`"),
+        ("action_finished", FINISHED | {"seconds": 10**400}, "Expected a number of at most 64 bits - at `$.seconds`"),
+        ("action_finished", FINISHED | {"cut_bytes": 1.0}, "Expected `int`, got `float` - at `$.cut_bytes`"),
+        ("action_finished", FINISHED | {"cut_bytes": False}, "Expected `int`, got `bool` - at `$.cut_bytes`"),
+        (
+            "action_finished",
+            FINISHED | {"cut_bytes": 10**5000},
+            "Expected a number of at most 64 bits - at `$.cut_bytes`",
+        ),
+        ("tests_finished", TESTS | {"results": "all"}, "Expected `array`, got `str` - at `$.results`"),
+        (
+            "tests_finished",
+            TESTS | {"results": [{"command": 1}]},
+            "Expected `str`, got `int` - at `$.results[0].command`",
+        ),
+        ("approval_changed", {"kind": "diff", "always": 1}, "Expected `bool`, got `int` - at `$.always`"),
+        (
+            "plan_read",
+            {"path": "", "plan": {"tasks": [{"id": "T-1", "description": "d", "budget": {"tokens": "9"}}]}},
+            "Expected `int | null`, got `str` - at `$.plan.tasks[0].budget.tokens`",
+        ),
+        (
+            "tests_finished",
+            {
+                "purpose": "final",
+                "results": [
+                    {"command": "c", "exit_code": 0, "output": "", "seconds": 0.0, "failed_tests": ["a", 7]},
+                ],
+            },
+            "Expected `str`, got `int` - at `$.results[0].failed_tests[1]`",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(kind: str, body: JsonObject, named: str) -> None:
+    with pytest.raises(JournalError, match=re.escape(named)) as refused:
+        decode_event(kind, body)
+    assert kind in str(refused.value)
+
+
+def _wrong(value: object) -> typing.Any:
+    """Return a value where the types would not let it through."""
+    return value
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (
+            lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.nan),
+            "got nan - at `$.seconds`",
+        ),
+        (
+            lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.inf),
+            "got inf - at `$.seconds`",
+        ),
+        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, _wrong(b"o")), "at `$.observation`"),
+        (lambda: e.PlanRead("p", plan=_wrong("no plan")), "at `$.plan`"),
+        (lambda: e.SessionResumed(2**70), "at `$.torn_bytes`"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(make: Callable[[], e.Event], named: str) -> None:
+    with pytest.raises(JournalError, match=re.escape(named)):
+        encode_event(make())
+
+
+def test_what_is_no_event_is_refused() -> None:
+    with pytest.raises(JournalError, match="Plan is not an event"):
+        encode_event(typing.cast(e.Event, Plan()))
+
+
+def test_a_whole_number_of_seconds_is_written_with_its_point() -> None:
+    _, body = encode_event(e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=2))
+    assert json.dumps(body["seconds"]) == "2.0"
+
+
+def test_a_long_text_is_not_shown_whole_in_an_error() -> None:
+    with pytest.raises(JournalError) as refused:
+        decode_event("session_resumed", {"torn_bytes": "x" * 1_000_000})
+    assert len(str(refused.value)) < 200
+
+
+def test_changing_texts_leaves_names_alone() -> None:
+    event = e.TaskFinished(TaskId("task"), TaskStatus.FAILED, "the task failed")
+    assert change_texts(event, str.upper) == e.TaskFinished(TaskId("task"), TaskStatus.FAILED, "THE TASK FAILED")
+
+
+def test_changing_texts_reaches_everything_nested() -> None:
+    plan = Plan((Task(TaskId("T-1"), "say hush", accept_tests=("echo hush",)),), goal="hush")
+    changed = change_texts(e.PlanRead("hush.yaml", plan), lambda text: text.replace("hush", "*"))
+    assert changed == e.PlanRead("*.yaml", Plan((Task(TaskId("T-1"), "say *", accept_tests=("echo *",)),), goal="*"))
+
+
+@given(events())
+def test_changing_nothing_changes_nothing(event: e.Event) -> None:
+    assert repr(change_texts(event, lambda text: text)) == repr(event)

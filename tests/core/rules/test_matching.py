@@ -1,0 +1,228 @@
+"""What a rule lets through and, above all, what it does not."""
+
+import pytest
+
+from agent_workbench.core.events import ActionDecided, ActionProposed, Event, ProposalReplaced
+from agent_workbench.core.events.plan import Author
+from agent_workbench.core.history.past_actions import PastActions, session_actions, would_be_allowed
+from agent_workbench.core.ids import ProposalId, SessionId
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.rules.matching import is_wide, offered, rule_allows, rule_problem, rule_words, runs_only
+from agent_workbench.core.settings import GateKind, Rule
+
+SESSION = SessionId("20260102T030405-abc234")
+
+
+def proposal(
+    kind: GateKind,
+    text: str = "",
+    *,
+    number: str = "P-1",
+    tool: str = "grep",
+    commands: tuple[str, ...] = (),
+    paths: tuple[str, ...] = (),
+    special: tuple[str, ...] = (),
+) -> Proposal:
+    return Proposal(ProposalId(number), kind, tool, text, 1, commands=commands, paths=paths, special=special)
+
+
+def diff(*paths: str, special: tuple[str, ...] = ()) -> Proposal:
+    return proposal(GateKind.DIFF, paths=paths, special=special)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pytest; rm -rf /",
+        "pytest;rm -rf /",
+        "pytest && rm x",
+        "pytest || rm x",
+        "pytest & rm x",
+        "pytest | sh",
+        "pytest > ~/.bashrc",
+        "pytest >> x",
+        "pytest < x",
+        "pytest 2>&1",
+        "pytest <<EOF",
+        "pytest $(rm x)",
+        "pytest `rm x`",
+        'pytest "$(rm x)"',
+        'pytest "`rm x`"',
+        "pytest $HOME",
+        "pytest ${X:=rm}",
+        "pytest <(rm x)",
+        "pytest\nrm x",
+        "pytest\r\nrm x",
+        "pytest -q\nrm x",
+        "pytest \\\nrm",
+        "pytest\\;rm",
+        "pytest\x00rm",
+        "pytest\trm",
+        "pytest\u00a0x",
+        "pytest\u2028rm x",
+        "pytest\x1b[2J",
+        "(pytest)",
+        "{ pytest; }",
+        "! pytest",
+        "PYTHONPATH=x pytest",
+        "X=1 pytest",
+        "env pytest",
+        "time pytest",
+        "sudo pytest",
+        " pytest",
+        "pytest2",
+        "pytest-x",
+        "./pytest",
+        "../pytest",
+        "/tmp/pytest",
+        "Pytest",
+        "'pytest' -q",
+        '"pytest" -q',
+        "pytest'' -q",
+        "py'test' -q",
+        "pytest 'open",
+        'pytest "open',
+        "rm pytest",
+        "",
+    ],
+)
+def test_a_program_with_any_arguments_is_nothing_else(line: str) -> None:
+    rule = Rule(GateKind.COMMAND, program="pytest")
+    assert not runs_only(line, "pytest")
+    assert not rule_allows(rule, proposal(GateKind.COMMAND, line))
+
+
+@pytest.mark.parametrize(
+    "line", ["pytest", "pytest -q", "pytest -k 'a and b' tests/test_x.py::test_é", 'pytest "a b" *.py']
+)
+def test_a_program_with_any_arguments_is_let_through(line: str) -> None:
+    assert rule_allows(Rule(GateKind.COMMAND, program="pytest"), proposal(GateKind.COMMAND, line))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *("sh", "bash", "/bin/sh", "Bash", "env", "sudo", "xargs", "eval", "exec", "command", "python", "python3.12"),
+        *("zsh-5.9", "rbash", "perl5.36", "node18", "npx", "coproc", "flock", "chroot"),
+        *("perl", "node", "find", "awk", "ssh", "time", "if", ".", "source", "busybox"),
+        *("py test", "pytest;rm", "A=1", "$X", "~/x", "../x", "a/../sh", "-c", "", "pytest\n"),
+    ],
+)
+def test_what_runs_anything_is_no_program_for_a_rule(program: str) -> None:
+    rule = Rule(GateKind.COMMAND, program=program)
+    assert rule_problem(rule)
+    assert not rule_allows(rule, proposal(GateKind.COMMAND, f"{program} x"))
+
+
+@pytest.mark.parametrize(
+    ("globs", "paths"),
+    [
+        (("src/**",), ("src/a.py", "tests/a.py")),
+        (("src/**",), ("src",)),
+        (("src/**",), ("SRC/a.py",)),
+        (("src/**",), ("src2/a.py",)),
+        (("src/**",), ("src/../setup.py",)),
+        (("src/**",), ("./src/a.py",)),
+        (("src/**",), ("/src/a.py",)),
+        (("src/**",), ("src//a.py",)),
+        (("src/**",), ("src\\..\\a.py",)),
+        (("src/**",), ("src/.git/config",)),
+        (("**",), ("../x",)),
+        (("**",), ("a/.GIT/hooks/x",)),
+        (("**",), ("a\nb",)),
+        (("**",), ()),
+        (("*.py",), ("src/a.py",)),
+        (("src/a.py",), ("src/A.py",)),
+        (("src/[[]id].py",), ("src/i.py",)),
+        (("../**",), ("a.py",)),
+        (("src/../**",), ("a.py",)),
+        (("/**",), ("a.py",)),
+        (("",), ("a.py",)),
+    ],
+)
+def test_a_diff_that_touches_anything_else_is_asked_about(globs: tuple[str, ...], paths: tuple[str, ...]) -> None:
+    assert not rule_allows(Rule(GateKind.DIFF, paths=globs), diff(*paths))
+
+
+def test_special_paths_are_never_let_through() -> None:
+    special = diff(".github/workflows/test.yml", special=(".github/workflows/test.yml",))
+    assert not rule_allows(Rule(GateKind.DIFF, paths=("**",)), special)
+    assert offered(special) == ()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule(GateKind.MERGE, any=True),
+        Rule(GateKind.COMMAND, any=True),
+        Rule(GateKind.DIFF, any=True),
+        Rule(GateKind.READ, any=True),
+        Rule(GateKind.CHECK),
+        Rule(GateKind.CHECK, any=True, commands=("a",)),
+        Rule(GateKind.CHECK, commands=("a", " ")),
+        Rule(GateKind.COMMIT, paths=("**",)),
+        Rule(GateKind.DIFF, paths=("**",), tool="write_diff"),
+    ],
+)
+def test_a_rule_that_does_not_say_exactly_one_thing_is_none(rule: Rule) -> None:
+    assert rule_problem(rule)
+    everything = proposal(rule.kind, "a", tool="write_diff", commands=("a",), paths=("a",))
+    assert not rule_allows(rule, everything)
+
+
+def test_checks_are_let_through_by_all_of_their_lines() -> None:
+    rule = Rule(GateKind.CHECK, commands=("pytest -q", "ruff check ."))
+    assert rule_allows(rule, proposal(GateKind.CHECK, commands=("pytest -q",)))
+    assert not rule_allows(rule, proposal(GateKind.CHECK, commands=("pytest -q", "make")))
+    assert not rule_allows(rule, proposal(GateKind.CHECK))
+    assert not rule_allows(rule, proposal(GateKind.COMMAND, "pytest -q", commands=("pytest -q",)))
+
+
+def test_a_tool_is_let_through_by_its_alias_too() -> None:
+    rule = Rule(GateKind.READ, tool="vector_search")
+    assert rule_allows(rule, proposal(GateKind.READ, tool="search_code"))
+    assert not rule_allows(rule, proposal(GateKind.READ, tool="grep"))
+    assert (
+        rule_problem(Rule(GateKind.READ, tool="serch_code"))
+        == "there is no tool 'serch_code'; did you mean 'search_code'?"
+    )
+
+
+@pytest.mark.parametrize("kind", GateKind)
+def test_what_is_offered_fits_and_grows(kind: GateKind) -> None:
+    waits = proposal(kind, "make all", commands=("make all",), paths=("src/[id]/a.py", "b.py"))
+    rules = offered(waits)
+    assert all(rule_allows(each, waits) and not rule_problem(each) for each in rules)
+    assert not any(is_wide(each) for each in rules[:1])
+    assert [rule_words(each) for each in rules] == {
+        GateKind.READ: ["tool grep"],
+        GateKind.DIFF: ["diff of src/[id]/a.py b.py", "diff of src/[id]/** b.py", "diff of any file"],
+        GateKind.CHECK: ["check make all", "any check"],
+        GateKind.COMMAND: ["command make all", "command make with any arguments"],
+        GateKind.COMMIT: ["any commit"],
+        GateKind.MERGE: [],
+        GateKind.SUMMARY: ["any summary"],
+        GateKind.FINISH: ["any finish"],
+    }[kind]
+
+
+@pytest.mark.parametrize("line", ["pytest -q | tee x", "bash x.sh", "python -m pytest", "X=1 make"])
+def test_a_line_that_is_more_than_a_program_is_offered_as_it_stands_only(line: str) -> None:
+    assert offered(proposal(GateKind.COMMAND, line)) == (Rule(GateKind.COMMAND, commands=(line,)),)
+
+
+def test_a_rule_is_tried_on_what_was_decided_as_it_was_in_the_end() -> None:
+    first, edited = proposal(GateKind.COMMAND, "make"), proposal(GateKind.COMMAND, "make test")
+    other, open_ = proposal(GateKind.COMMAND, "ls", number="P-2"), proposal(GateKind.COMMAND, "make", number="P-3")
+    events: tuple[Event, ...] = (
+        ActionProposed(first),
+        ProposalReplaced(edited, "edited", Author.USER),
+        ActionDecided(first.id, Verdict.REJECT, "user"),
+        ActionProposed(other),
+        ActionDecided(other.id, Verdict.APPROVE, "user"),
+        ActionProposed(open_),
+    )
+    actions = session_actions(SESSION, events, GateKind.COMMAND)
+    assert [each.proposal.text for each in actions] == ["ls", "make test"]
+    (passed,) = would_be_allowed(Rule(GateKind.COMMAND, program="make"), PastActions(actions, 1))
+    assert (passed.proposal.text, passed.verdict) == ("make test", Verdict.REJECT)

@@ -1,0 +1,177 @@
+"""Servers that fail, refuse, or have less room than the one before; and what a budget leaves for an answer."""
+
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
+from agent_workbench.core import events as e
+from agent_workbench.core.errors import ExitCode, ModelUnavailable
+from agent_workbench.core.intents import DropChunk, PinChunk, SayToModel
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.plan import Budget
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.settings import Approval, GateKind, Settings
+from tests.engine.compaction.test_compaction import READS, RIGHT, SUMMARY, add_long_files, compacted, of, text_of
+from tests.engine.front import in_front_of
+from tests.engine.stage import FINISH, OPEN, a_stage, call, kinds, task
+from tests.engine.test_executor import run
+from tests.fakes.ports import FACTS, GivenChunks, Hang
+from tests.llama_fixtures import SMALL_CONTEXT_TOKENS, LlamaServer
+
+FEW_TOOLS = Settings(tools_allowed=("read_file", "write_diff", "finish"))
+
+
+async def test_the_next_endpoint_is_asked_where_one_fails(tmp_path: Path) -> None:
+    gone = ModelUnavailable("nobody there", partial="Thought: I was")
+    gone.another = True
+    async with a_stage(tmp_path, [gone, RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
+        assert (await run(stage)).reason == "T-1 done: committed"
+        (passed,) = of(stage, e.EndpointPassed)
+        assert passed == e.EndpointPassed(Purpose.EXECUTOR, "http://fake", "nobody there")
+        story = kinds(stage.events)
+        at = story.index("EndpointPassed")
+        assert story[at - 2 : at + 2] == ["PromptBuilt", "ModelInterrupted", "EndpointPassed", "PromptBuilt"]
+        assert stage.model.requests[0].messages == stage.model.requests[1].messages
+
+
+async def test_the_next_endpoint_is_asked_for_a_summary_too(tmp_path: Path) -> None:
+    gone = ModelUnavailable("nobody there")
+    gone.another = True
+    async with a_stage(tmp_path, [*READS, gone, SUMMARY, RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
+        add_long_files(stage)
+        assert (await run(stage)).reason == "T-1 done: committed"
+        assert compacted(stage).by is e.Author.MODEL
+        assert len(of(stage, e.EndpointPassed)) == 1
+
+
+async def test_an_answer_is_no_longer_than_the_budget_lets_it(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [call("list_files")], approvals=OPEN, headless=True) as stage:
+        stage.plan.plan = replace(stage.plan.plan, tasks=(replace(task(), budget=Budget(tokens=600)),))
+        ending = await run(stage, "T-1")
+        assert ending.exit_code is ExitCode.FAILED
+        (request,) = stage.model.requests
+        assert request.answer_tokens == 600 - request.prompt_tokens
+        assert "tokens were used of the 600 in the task's budget, and the next prompt has" in ending.reason
+        run_ = stage.state.run
+        assert run_ is not None
+        assert run_.tokens <= 600
+
+
+async def test_a_budget_is_kept_where_nobody_counts_a_prompt(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [call("list_files")], approvals=OPEN, headless=True) as stage:
+        stage.model.facts = replace(FACTS, context_tokens=0, counts_tokens=False)
+        stage.plan.plan = replace(stage.plan.plan, tasks=(replace(task(), budget=Budget(tokens=1_000)),))
+        ending = await run(stage, "T-1")
+        (request,) = stage.model.requests
+        assert request.answer_tokens < 1_000 - sum(len(message.text) for message in request.messages) // 4
+        assert "of the 1000 in the task's budget, and the next prompt has about" in ending.reason
+
+
+async def test_a_word_that_comes_while_the_prompt_is_made_is_in_it(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
+        count, said = stage.model.count_tokens, False
+
+        async def counting(texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+            nonlocal said
+            if not said:
+                said = True
+                await stage.session.record(e.UserSaid("wait a moment"))
+            return await count(texts, purpose)
+
+        stage.model.count_tokens = counting  # type: ignore[method-assign]
+        assert (await run(stage)).reason == "T-1 done: committed"
+        assert "> wait a moment" in text_of(stage, 0)
+        story = kinds(stage.events)
+        assert story.index("UserSaid") < story.index("PromptBuilt")
+
+
+class Boasting:
+    """The scripted model on a server that is said to have more context than it has."""
+
+    def __init__(self, inner: ScriptedModel) -> None:
+        self._inner = inner
+        self.answer, self.count_tokens, self.close = inner.answer, inner.count_tokens, inner.close
+
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        return replace(await self._inner.observe(purpose), context_tokens=16_384)
+
+
+async def test_a_real_server_that_refuses_a_prompt_is_asked_for_a_summary(
+    tmp_path: Path, small_llama_server: LlamaServer
+) -> None:
+    script = [*READS, READS[0], RIGHT, FINISH]
+    inner = ScriptedModel(small_llama_server.model(), {"T-1": script, "T-1:summary": [SUMMARY]})
+    async with a_stage(tmp_path, settings=FEW_TOOLS, approvals=OPEN, headless=True, model=Boasting(inner)) as stage:
+        add_long_files(stage, 20)
+        assert (await run(stage)).reason == "T-1 done: committed"
+        filled = [event for event in stage.events if isinstance(event, e.ContextFilled)]
+        assert {event.context_tokens for event in filled} == {SMALL_CONTEXT_TOKENS}
+        assert all(event.prompt_tokens > SMALL_CONTEXT_TOKENS for event in filled)
+        assert not of(stage, e.TroubleMet)
+
+
+class Swapped:
+    """A model behind which another one can be put."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self.now = model
+
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        return await self.now.observe(purpose)
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        async with contextlib.aclosing(self.now.answer(request)) as items:
+            async for item in items:
+                yield item
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        return await self.now.count_tokens(texts, purpose)
+
+    async def close(self) -> None:
+        await self.now.close()
+
+
+async def test_a_real_server_swapped_for_one_with_a_quarter_of_its_context(
+    tmp_path: Path, llama_server: LlamaServer, small_llama_server: LlamaServer
+) -> None:
+    scripts = {"T-1": [*READS, *READS, RIGHT, FINISH], "T-1:summary": [SUMMARY]}
+    large, small = (ScriptedModel(server.model(), scripts) for server in (llama_server, small_llama_server))
+    model = Swapped(large)
+    approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
+    async with a_stage(tmp_path, settings=FEW_TOOLS, approvals=approvals, model=model) as stage:
+        add_long_files(stage, 30)
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.gate(GateKind.DIFF)
+            model.now = small
+            await front.approve(GateKind.DIFF)
+            await front.gate(GateKind.MERGE)
+        await large.close()
+        met = [event.facts.context_tokens for event in stage.events if isinstance(event, e.ModelObserved)]
+        assert met == [8192, SMALL_CONTEXT_TOKENS]
+        assert compacted(stage).by is e.Author.WORKBENCH, "the small one could not even have read what there was"
+        last = [event.figures for event in stage.events if isinstance(event, e.ModelAnswered)][-1]
+        assert 0 < last.prompt_tokens < SMALL_CONTEXT_TOKENS
+
+
+async def test_only_what_was_shown_can_be_pinned_or_dropped(tmp_path: Path) -> None:
+    retriever = GivenChunks((Chunk("answer.txt", 1, 1, "wrong", 1.0),))
+    async with a_stage(tmp_path, [Hang("Thought: hm")], approvals=OPEN, retriever=retriever) as stage:
+        async with in_front_of(stage) as front:
+            for intent in (SayToModel("hello"), PinChunk("answer.txt:1-1"), DropChunk("answer.txt:1-1")):
+                assert "no task is being worked on" in await front.notice(intent)
+            await front.start()
+            await front.until(lambda it: it.live.streaming and it.live.streaming.text)
+            assert "never shown other.txt:1-1" in await front.notice(PinChunk("other.txt:1-1"))
+            assert "never shown answer.txt:1-2" in await front.notice(DropChunk("answer.txt:1-2"))
+            assert "is not pinned" in await front.notice(PinChunk("answer.txt:1-1", pinned=False))
+            assert "nothing to say" in await front.notice(SayToModel("  \n"))
+            assert "at most 8000" in await front.notice(SayToModel("long " * 2_000))
+            await front.submit(PinChunk("answer.txt:1-1"))
+            assert "pinned already" in await front.notice(PinChunk("answer.txt:1-1"))
+            await front.submit(DropChunk("answer.txt:1-1"))
+            assert "dropped already" in await front.notice(DropChunk("answer.txt:1-1"))
+        assert [kind for kind in kinds(stage.events) if "Chunk" in kind] == ["ChunkPinned", "ChunkDropped"]

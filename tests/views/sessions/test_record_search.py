@@ -1,0 +1,70 @@
+"""Words looked up in all that was said and done."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_workbench.core.events import Recorded, ScratchpadChanged, UserSaid
+from agent_workbench.core.events.plan import Author
+from agent_workbench.views.sessions.record_search import LINE_CHARS, MOST_MATCHES, Found, go_on, search
+from tests.fakes import runs
+from tests.strategies import recorded
+
+EVENTS = tuple(
+    Recorded(seq, f"2026-11-20T10:15:{seq % 60:02}.000000Z", event)
+    for seq, event in enumerate((*runs.up_to_done(), UserSaid("use Integers\nfor the cents")))
+)
+
+
+def kinds(asked: str) -> set[str]:
+    return {match.kind for match in search(EVENTS, asked).matches}
+
+
+def test_thoughts_diffs_outputs_results_words_notes_and_code_are_searched() -> None:
+    assert kinds("The quantity is never used") == {"thought"}
+    assert kinds("line.cents * line.quantity") == {"diff"}
+    assert kinds("assert 570 == 810") >= {"checks"}
+    assert kinds("whole cents") == {"notes"}
+    assert kinds("integers") == {"your words"}
+    assert kinds("cost 360, not 123") == {"reflexion"}
+    assert kinds("Complete T-1") == {"commit"}
+    assert "code" in kinds("def total")
+
+
+def test_capitals_count_where_some_were_asked_for() -> None:
+    assert search(EVENTS, "integers").count == 1
+    assert search(EVENTS, "Integers").count == 1
+    assert search(EVENTS, "INTEGERS").count == 0
+
+
+def test_a_match_names_its_line_and_where_the_words_stand() -> None:
+    (match,) = search(EVENTS, "the cents").matches
+    assert (match.seq, match.line) == (len(EVENTS) - 1, "for the cents")
+    assert match.line[match.at : match.at + match.length] == "the cents"
+    long = Recorded(0, "", UserSaid("x" * 5_000 + "needle" + "y" * 5_000))
+    (match,) = search((long,), "needle").matches
+    assert len(match.line) == LINE_CHARS
+    assert match.line[match.at : match.at + match.length] == "needle"
+
+
+def test_results_are_bounded_and_counted() -> None:
+    found = search((Recorded(0, "", UserSaid("word\n" * 3_000)),), "word")
+    assert (found.count, len(found.matches)) == (3_000, MOST_MATCHES)
+
+
+def test_nothing_asked_finds_nothing() -> None:
+    assert search(EVENTS, " ") == Found(" ", len(EVENTS))
+
+
+@given(recorded(20), st.text(min_size=1, max_size=3), st.integers(1, 7))
+def test_slices_find_what_one_search_finds(story: tuple[Recorded, ...], asked: str, most: int) -> None:
+    found = Found(asked)
+    while found.searched < len(story):
+        found = go_on(found, story, most)
+    if story:
+        assert found == search(story, asked)
+
+
+def test_any_words_are_literal() -> None:
+    pad = Recorded(0, "", ScratchpadChanged(runs.T1, "a.b (c", Author.USER))
+    assert search((pad,), ".b (").count == 1
+    assert search((pad,), "a.*c").count == 0
