@@ -25,7 +25,7 @@ class Import(Struct, frozen=True):
         return self.module.partition(".")[0]
 
 
-class Module(Struct, frozen=True):
+class Module(Struct, frozen=True, dict=True):
     """A Python file of ours."""
 
     path: Path

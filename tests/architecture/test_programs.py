@@ -8,17 +8,17 @@ from tests.architecture.source_tree import PACKAGE, ROOT, expect_none, modules
 
 # Who starts programs, and by which path.
 STARTERS = {
-    "adapters.demo.sample": "git, found on the cleaned PATH",
+    "adapters.demo.sample_repo": "git, found on the cleaned PATH",
     "adapters.desktop.notifications": "notify-send or osascript, found on the cleaned PATH",
-    "adapters.git.plumbing": "git, found on the cleaned PATH outside the repo",
-    "adapters.retrieval.children.child": "our own Python",
+    "adapters.git.commands.plumbing": "git, found on the cleaned PATH outside the repo",
+    "adapters.retrieval.worker_processes.process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
-    "host.editor": "the user's editor, found on the cleaned PATH or named by its path",
-    "host.minder": "the command that it was given, by its absolute path",
-    "host.processes": "our own Python with the minder",
+    "system.editor": "the user's editor, found on the cleaned PATH or named by its path",
+    "system.supervisor": "the command that it was given, by its absolute path",
+    "system.processes": "our own Python with the minder",
 }
 # `shutil.which` looks in the current folder where the PATH says so.
-SEARCHERS = {"host.programs", "cli.demo"}
+SEARCHERS = {"system.programs", "cli.verbs.demo"}
 STARTS = (
     *("subprocess.", "asyncio.create_subprocess", "os.system", "os.popen", "os.exec", "os.spawn", "os.posix_spawn"),
     *("os.startfile", "pty.spawn", "multiprocessing.", "webbrowser.", "concurrent.futures.ProcessPool"),

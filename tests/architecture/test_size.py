@@ -5,7 +5,7 @@ import ast
 from tests.architecture.source_tree import PACKAGE, SOURCE, Module, expect_none, modules
 
 MODULE_LINES = 400
-BOOTSTRAP_LINES = 150
+BOOTSTRAP_LINES = 160
 FUNCTION_LINES = 60
 CLASS_LINES = 200
 # Names that fit everything, and so say nothing of what is inside.

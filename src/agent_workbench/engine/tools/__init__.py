@@ -12,7 +12,8 @@ from agent_workbench.engine.tools.tool import Tool
 @cache
 def all_tools() -> Mapping[str, Tool]:
     """Return every tool by name, the workbench's own included. The first call blocks while their modules are read."""
-    names = sorted(found.name for found in iter_modules(__path__) if found.name != "tool")
+    others = {"arguments", "check_runs", "failures", "tool"}
+    names = sorted(found.name for found in iter_modules(__path__) if found.name not in others)
     tools: list[Tool] = [import_module(f"{__name__}.{name}").TOOL for name in names]
     return MappingProxyType({tool.name: tool for tool in tools})
 
