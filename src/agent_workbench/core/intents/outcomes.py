@@ -1,0 +1,52 @@
+"""Outcomes of intents: accepted, refused with the reason, or the value that was asked for."""
+
+from msgspec import Struct
+
+from agent_workbench.core.history.past_actions import PastActions
+from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.settings import GateKind
+
+
+class Accepted(Struct, frozen=True):
+    """The intent was carried out; `note` is a remark for the user (empty: none)."""
+
+    note: str = ""
+
+
+class Refused(Struct, frozen=True):
+    """The intent was not carried out; `reason` tells the user why, and what to do instead."""
+
+    reason: str
+
+
+class PlanOpened(Struct, frozen=True):
+    """Answer to `OpenPlan`: the text to show or edit."""
+
+    piece: PlanPiece
+
+
+class CodeFound(Struct, frozen=True):
+    """Answer to `FindCode`: the pieces found, best first. A single place that was named is pinned already."""
+
+    asked: str
+    chunks: tuple[Chunk, ...]
+
+
+class FileOpened(Struct, frozen=True):
+    """Answer to `OpenFile`: the file's text, cut if it is long, and the line to begin at (from 1)."""
+
+    path: str
+    line: int
+    text: str
+
+
+class PastActionsFound(Struct, frozen=True):
+    """Answer to `LookBack`: past actions of one kind, from all sessions of the repo."""
+
+    kind: GateKind
+    past: PastActions
+
+
+Answer = PlanOpened | CodeFound | FileOpened | PastActionsFound
+Outcome = Accepted | Refused | Answer

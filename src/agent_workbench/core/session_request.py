@@ -1,0 +1,46 @@
+"""Request for a session: which one, how it is opened, and whether a person attends it."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from agent_workbench.core.ids import TaskId
+
+
+class OpenMode(StrEnum):
+    """The ways to open a session.
+
+    `RESUME` takes up the session that is named; without a name the newest unfinished one, or begins a new one if there
+    is none. `NEW` always begins one. `FORK` begins one that goes on from event `at` of the named session. `REPLAY`
+    shows a recording; nothing runs and nothing is decided.
+    """
+
+    RESUME = "resume"
+    NEW = "new"
+    FORK = "fork"
+    REPLAY = "replay"
+
+
+class Unattended(Struct, frozen=True):
+    """A run under the policy with nobody to ask: these tasks in order, all that are ready when None."""
+
+    tasks: tuple[TaskId, ...] | None = None
+
+
+class SessionRequest(Struct, frozen=True):
+    """A session to open.
+
+    `session` is its name; the first or last letters are enough. `at` is the number of the event to fork after or to
+    show first (None: the last to fork, the first to show). An attended session asks its user, an `unattended` one
+    stops where somebody is needed.
+    """
+
+    mode: OpenMode = OpenMode.RESUME
+    session: str = ""
+    at: int | None = None
+    unattended: Unattended | None = None
+
+    @property
+    def replayed(self) -> bool:
+        """True if a recording is asked for."""
+        return self.mode is OpenMode.REPLAY
