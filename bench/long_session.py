@@ -11,7 +11,7 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.workspace import WorkspaceFacts
 
 BASE = CommitId("9e107d9d372bb6826bd81d3542a419d6e2f7a1c0")
@@ -86,7 +86,7 @@ def _step(step: int, task: TaskId) -> Iterator[e.Event]:
 
 def _read(step: int, task: TaskId) -> Iterator[e.Event]:
     path = f"shop/part_{step % 40}.py"
-    read = Proposal(ProposalId(f"{task}-P-{step}"), GateKind.READ, "read_file", f'{{"path": "{path}"}}', step)
+    read = Proposal(ProposalId(f"{task}-P-{step}"), Permission.READ, "read_file", f'{{"path": "{path}"}}', step)
     yield from _answer(step, f'Thought: I look at {path} first.\nAction: read_file\n{{"path": "{path}"}}')
     yield from _approved(read, "policy:read=auto")
     shown = (Chunk(path, 1, 40, _code(step) * 4, 0.0, tokens=400),)
@@ -96,7 +96,9 @@ def _read(step: int, task: TaskId) -> Iterator[e.Event]:
 def _write(step: int, task: TaskId) -> Iterator[e.Event]:
     path = f"shop/part_{step % 40}.py"
     diff = _diff(path, step)
-    wrote = Proposal(ProposalId(f"{task}-P-{step}"), GateKind.DIFF, "write_diff", diff, step, diff=diff, paths=(path,))
+    wrote = Proposal(
+        ProposalId(f"{task}-P-{step}"), Permission.DIFF, "write_diff", diff, step, diff=diff, paths=(path,)
+    )
     yield from _answer(
         step, f"Thought: The quantity of part {step} is never used, so I add it.\nAction: write_diff\n{diff}"
     )
@@ -111,7 +113,7 @@ def _write(step: int, task: TaskId) -> Iterator[e.Event]:
     yield e.ActionFinished(wrote.id, e.ActionResult.OK, f"Applied to {path}.\n" + _code(step))
     checks = Proposal(
         ProposalId(f"{task}-C-{step}"),
-        GateKind.CHECK,
+        Permission.CHECK,
         "checks",
         "",
         step,

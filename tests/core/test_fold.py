@@ -18,7 +18,7 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, Proposal, ProposalStage, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 from tests.strategies import events, recorded
@@ -45,7 +45,7 @@ def run_after(*given_: e.Event, checks: tuple[str, ...] = ("test",)) -> TaskRun:
 
 
 def proposed(
-    tool: str = "write_diff", kind: GateKind = GateKind.DIFF, purpose: CheckPurpose | None = None
+    tool: str = "write_diff", kind: Permission = Permission.DIFF, purpose: CheckPurpose | None = None
 ) -> e.ActionProposed:
     return e.ActionProposed(Proposal(P1, kind, tool, "text", 1, purpose=purpose))
 
@@ -63,7 +63,7 @@ def checked(code: int, purpose: CheckPurpose = CheckPurpose.AFTER_DIFF) -> e.Tes
 
 
 APPLIED = e.PatchApplied(P1, ("a",), "sha", "u" * 40)
-FINISH = (proposed("finish", GateKind.READ), decided(Verdict.APPROVE), e.ActionStarted(P1), finished())
+FINISH = (proposed("finish", Permission.READ), decided(Verdict.APPROVE), e.ActionStarted(P1), finished())
 
 
 @given(recorded(30))
@@ -129,12 +129,12 @@ def test_leaving_and_coming_back() -> None:
 
 
 def test_a_kind_is_opened_once_and_closed() -> None:
-    old = e.ApprovalChanged(GateKind.DIFF, always=True)
-    assert [each.rule for each in state_after(old, old).rules] == [Rule(GateKind.DIFF, any=True)]
-    assert state_after(old, e.ApprovalChanged(GateKind.DIFF, always=False)).rules == ()
-    kept = e.ApprovalChanged(GateKind.READ, always=True, rule=Rule(GateKind.READ, tool="grep"), kept=RuleScope.USER)
+    old = e.ApprovalChanged(Permission.DIFF, always=True)
+    assert [each.rule for each in state_after(old, old).rules] == [Rule(Permission.DIFF, any=True)]
+    assert state_after(old, e.ApprovalChanged(Permission.DIFF, always=False)).rules == ()
+    kept = e.ApprovalChanged(Permission.READ, always=True, rule=Rule(Permission.READ, tool="grep"), kept=RuleScope.USER)
     assert state_after(old, kept, e.SessionResumed()).rules == (
-        StoredRule(Rule(GateKind.READ, tool="grep"), RuleScope.USER),
+        StoredRule(Rule(Permission.READ, tool="grep"), RuleScope.USER),
     )
 
 
@@ -173,14 +173,14 @@ def test_a_task_with_checks_begins_with_its_baseline() -> None:
     ],
 )
 def test_where_a_check_that_was_refused_leads(purpose: CheckPurpose, verdict: Verdict, phase: Phase) -> None:
-    run = run_after(proposed(CHECKS, GateKind.CHECK, purpose), decided(verdict))
+    run = run_after(proposed(CHECKS, Permission.CHECK, purpose), decided(verdict))
     assert (run.phase, run.stage) == (phase, ProposalStage.REFUSED)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.REJECT, Verdict.SKIP])
 def test_where_other_refusals_lead(verdict: Verdict) -> None:
-    assert run_after(proposed(COMMIT, GateKind.COMMIT), decided(verdict)).phase is Phase.STEPPING
-    assert run_after(proposed(MERGE, GateKind.MERGE), decided(verdict)).phase is Phase.OVER
+    assert run_after(proposed(COMMIT, Permission.COMMIT), decided(verdict)).phase is Phase.STEPPING
+    assert run_after(proposed(MERGE, Permission.MERGE), decided(verdict)).phase is Phase.OVER
 
 
 def test_an_abort_at_the_gate_rolls_back() -> None:
@@ -201,13 +201,13 @@ def test_a_proposal_from_the_gate_to_its_end() -> None:
 
 
 def test_what_replaces_a_proposal_waits_again() -> None:
-    other = Proposal(P1, GateKind.DIFF, "write_diff", "other", 1)
+    other = Proposal(P1, Permission.DIFF, "write_diff", "other", 1)
     run = run_after(proposed(), decided(Verdict.APPROVE), e.ProposalReplaced(other, "moved", e.Author.WORKBENCH))
     assert run.waiting == other
 
 
 def test_only_the_models_calls_are_counted() -> None:
-    assert run_after(proposed(CHECKS, GateKind.CHECK)).tool_calls == 0
+    assert run_after(proposed(CHECKS, Permission.CHECK)).tool_calls == 0
     assert run_after(proposed()).tool_calls == 1
     assert run_after(e.ActionRejected(1, "no")).tool_calls == 1
     cut = e.ModelInterrupted(1, "x", e.InterruptCause.LENGTH)
@@ -250,7 +250,7 @@ def test_failing_checks_lead_to_a_reflexion_and_passing_ones_on() -> None:
 
 def test_a_success_ends_a_row_of_failures() -> None:
     assert run_after(e.ActionRejected(1, "no"), e.ActionRejected(2, "no")).failures == 2
-    assert run_after(e.ActionRejected(1, "no"), proposed("read_file", GateKind.READ), finished()).failures == 0
+    assert run_after(e.ActionRejected(1, "no"), proposed("read_file", Permission.READ), finished()).failures == 0
     assert run_after(proposed(), finished(e.ActionResult.REFUSED)).failures == 1
 
 
@@ -262,7 +262,7 @@ def test_finishing_is_decided_by_checks_of_what_now_stands() -> None:
     assert run_after(APPLIED, checked(1), e.ReflexionNoted(1, "so"), *FINISH).phase is Phase.CHECKING
     stale = e.PatchApplied(P1, ("a",), "sha", "v" * 40)
     assert run_after(APPLIED, checked(0), stale, *FINISH).phase is Phase.CHECKING
-    last = (*FINISH, proposed(CHECKS, GateKind.CHECK, CheckPurpose.FINAL))
+    last = (*FINISH, proposed(CHECKS, Permission.CHECK, CheckPurpose.FINAL))
     assert run_after(*last, checked(0, CheckPurpose.FINAL), finished()).phase is Phase.COMMITTING
     assert run_after(*last, checked(1, CheckPurpose.FINAL), finished()).phase is Phase.REFLECTING
 
@@ -330,7 +330,13 @@ def test_the_next_task_puts_the_last_one_behind() -> None:
 
 FILLED = e.ContextFilled(2, Purpose.EXECUTOR, 9, 9)
 COMPACTED = e.ContextCompacted(2, "short", e.Author.MODEL, 5)
-SUMMARY = (proposed("compact", GateKind.SUMMARY), decided(Verdict.APPROVE), e.ActionStarted(P1), COMPACTED, finished())
+SUMMARY = (
+    proposed("compact", Permission.SUMMARY),
+    decided(Verdict.APPROVE),
+    e.ActionStarted(P1),
+    COMPACTED,
+    finished(),
+)
 
 
 def test_a_compaction_goes_back_to_where_it_came_from() -> None:
@@ -354,7 +360,7 @@ def test_a_summary_can_only_be_done_without_if_the_user_wanted_it() -> None:
     asked = e.CompactionAsked()
     assert run_after(asked).compaction_asked
     wanted = e.ContextFilled(2, Purpose.EXECUTOR, 9, 9, by=e.Author.USER)
-    waits = proposed("compact", GateKind.SUMMARY)
+    waits = proposed("compact", Permission.SUMMARY)
     for filled, verdict, phase in (
         (wanted, Verdict.SKIP, Phase.RETRIEVING),
         (wanted, Verdict.REJECT, Phase.COMPACTING),

@@ -3,11 +3,11 @@ from msgspec.structs import fields, replace
 
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal, shown_sha
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 
-PROPOSAL = Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "text", 1, "diff", ("one", "two"))
+PROPOSAL = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "text", 1, "diff", ("one", "two"))
 OTHERS = {
-    "kind": replace(PROPOSAL, kind=GateKind.COMMAND),
+    "kind": replace(PROPOSAL, kind=Permission.COMMAND),
     "tool": replace(PROPOSAL, tool="other"),
     "text": replace(PROPOSAL, text="other"),
     "diff": replace(PROPOSAL, diff="other"),

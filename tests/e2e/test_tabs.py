@@ -16,7 +16,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import Leave, StartTask
 from agent_workbench.core.invocation import Place
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from tests.engine.front import Front
 
 OPEN = {f"AGENT_APPROVALS__{kind}": "auto" for kind in ("DIFF", "CHECK", "COMMAND")}
@@ -60,11 +60,11 @@ async def test_two_sessions_commit_each_on_its_branch_with_one_server(
     opened = await second.until(lambda it: it.state.plan.tasks and it.live.taken)
     assert opened.live.taken == (TaskId("T-1"),)
     await second.submit(StartTask(None))
-    await asyncio.gather(first.gate(GateKind.COMMIT), second.gate(GateKind.COMMIT))
+    await asyncio.gather(first.gate(Permission.COMMIT), second.gate(Permission.COMMIT))
     assert await asyncio.to_thread(model_servers) == others + 1
     for front in (second, first):
-        await front.approve(GateKind.COMMIT)
-        await front.skip(GateKind.MERGE)
+        await front.approve(Permission.COMMIT)
+        await front.skip(Permission.MERGE)
         await front.submit(Leave("left by the user"))
         last = await front.until(lambda it: it.ended)
         assert last.state.run is not None

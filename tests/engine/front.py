@@ -16,7 +16,7 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.services import Session
 from agent_workbench.core.proposals import Proposal, shown_sha
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.flow import AwaitRetry, Idle, next_move
@@ -59,7 +59,7 @@ class Front:
     async def start(self) -> None:
         await self.submit(StartTask(T1))
 
-    async def gate(self, kind: GateKind) -> Proposal:
+    async def gate(self, kind: Permission) -> Proposal:
         """Return the proposal of this kind, once it waits."""
 
         def waits(update: SessionUpdate) -> bool:
@@ -74,26 +74,26 @@ class Front:
         """Wait until `proposal`, as it was, waits no longer."""
         return await self.until(lambda it: _waiting(it) != proposal, f"a decision about {proposal.id}")
 
-    async def approve(self, kind: GateKind) -> Proposal:
+    async def approve(self, kind: Permission) -> Proposal:
         """Approve what waits."""
         proposal = await self.gate(kind)
         await self.submit(ApproveProposal(proposal.id, shown_sha(proposal)))
         await self.passed(proposal)
         return proposal
 
-    async def reject(self, kind: GateKind, reason: str) -> Proposal:
+    async def reject(self, kind: Permission, reason: str) -> Proposal:
         proposal = await self.gate(kind)
         await self.submit(RejectProposal(proposal.id, reason))
         await self.passed(proposal)
         return proposal
 
-    async def skip(self, kind: GateKind) -> Proposal:
+    async def skip(self, kind: Permission) -> Proposal:
         proposal = await self.gate(kind)
         await self.submit(SkipProposal(proposal.id))
         await self.passed(proposal)
         return proposal
 
-    async def edit(self, kind: GateKind, text: str) -> Proposal:
+    async def edit(self, kind: Permission, text: str) -> Proposal:
         """Put another text in place of what waits and return what waits then."""
         proposal = await self.gate(kind)
         await self.submit(EditProposal(proposal.id, text))

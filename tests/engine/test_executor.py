@@ -39,7 +39,7 @@ from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.plan import Budget, Constraints, Scope, TaskStatus
 from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Settings
+from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.engine.prompt.prompt_size import MARK_TOKENS, summary_tokens
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
 from agent_workbench.engine.session.outcomes import Ending
@@ -239,10 +239,10 @@ async def test_what_passed_before_must_not_fail_now(tmp_path: Path) -> None:
         stage.model.sayings.append(FINISH)
         async with in_front_of(stage) as front:
             await front.start()
-            deletion = await front.approve(GateKind.DIFF)
+            deletion = await front.approve(Permission.DIFF)
             assert deletion.special == ("README.md",)
-            await front.approve(GateKind.DIFF)
-            await front.gate(GateKind.COMMIT)
+            await front.approve(Permission.DIFF)
+            await front.gate(Permission.COMMIT)
         run_ = stage.state.run
         assert run_ is not None
         assert run_.checks == ("grep -q right answer.txt", "test -e README.md", "false")
@@ -322,7 +322,7 @@ async def test_an_answer_gets_what_room_there_is(tmp_path: Path) -> None:
             await front.start()
             await front.until(lambda it: it.state.run and it.state.run.step == 2)
             stage.model.facts = replace(FACTS, context_tokens=1)
-            await front.approve(GateKind.SUMMARY)
+            await front.approve(Permission.SUMMARY)
             await front.trouble()
         first, second, third = stage.model.requests
         assert first.answer_tokens == 500
@@ -440,14 +440,14 @@ async def test_tests_that_the_model_asks_for_wait_at_their_gate(tmp_path: Path) 
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.approve(GateKind.CHECK)
-        await front.gate(GateKind.CHECK)
+        await front.approve(Permission.CHECK)
+        await front.gate(Permission.CHECK)
         assert stage.state.run is not None
         mine = Path(stage.state.run.workspace.path, "mine.txt")
         mine.write_text("by hand\n")
-        assert (await front.approve(GateKind.CHECK)).commands == ("grep -q right answer.txt",)
-        assert (await front.approve(GateKind.CHECK)).commands == ("echo lint",)
-        await front.gate(GateKind.DIFF)
+        assert (await front.approve(Permission.CHECK)).commands == ("grep -q right answer.txt",)
+        assert (await front.approve(Permission.CHECK)).commands == ("echo lint",)
+        await front.gate(Permission.DIFF)
         assert not mine.exists(), "checks leave the files as they were approved"
         (kept,) = [event.checkpoint.commit for event in stage.events if isinstance(event, CheckpointTaken)]
         assert stage.git("show", f"{kept}:mine.txt") == "by hand"
@@ -476,7 +476,7 @@ async def test_a_denied_word_stops_a_command(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         assert "does not allow 'curl'" in stage.model.requests[-1].messages[-1].text
 
 
@@ -532,19 +532,19 @@ async def test_a_commit_that_cannot_be_made_is_trouble_and_can_be_retried(tmp_pa
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.gate(GateKind.COMMIT)
+        await front.gate(Permission.COMMIT)
         head = stage.user.head()
         stage.git("commit", "--quiet", "--allow-empty", "-m", "mine")
         stage.git("update-ref", "refs/heads/agent/T-1", "HEAD")
-        await front.approve(GateKind.COMMIT)
+        await front.approve(Permission.COMMIT)
         trouble = (await front.trouble()).state.trouble
         assert trouble is not None
         assert trouble.source == COMMIT
         assert "agent/T-1" in trouble.what
         stage.git("update-ref", "refs/heads/agent/T-1", head)
         await front.submit(RetryTrouble())
-        await front.approve(GateKind.COMMIT)
-        await front.skip(GateKind.MERGE)
+        await front.approve(Permission.COMMIT)
+        await front.skip(Permission.MERGE)
         await front.over()
         assert stage.git("show", "agent/T-1:answer.txt") == "right"
 
@@ -556,7 +556,7 @@ async def test_a_commit_whose_outcome_is_unknown_is_asked_for_again(
     async with a_stage(tmp_path, [change("wrong", "right"), FINISH], approvals=approvals) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.COMMIT)
+            await front.gate(Permission.COMMIT)
             record = stage.session.record
 
             async def killed(event: object) -> None:
@@ -565,13 +565,13 @@ async def test_a_commit_whose_outcome_is_unknown_is_asked_for_again(
                 await record(event)  # type: ignore[arg-type] # only events come here
 
             monkeypatch.setattr(stage.session, "record", killed)
-            await front.approve(GateKind.COMMIT)
+            await front.approve(Permission.COMMIT)
             await front.trouble()
             assert stage.git("show", "agent/T-1:answer.txt") == "right"
             monkeypatch.setattr(stage.session, "record", record)
         async with reopened(stage) as again, in_front_of(again) as front:
-            await front.approve(GateKind.COMMIT)
-            await front.skip(GateKind.MERGE)
+            await front.approve(Permission.COMMIT)
+            await front.skip(Permission.MERGE)
             await front.over()
             results = [event.result for event in again.events if isinstance(event, ActionFinished)]
             assert ActionResult.UNKNOWN in results

@@ -30,7 +30,7 @@ from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.rules.matching import StoredRule
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
 
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
@@ -258,5 +258,5 @@ class HeldRules(Struct):
     async def revoke(self, kept: StoredRule) -> None:
         self.rules = tuple(each for each in self.rules if each != kept)
 
-    async def past(self, kind: GateKind) -> PastActions:
+    async def past(self, kind: Permission) -> PastActions:
         return PastActions(tuple(each for each in self.actions if each.proposal.kind is kind), 1)

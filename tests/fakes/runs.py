@@ -31,7 +31,7 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Budget, Owner, Plan, Scope, Task, TaskStatus
 from agent_workbench.core.proposals import COMMIT, MERGE, Proposal, Verdict
 from agent_workbench.core.retrieval import Chunk, Signal, SignalKind
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits
+from agent_workbench.core.settings import Approval, Approvals, Limits, Permission
 from agent_workbench.core.workspace import SandboxFacts, WorkspaceFacts
 
 SESSION = SessionId("20261120T101500-ab2cde")
@@ -129,14 +129,14 @@ def started() -> tuple[Event, ...]:
     )
 
 
-def proposed(kind: GateKind, tool: str, number: str, text: str, **more: object) -> Proposal:
+def proposed(kind: Permission, tool: str, number: str, text: str, **more: object) -> Proposal:
     """Return a proposal of the first task."""
     return Proposal(ProposalId(number), kind, tool, text, 2, **more)  # type: ignore[arg-type] # fields of Proposal
 
 
 def checks(number: str, purpose: CheckPurpose) -> Proposal:
     """Return a proposal to run the task's checks."""
-    return proposed(GateKind.CHECK, "checks", number, "", commands=(PYTEST,), purpose=purpose)
+    return proposed(Permission.CHECK, "checks", number, "", commands=(PYTEST,), purpose=purpose)
 
 
 def approved(proposal: Proposal, by: str = "user") -> tuple[Event, ...]:
@@ -197,7 +197,7 @@ def retrieved() -> tuple[CodeRetrieved, ...]:
 
 def read_step() -> tuple[Event, ...]:
     """Return the first step: a file is read."""
-    proposal = proposed(GateKind.READ, "read_file", "P-20", '{"path": "shop/cart.py"}')
+    proposal = proposed(Permission.READ, "read_file", "P-20", '{"path": "shop/cart.py"}')
     thought = "Thought: The failing test is about quantities, so I start with the function that adds up the cart.\n"
     return (
         *answered(1, f'{thought}Action: read_file\n{{"path": "shop/cart.py"}}'),
@@ -211,7 +211,7 @@ def diff_step(number: int, diff: str) -> tuple[tuple[Event, ...], Proposal]:
     """Return a step that writes a diff, up to the answer, and the proposal it becomes."""
     added, times = "The quantity is never used. I add it to the price.", "A line costs its price times its quantity."
     thought = f"Thought: {added if diff is WRONG else times}"
-    proposal = proposed(GateKind.DIFF, "write_diff", f"P-{number}", diff, diff=diff, paths=("shop/cart.py",))
+    proposal = proposed(Permission.DIFF, "write_diff", f"P-{number}", diff, diff=diff, paths=("shop/cart.py",))
     return answered(2 if diff is WRONG else 3, f"{thought}\nAction: write_diff\n{diff}"), proposal
 
 
@@ -269,7 +269,7 @@ def up_to_reflexion() -> tuple[Event, ...]:
 def up_to_commit() -> tuple[Event, ...]:
     """Return everything until the commit waits."""
     answer, proposal = diff_step(50, RIGHT)
-    finish = proposed(GateKind.READ, "finish", "P-60", '{"summary": "Quantities count."}')
+    finish = proposed(Permission.READ, "finish", "P-60", '{"summary": "Quantities count."}')
     return (
         *up_to_reflexion(),
         *answer,
@@ -285,7 +285,7 @@ def up_to_commit() -> tuple[Event, ...]:
 def commit() -> Proposal:
     """Return the proposal to commit."""
     message = "[Agent] Complete T-1: Make the cart's total count quantities\n\nQuantities count.\n"
-    return proposed(GateKind.COMMIT, COMMIT, "P-70", message, diff=RIGHT, paths=("shop/cart.py",))
+    return proposed(Permission.COMMIT, COMMIT, "P-70", message, diff=RIGHT, paths=("shop/cart.py",))
 
 
 def merge(*, obstacles: tuple[str, ...] = ()) -> Proposal:
@@ -293,7 +293,7 @@ def merge(*, obstacles: tuple[str, ...] = ()) -> Proposal:
     text = f"Merge agent/T-1 ({COMMIT_ID[:10]}) into main"
     brings = (f"{COMMIT_ID[:7]} [Agent] Complete T-1: Make the cart's total count quantities",)
     return proposed(
-        GateKind.MERGE, MERGE, "P-80", text, diff=RIGHT, paths=("shop/cart.py",), special=obstacles, brings=brings
+        Permission.MERGE, MERGE, "P-80", text, diff=RIGHT, paths=("shop/cart.py",), special=obstacles, brings=brings
     )
 
 

@@ -42,7 +42,7 @@ from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, SummaryEstimate, Verdict
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.rules.matching import RuleScope
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import Permission, Rule
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 
@@ -134,7 +134,7 @@ def _diff(diff: str, *, special: tuple[str, ...] = ()) -> ScriptedSession:
     paths = (diff.split("+++ b/")[1].split("\n", maxsplit=1)[0],)
     return _run(
         ActionProposed(
-            runs.proposed(GateKind.DIFF, "write_diff", "P-90", diff, diff=diff, paths=paths, special=special)
+            runs.proposed(Permission.DIFF, "write_diff", "P-90", diff, diff=diff, paths=paths, special=special)
         )
     )
 
@@ -151,7 +151,7 @@ def _failed() -> ScriptedSession:
 
 def _command() -> ActionProposed:
     line = "python -m pip download --no-deps --dest /tmp/wheels attrs==24.2.0"
-    return ActionProposed(runs.proposed(GateKind.COMMAND, "run_command", "P-91", line))
+    return ActionProposed(runs.proposed(Permission.COMMAND, "run_command", "P-91", line))
 
 
 def _waiting() -> ScriptedSession:
@@ -182,7 +182,7 @@ THOUGHT = (
 
 def _summary() -> ScriptedSession:
     outlook = SummaryEstimate(15_900, 6_210, 30)
-    summary = runs.proposed(GateKind.SUMMARY, COMPACT, "P-92", SUMMARY, outlook=outlook)
+    summary = runs.proposed(Permission.SUMMARY, COMPACT, "P-92", SUMMARY, outlook=outlook)
     filled = ContextFilled(3, Purpose.EXECUTOR, 15_900, 16_384)
     return ScriptedSession(*runs.up_to_reflexion(), filled, ActionProposed(summary))
 
@@ -190,7 +190,7 @@ def _summary() -> ScriptedSession:
 def _finish() -> ScriptedSession:
     reason = "total() counts quantities since the last release; its test passes, so I changed nothing."
     answer = f'Thought: Nothing is to be done.\nAction: finish\n{{"summary": "{reason}"}}'
-    call = runs.proposed(GateKind.READ, "finish", "P-92", f'{{"summary": "{reason}"}}')
+    call = runs.proposed(Permission.READ, "finish", "P-92", f'{{"summary": "{reason}"}}')
     before = (*runs.opening(), *runs.started(), *runs.tested("P-10", CheckPurpose.BASELINE, good=True))
     return ScriptedSession(
         *(*before, *runs.retrieved(), *runs.read_step(), *runs.answered(2, answer)),
@@ -198,7 +198,7 @@ def _finish() -> ScriptedSession:
         *(*runs.answered(3, answer), *runs.approved(call, "policy:read=auto")),
         ActionFinished(call.id, ActionResult.OK, "the task's checks decide whether it is done"),
         *runs.tested("P-93", CheckPurpose.FINAL, good=True),
-        ActionProposed(runs.proposed(GateKind.FINISH, END_UNCHANGED, "P-94", reason)),
+        ActionProposed(runs.proposed(Permission.FINISH, END_UNCHANGED, "P-94", reason)),
     )
 
 
@@ -259,7 +259,7 @@ def _roles() -> ScriptedSession:
 def _repaired() -> ScriptedSession:
     mended = ("hunk 1: the header said line 3, its lines stand at 14", "the final newline was missing")
     proposal = runs.proposed(
-        GateKind.DIFF, "write_diff", "P-93", runs.RIGHT, diff=runs.RIGHT, paths=("shop/cart.py",), repaired=mended
+        Permission.DIFF, "write_diff", "P-93", runs.RIGHT, diff=runs.RIGHT, paths=("shop/cart.py",), repaired=mended
     )
     return _run(ActionProposed(proposal))
 
@@ -340,8 +340,8 @@ def _remembering() -> ScriptedSession:
 
 
 def _ruled() -> ScriptedSession:
-    checks, make = Rule(GateKind.CHECK, any=True), Rule(GateKind.COMMAND, program="make")
-    diffs = Rule(GateKind.DIFF, paths=("shop/**", "tests/**"))
+    checks, make = Rule(Permission.CHECK, any=True), Rule(Permission.COMMAND, program="make")
+    diffs = Rule(Permission.DIFF, paths=("shop/**", "tests/**"))
     kept = ((checks, RuleScope.REPO), (diffs, RuleScope.SESSION), (make, RuleScope.EVERYWHERE))
     return _waiting().record(*(ApprovalChanged(rule.kind, True, rule, where) for rule, where in kept))
 

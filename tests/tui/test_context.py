@@ -32,7 +32,7 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, shown_sha
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.tui.widgets.rows import entry_rows
 from agent_workbench.views.transcript.transcript import view_steps
 from tests.fakes import runs
@@ -236,7 +236,7 @@ async def test_without_a_prompt_there_is_no_receipt() -> None:
 
 async def test_a_summary_is_read_in_full_edited_and_approved_like_any_other_proposal() -> None:
     text = "\n".join(f"- fact {number}" for number in range(60))
-    summary = runs.proposed(GateKind.SUMMARY, COMPACT, "P-92", text)
+    summary = runs.proposed(Permission.SUMMARY, COMPACT, "P-92", text)
     asked = ContextFilled(3, Purpose.EXECUTOR, 15_900, 16_384)
     async with driving(ScriptedSession(*runs.up_to_reflexion(), asked, ActionProposed(summary)), SMALL) as bench:
         await bench.look()
@@ -259,7 +259,7 @@ async def test_a_summary_is_read_in_full_edited_and_approved_like_any_other_prop
 @pytest.mark.parametrize("by", [Author.USER, Author.WORKBENCH])
 async def test_only_a_summary_that_the_user_asked_for_can_be_done_without(by: Author) -> None:
     asked = ContextFilled(3, Purpose.EXECUTOR, 900, 16_384, by=by)
-    summary = runs.proposed(GateKind.SUMMARY, COMPACT, "P-92", "short")
+    summary = runs.proposed(Permission.SUMMARY, COMPACT, "P-92", "short")
     async with driving(ScriptedSession(*runs.up_to_reflexion(), asked, ActionProposed(summary))) as bench:
         await bench.look()
         await bench.press("s")

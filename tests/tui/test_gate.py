@@ -23,7 +23,7 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.live import Live, PastShown
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.rules.matching import RuleScope
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -40,12 +40,12 @@ def waiting() -> ScriptedSession:
 
 
 def with_diff(diff: str) -> ScriptedSession:
-    proposal = runs.proposed(GateKind.DIFF, "write_diff", "P-90", diff, diff=diff, paths=("x.py",))
+    proposal = runs.proposed(Permission.DIFF, "write_diff", "P-90", diff, diff=diff, paths=("x.py",))
     return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
 
 
 def with_command(line: str) -> ScriptedSession:
-    proposal = runs.proposed(GateKind.COMMAND, "run_command", "P-90", line)
+    proposal = runs.proposed(Permission.COMMAND, "run_command", "P-90", line)
     return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
 
 
@@ -95,7 +95,7 @@ async def test_the_next_proposal_has_to_be_looked_at_again() -> None:
 async def test_a_replaced_proposal_has_to_be_looked_at_again() -> None:
     async with driving(waiting()) as bench:
         await bench.look()
-        other = runs.proposed(GateKind.DIFF, "write_diff", DIFF.id, runs.RIGHT, diff=runs.RIGHT, edited=True)
+        other = runs.proposed(Permission.DIFF, "write_diff", DIFF.id, runs.RIGHT, diff=runs.RIGHT, edited=True)
         await bench.record(ProposalReplaced(other, "edited", Author.USER))
         await bench.press("a")
         assert bench.session.intents == []
@@ -331,9 +331,9 @@ async def test_a_rule_is_kept_for_whom_it_is_meant_and_not_too_quickly() -> None
     async with driving(waiting()) as bench:
         await bench.press("A")
         assert "diff of shop/cart.py" in bench.text()
-        assert bench.session.intents == [LookBack(GateKind.DIFF)]
+        assert bench.session.intents == [LookBack(Permission.DIFF)]
         past = PastAction(runs.SESSION, replace(runs.diff_step(30, runs.WRONG)[1], diff=""), Verdict.REJECT, "user")
-        await bench.live(Live(past=PastShown(GateKind.DIFF, PastActions((past,), 1), 1)))
+        await bench.live(Live(past=PastShown(Permission.DIFF, PastActions((past,), 1), 1)))
         assert "1 of 1 past diffs in 1 session; you refused 1 of these" in bench.text()
         await bench.press("enter")
         assert "too quick" in bench.text()
@@ -342,12 +342,12 @@ async def test_a_rule_is_kept_for_whom_it_is_meant_and_not_too_quickly() -> None
         assert "too quick" in bench.text()
         await bench.look()
         await bench.press("enter")
-        assert bench.session.intents[1:] == [AllowAlways(Rule(GateKind.DIFF, paths=("shop/**",)), RuleScope.REPO)]
+        assert bench.session.intents[1:] == [AllowAlways(Rule(Permission.DIFF, paths=("shop/**",)), RuleScope.REPO)]
 
 
 async def test_rules_are_listed_and_revoked() -> None:
-    checks = Rule(GateKind.CHECK, any=True)
-    session = waiting().record(ApprovalChanged(GateKind.CHECK, True, checks, RuleScope.USER))
+    checks = Rule(Permission.CHECK, any=True)
+    session = waiting().record(ApprovalChanged(Permission.CHECK, True, checks, RuleScope.USER))
     async with driving(session) as bench:
         await bench.press("L")
         assert "any check" in bench.text()
@@ -356,7 +356,7 @@ async def test_rules_are_listed_and_revoked() -> None:
         await bench.look()
         await bench.press("y")
         assert bench.session.intents == [AllowAlways(checks, RuleScope.USER, always=False)]
-        await bench.record(ApprovalChanged(GateKind.CHECK, False, checks, RuleScope.USER))
+        await bench.record(ApprovalChanged(Permission.CHECK, False, checks, RuleScope.USER))
         assert "There is no rule" in bench.text()
 
 

@@ -8,7 +8,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import EditProposal, RejectProposal
 from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, selectable_ids
 from agent_workbench.core.proposals import HunkFate
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.partial_approval import part_of, verdicts
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -18,7 +18,7 @@ from tests.tui.scenes import CI, HUNKS
 
 async def test_what_was_left_stays_left_when_a_hunk_is_edited() -> None:
     first = selectable_ids(parse_patch(HUNKS))[0]
-    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    waits = runs.proposed(Permission.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
     session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
     async with driving(session, LARGE) as bench:
         await bench.diff.hunk(1).leave("not asked for")
@@ -37,7 +37,7 @@ async def test_what_was_left_stays_left_when_a_hunk_is_edited() -> None:
 
 
 async def test_lines_left_out_of_the_hunk_that_is_edited_stay_left_out_with_their_reason() -> None:
-    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    waits = runs.proposed(Permission.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
     session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
     async with driving(session, LARGE) as bench:
         await bench.diff.hunk(3).point("j", "v", "space")
@@ -59,7 +59,7 @@ async def test_lines_left_out_of_the_hunk_that_is_edited_stay_left_out_with_thei
 
 
 async def test_what_was_taken_when_it_is_approved_is_no_edit() -> None:
-    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    waits = runs.proposed(Permission.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
     session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
     async with driving(session, LARGE) as bench:
         await bench.diff.hunk(3).leave("no tests")
@@ -72,7 +72,7 @@ async def test_what_was_taken_when_it_is_approved_is_no_edit() -> None:
 
 
 async def test_a_reason_that_goes_with_the_lines_it_was_given_for_is_said() -> None:
-    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    waits = runs.proposed(Permission.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
     session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
     async with driving(session, LARGE) as bench:
         await bench.diff.hunk(3).leave("no tests")
@@ -83,7 +83,7 @@ async def test_a_reason_that_goes_with_the_lines_it_was_given_for_is_said() -> N
 
 
 async def test_why_hunks_were_left_is_offered_as_why_all_of_it_is_rejected() -> None:
-    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    waits = runs.proposed(Permission.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
     session = ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits))
     async with driving(session, LARGE) as bench:
         await bench.diff.hunk(1).leave("off by one")
@@ -94,7 +94,7 @@ async def test_why_hunks_were_left_is_offered_as_why_all_of_it_is_rejected() -> 
 
 async def test_all_unusual_files_are_named_where_there_is_little_room() -> None:
     paths = (".github/workflows/test.yml", "docs/PKG-INFO")
-    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", CI, diff=CI, paths=paths, special=paths)
+    waits = runs.proposed(Permission.DIFF, "write_diff", "P-90", CI, diff=CI, paths=paths, special=paths)
     async with driving(ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits)), SMALL) as bench:
         await bench.look()
         await bench.press("a")
@@ -102,7 +102,7 @@ async def test_all_unusual_files_are_named_where_there_is_little_room() -> None:
 
 
 async def test_escape_gives_a_range_up_before_it_leaves_the_pane() -> None:
-    waits = runs.proposed(GateKind.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
+    waits = runs.proposed(Permission.DIFF, "write_diff", "P-90", HUNKS, diff=HUNKS, paths=("shop/cart.py",))
     async with driving(ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(waits)), LARGE) as bench:
         await bench.press("3", "j", "v", "j", "escape")
         assert bench.diff.has_focus

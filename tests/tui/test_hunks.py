@@ -8,7 +8,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, EditProposal
 from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, patch_hash, render_patch, selectable_ids
 from agent_workbench.core.proposals import Proposal, shown_sha
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.tui.environment import AppEnvironment
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -20,7 +20,9 @@ FIRST, SECOND, NEW = selectable_ids(PATCH)
 
 
 def proposal(diff: str, *, special: tuple[str, ...] = ()) -> Proposal:
-    return runs.proposed(GateKind.DIFF, "write_diff", "P-90", diff, diff=diff, paths=("shop/cart.py",), special=special)
+    return runs.proposed(
+        Permission.DIFF, "write_diff", "P-90", diff, diff=diff, paths=("shop/cart.py",), special=special
+    )
 
 
 def waiting(each: Proposal) -> ScriptedSession:

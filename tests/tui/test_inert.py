@@ -45,7 +45,7 @@ from agent_workbench.core.live import Live, Question, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving
@@ -65,7 +65,7 @@ def foreign() -> tuple[Event, ...]:
     task = replace(runs.TASK_1, description=BAD, goal=BAD, accept_tests=(BAD,), source=BAD)
     failed = CheckResult(BAD, 1, BAD, 0.1, (BAD,))
     proposal = runs.proposed(
-        GateKind.DIFF, "write_diff", "P-9", DIFF, diff=DIFF, paths=(BAD,), special=(BAD,), repaired=(BAD,)
+        Permission.DIFF, "write_diff", "P-9", DIFF, diff=DIFF, paths=(BAD,), special=(BAD,), repaired=(BAD,)
     )
     chunk = Chunk(BAD, 1, 1, BAD, 1.0, BAD, (BAD,), 3)
     return (

@@ -30,7 +30,7 @@ from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.proposals import END_UNCHANGED, Proposal, Verdict
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.workspace import MergeOutcome
 from agent_workbench.views.code.code_pane import Standing, view_code
@@ -96,17 +96,17 @@ def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
 @pytest.mark.parametrize(
     ("kind", "acts"),
     [
-        (GateKind.DIFF, "approve reject edit always abort"),
-        (GateKind.COMMAND, "approve reject edit skip always abort"),
-        (GateKind.CHECK, "approve reject skip always abort"),
-        (GateKind.COMMIT, "approve reject edit always abort"),
-        (GateKind.READ, "approve reject always abort"),
-        (GateKind.MERGE, "approve reject skip"),
-        (GateKind.SUMMARY, "approve reject edit always abort"),
-        (GateKind.FINISH, "approve reject always abort"),
+        (Permission.DIFF, "approve reject edit always abort"),
+        (Permission.COMMAND, "approve reject edit skip always abort"),
+        (Permission.CHECK, "approve reject skip always abort"),
+        (Permission.COMMIT, "approve reject edit always abort"),
+        (Permission.READ, "approve reject always abort"),
+        (Permission.MERGE, "approve reject skip"),
+        (Permission.SUMMARY, "approve reject edit always abort"),
+        (Permission.FINISH, "approve reject always abort"),
     ],
 )
-def test_each_kind_has_its_acts(kind: GateKind, acts: str) -> None:
+def test_each_kind_has_its_acts(kind: Permission, acts: str) -> None:
     proposal = runs.proposed(kind, "grep", "P-1", "x", commands=("x",), paths=("x",))
     assert " ".join(acts_for(proposal)) == acts
 
@@ -169,7 +169,7 @@ def test_a_replay_says_where_it_is() -> None:
 
 def test_what_was_repaired_stands_above_the_diff_and_in_the_bar() -> None:
     mended = ("hunk 1: the header said line 3, its lines stand at 14", "the final newline was missing")
-    proposal = runs.proposed(GateKind.DIFF, "write_diff", "P-9", runs.RIGHT, diff=runs.RIGHT, repaired=mended)
+    proposal = runs.proposed(Permission.DIFF, "write_diff", "P-9", runs.RIGHT, diff=runs.RIGHT, repaired=mended)
     update = update_after(*runs.opening(), *runs.started(), ActionProposed(proposal))
     notes = "\n".join(block.text for block in view_diff(update).notes)
     assert all(sentence in notes for sentence in mended)
@@ -265,13 +265,13 @@ def test_the_code_of_any_place_is_what_it_is_from_the_beginning(places: list[int
 
 def test_a_diff_with_more_lines_than_are_shown_cannot_be_approved() -> None:
     short, long = (f"@@ -0,0 +1,{lines} @@\n" + "+\n" * lines for lines in (3, LIMIT_LINES + 1))
-    proposals = [Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "", 1, diff=diff) for diff in (short, long)]
+    proposals = [Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "", 1, diff=diff) for diff in (short, long)]
     assert [GateAct.APPROVE in acts_for(proposal) for proposal in proposals] == [True, False]
     assert GateAct.REJECT in acts_for(proposals[1])
 
 
 def test_a_finish_with_nothing_changed_says_how_its_checks_stand() -> None:
-    end = runs.proposed(GateKind.FINISH, END_UNCHANGED, "P-94", "[b]nothing[/b] is to be done")
+    end = runs.proposed(Permission.FINISH, END_UNCHANGED, "P-94", "[b]nothing[/b] is to be done")
     tested = runs.tested("P-93", CheckPurpose.FINAL, good=True)
     read = (*runs.opening(), *runs.started(), *runs.retrieved(), *runs.read_step())
     for before, told in (((*read, *tested), "its checks pass"), (read, "its checks were not run at the end")):

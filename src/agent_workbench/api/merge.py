@@ -10,7 +10,7 @@ from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.invocation import Place
 from agent_workbench.core.merges import MergeTarget
 from agent_workbench.core.proposals import MERGE, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.workspace import MergeOutcome
 
 
@@ -40,7 +40,7 @@ async def preview_merge(place: Place, task: TaskId) -> ShownMerge:
         raise WorkspaceError(f"{task} cannot be merged: {'; '.join(preview.obstacles)}")
     draft = await merge_draft(preview, str(task))
     proposal = Proposal(
-        ProposalId(MERGE), GateKind.MERGE, MERGE, draft.text, 0, draft.diff, paths=draft.paths, brings=draft.brings
+        ProposalId(MERGE), Permission.MERGE, MERGE, draft.text, 0, draft.diff, paths=draft.paths, brings=draft.brings
     )
     return ShownMerge(task, commit, preview.target, proposal)
 

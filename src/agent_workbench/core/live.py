@@ -8,7 +8,7 @@ from agent_workbench.core.history.replay_marks import Marks
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.retrieval import Chunk, IndexStatus
-from agent_workbench.core.settings import GateKind, UiSettings
+from agent_workbench.core.settings import Permission, UiSettings
 from agent_workbench.core.state.session_state import SessionState
 
 
@@ -87,7 +87,7 @@ class OpenedFile(Struct, frozen=True):
 class PastShown(Struct, frozen=True):
     """Past actions of a kind, for which the user asked; `number` counts how often."""
 
-    kind: GateKind
+    kind: Permission
     past: PastActions
     number: int
 

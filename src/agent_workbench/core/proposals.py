@@ -6,7 +6,7 @@ from hashlib import sha256
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 
 
 class Preimage(RecordedValue, frozen=True):
@@ -63,7 +63,7 @@ class Proposal(RecordedValue, frozen=True):
     """
 
     id: ProposalId
-    kind: GateKind
+    kind: Permission
     tool: str
     text: str
     step: int

@@ -17,7 +17,7 @@ from agent_workbench.core.model_settings import (
 from agent_workbench.core.recorded_value import RecordedValue
 
 
-class GateKind(StrEnum):
+class Permission(StrEnum):
     """What a proposal is about; the keys of `approvals` in `.agent.yml`."""
 
     READ = "read"
@@ -45,7 +45,7 @@ class Rule(RecordedValue, frozen=True):
     globs, one of which each file has to match. `tool`: calls of this tool.
     """
 
-    kind: GateKind
+    kind: Permission
     any: bool = False
     commands: tuple[str, ...] = ()
     program: str = ""
@@ -66,24 +66,24 @@ class Approvals(RecordedValue, frozen=True):
     finish: Approval = Approval.ASK
     rules: tuple[Rule, ...] = ()
 
-    def of(self, kind: GateKind) -> Approval:
+    def of(self, kind: Permission) -> Approval:
         """Return the rule for `kind`."""
         match kind:
-            case GateKind.READ:
+            case Permission.READ:
                 return self.read
-            case GateKind.DIFF:
+            case Permission.DIFF:
                 return self.diff
-            case GateKind.CHECK:
+            case Permission.CHECK:
                 return self.check
-            case GateKind.COMMAND:
+            case Permission.COMMAND:
                 return self.command
-            case GateKind.COMMIT:
+            case Permission.COMMIT:
                 return self.commit
-            case GateKind.MERGE:
+            case Permission.MERGE:
                 return self.merge
-            case GateKind.SUMMARY:
+            case Permission.SUMMARY:
                 return self.summary
-            case GateKind.FINISH:
+            case Permission.FINISH:
                 return self.finish
 
 

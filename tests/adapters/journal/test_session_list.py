@@ -12,7 +12,7 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from tests.adapters.journal.journals import NO_SECRETS, STORY, TASK, started, time_of, write_quickly
 
 IDS = ["20260103T000000-bbbbbb", "20260102T000000-abcabc", "20260101T000000-abaaaa"]
@@ -63,7 +63,7 @@ def test_what_was_done_is_counted_without_reading_all(tmp_path: Path) -> None:
     figures = AnswerFigures(prompt_tokens=100, answer_tokens=20)
     lying = e.ModelAnswered(1, '"kind":"task_finished","prompt_tokens":999', figures, "here")
     prompt = e.PromptBuilt(2, Purpose.EXECUTOR, 1, 100, "s")
-    waiting = e.ActionProposed(Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "", 2))
+    waiting = e.ActionProposed(Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "", 2))
     write_quickly(tmp_path / IDS[0], (*STORY[:3], lying, prompt, lying, waiting))
     (summary,) = list_sessions(tmp_path)
     assert (summary.steps, summary.tokens, summary.waits, summary.status) == (2, 240, True, TaskStatus.IN_PROGRESS)

@@ -21,12 +21,12 @@ from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents.nodes import DocumentError
 
-GREP = Rule(GateKind.READ, tool="grep")
-CHECKS = Rule(GateKind.CHECK, any=True)
-ODD = Rule(GateKind.COMMAND, commands=("yes: # 'no' \"x\" \\ \t é",))
+GREP = Rule(Permission.READ, tool="grep")
+CHECKS = Rule(Permission.CHECK, any=True)
+ODD = Rule(Permission.COMMAND, commands=("yes: # 'no' \"x\" \\ \t é",))
 COMMENTS = """\
 # mine
 test_command: pytest -q  # fast
@@ -87,14 +87,14 @@ def test_an_odd_spelling_is_written_anew_with_its_comments(text: str) -> None:
     assert ODD not in rules_at(without_rule(after, REPO_KEYS, ODD, compose_text), REPO_KEYS, compose_text)
 
 
-@pytest.mark.parametrize("rule", [ODD, Rule(GateKind.DIFF, paths=("src/[[]a]/**", "*.py")), CHECKS])
+@pytest.mark.parametrize("rule", [ODD, Rule(Permission.DIFF, paths=("src/[[]a]/**", "*.py")), CHECKS])
 def test_what_is_written_reads_back(rule: Rule) -> None:
     assert rules_at(added("", rule), REPO_KEYS, compose_text) == (rule,)
 
 
 def test_what_cannot_be_written_is_refused_and_nothing_is_lost() -> None:
     with pytest.raises(ConfigError, match="could not be written"):
-        added("", Rule(GateKind.COMMAND, commands=("a\x07b",)))
+        added("", Rule(Permission.COMMAND, commands=("a\x07b",)))
     with pytest.raises(DocumentError):
         added("approvals: {rules: [{kind: all}]}", GREP)
 
@@ -201,7 +201,7 @@ def test_own_rules_count_here_or_everywhere(tmp_path: Path) -> None:
 
 
 async def written(session: Path, parent: SessionId | None = None, copied: int | None = None) -> None:
-    proposal = Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", "x" * 9000, 1, diff="y" * 9000, paths=("a",))
+    proposal = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "x" * 9000, 1, diff="y" * 9000, paths=("a",))
     writer = await asyncio.to_thread(JournalWriter.open_new, session, Redactor({}))
     await writer.append(0, "t", SessionStarted(SessionId(session.name), "r", CommitId("c"), "0", parent, copied))
     await writer.append(1, "t", ActionProposed(proposal))
@@ -215,7 +215,7 @@ def test_past_actions_are_read_from_all_journals_that_can_be(tmp_path: Path) -> 
     (tmp_path / "20260103T030405-abc234").mkdir()
     asyncio.run(written(tmp_path / "20260104T030405-abc234", SessionId("20260101T030405-abc234"), 2))
     asyncio.run(written(tmp_path / "20260105T030405-abc234", SessionId("20260101T030405-abc234"), 1))
-    past = past_actions(tmp_path, GateKind.DIFF)
+    past = past_actions(tmp_path, Permission.DIFF)
     assert [each.session[:8] for each in past.actions] == ["20260105", "20260102", "20260101"], "a fork's own alone"
     assert {(each.proposal.paths, each.verdict) for each in past.actions} == {(("a",), Verdict.APPROVE)}
-    assert past_actions(tmp_path, GateKind.COMMAND).actions == ()
+    assert past_actions(tmp_path, Permission.COMMAND).actions == ()

@@ -8,13 +8,13 @@ from agent_workbench.core.history.past_actions import PastActions, session_actio
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.rules.matching import is_wide, offered, rule_allows, rule_problem, rule_words, runs_only
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import Permission, Rule
 
 SESSION = SessionId("20260102T030405-abc234")
 
 
 def proposal(
-    kind: GateKind,
+    kind: Permission,
     text: str = "",
     *,
     number: str = "P-1",
@@ -27,7 +27,7 @@ def proposal(
 
 
 def diff(*paths: str, special: tuple[str, ...] = ()) -> Proposal:
-    return proposal(GateKind.DIFF, paths=paths, special=special)
+    return proposal(Permission.DIFF, paths=paths, special=special)
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def diff(*paths: str, special: tuple[str, ...] = ()) -> Proposal:
     ],
 )
 def test_a_program_with_any_arguments_is_nothing_else(line: str) -> None:
-    rule = Rule(GateKind.COMMAND, program="pytest")
+    rule = Rule(Permission.COMMAND, program="pytest")
     assert not runs_only(line, "pytest")
-    assert not rule_allows(rule, proposal(GateKind.COMMAND, line))
+    assert not rule_allows(rule, proposal(Permission.COMMAND, line))
 
 
 @pytest.mark.parametrize(
     "line", ["pytest", "pytest -q", "pytest -k 'a and b' tests/test_x.py::test_é", 'pytest "a b" *.py']
 )
 def test_a_program_with_any_arguments_is_let_through(line: str) -> None:
-    assert rule_allows(Rule(GateKind.COMMAND, program="pytest"), proposal(GateKind.COMMAND, line))
+    assert rule_allows(Rule(Permission.COMMAND, program="pytest"), proposal(Permission.COMMAND, line))
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_a_program_with_any_arguments_is_let_through(line: str) -> None:
     ],
 )
 def test_what_runs_anything_is_no_program_for_a_rule(program: str) -> None:
-    rule = Rule(GateKind.COMMAND, program=program)
+    rule = Rule(Permission.COMMAND, program=program)
     assert rule_problem(rule)
-    assert not rule_allows(rule, proposal(GateKind.COMMAND, f"{program} x"))
+    assert not rule_allows(rule, proposal(Permission.COMMAND, f"{program} x"))
 
 
 @pytest.mark.parametrize(
@@ -141,27 +141,27 @@ def test_what_runs_anything_is_no_program_for_a_rule(program: str) -> None:
     ],
 )
 def test_a_diff_that_touches_anything_else_is_asked_about(globs: tuple[str, ...], paths: tuple[str, ...]) -> None:
-    assert not rule_allows(Rule(GateKind.DIFF, paths=globs), diff(*paths))
+    assert not rule_allows(Rule(Permission.DIFF, paths=globs), diff(*paths))
 
 
 def test_special_paths_are_never_let_through() -> None:
     special = diff(".github/workflows/test.yml", special=(".github/workflows/test.yml",))
-    assert not rule_allows(Rule(GateKind.DIFF, paths=("**",)), special)
+    assert not rule_allows(Rule(Permission.DIFF, paths=("**",)), special)
     assert offered(special) == ()
 
 
 @pytest.mark.parametrize(
     "rule",
     [
-        Rule(GateKind.MERGE, any=True),
-        Rule(GateKind.COMMAND, any=True),
-        Rule(GateKind.DIFF, any=True),
-        Rule(GateKind.READ, any=True),
-        Rule(GateKind.CHECK),
-        Rule(GateKind.CHECK, any=True, commands=("a",)),
-        Rule(GateKind.CHECK, commands=("a", " ")),
-        Rule(GateKind.COMMIT, paths=("**",)),
-        Rule(GateKind.DIFF, paths=("**",), tool="write_diff"),
+        Rule(Permission.MERGE, any=True),
+        Rule(Permission.COMMAND, any=True),
+        Rule(Permission.DIFF, any=True),
+        Rule(Permission.READ, any=True),
+        Rule(Permission.CHECK),
+        Rule(Permission.CHECK, any=True, commands=("a",)),
+        Rule(Permission.CHECK, commands=("a", " ")),
+        Rule(Permission.COMMIT, paths=("**",)),
+        Rule(Permission.DIFF, paths=("**",), tool="write_diff"),
     ],
 )
 def test_a_rule_that_does_not_say_exactly_one_thing_is_none(rule: Rule) -> None:
@@ -171,49 +171,49 @@ def test_a_rule_that_does_not_say_exactly_one_thing_is_none(rule: Rule) -> None:
 
 
 def test_checks_are_let_through_by_all_of_their_lines() -> None:
-    rule = Rule(GateKind.CHECK, commands=("pytest -q", "ruff check ."))
-    assert rule_allows(rule, proposal(GateKind.CHECK, commands=("pytest -q",)))
-    assert not rule_allows(rule, proposal(GateKind.CHECK, commands=("pytest -q", "make")))
-    assert not rule_allows(rule, proposal(GateKind.CHECK))
-    assert not rule_allows(rule, proposal(GateKind.COMMAND, "pytest -q", commands=("pytest -q",)))
+    rule = Rule(Permission.CHECK, commands=("pytest -q", "ruff check ."))
+    assert rule_allows(rule, proposal(Permission.CHECK, commands=("pytest -q",)))
+    assert not rule_allows(rule, proposal(Permission.CHECK, commands=("pytest -q", "make")))
+    assert not rule_allows(rule, proposal(Permission.CHECK))
+    assert not rule_allows(rule, proposal(Permission.COMMAND, "pytest -q", commands=("pytest -q",)))
 
 
 def test_a_tool_is_let_through_by_its_alias_too() -> None:
-    rule = Rule(GateKind.READ, tool="vector_search")
-    assert rule_allows(rule, proposal(GateKind.READ, tool="search_code"))
-    assert not rule_allows(rule, proposal(GateKind.READ, tool="grep"))
+    rule = Rule(Permission.READ, tool="vector_search")
+    assert rule_allows(rule, proposal(Permission.READ, tool="search_code"))
+    assert not rule_allows(rule, proposal(Permission.READ, tool="grep"))
     assert (
-        rule_problem(Rule(GateKind.READ, tool="serch_code"))
+        rule_problem(Rule(Permission.READ, tool="serch_code"))
         == "there is no tool 'serch_code'; did you mean 'search_code'?"
     )
 
 
-@pytest.mark.parametrize("kind", GateKind)
-def test_what_is_offered_fits_and_grows(kind: GateKind) -> None:
+@pytest.mark.parametrize("kind", Permission)
+def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
     waits = proposal(kind, "make all", commands=("make all",), paths=("src/[id]/a.py", "b.py"))
     rules = offered(waits)
     assert all(rule_allows(each, waits) and not rule_problem(each) for each in rules)
     assert not any(is_wide(each) for each in rules[:1])
     assert [rule_words(each) for each in rules] == {
-        GateKind.READ: ["tool grep"],
-        GateKind.DIFF: ["diff of src/[id]/a.py b.py", "diff of src/[id]/** b.py", "diff of any file"],
-        GateKind.CHECK: ["check make all", "any check"],
-        GateKind.COMMAND: ["command make all", "command make with any arguments"],
-        GateKind.COMMIT: ["any commit"],
-        GateKind.MERGE: [],
-        GateKind.SUMMARY: ["any summary"],
-        GateKind.FINISH: ["any finish"],
+        Permission.READ: ["tool grep"],
+        Permission.DIFF: ["diff of src/[id]/a.py b.py", "diff of src/[id]/** b.py", "diff of any file"],
+        Permission.CHECK: ["check make all", "any check"],
+        Permission.COMMAND: ["command make all", "command make with any arguments"],
+        Permission.COMMIT: ["any commit"],
+        Permission.MERGE: [],
+        Permission.SUMMARY: ["any summary"],
+        Permission.FINISH: ["any finish"],
     }[kind]
 
 
 @pytest.mark.parametrize("line", ["pytest -q | tee x", "bash x.sh", "python -m pytest", "X=1 make"])
 def test_a_line_that_is_more_than_a_program_is_offered_as_it_stands_only(line: str) -> None:
-    assert offered(proposal(GateKind.COMMAND, line)) == (Rule(GateKind.COMMAND, commands=(line,)),)
+    assert offered(proposal(Permission.COMMAND, line)) == (Rule(Permission.COMMAND, commands=(line,)),)
 
 
 def test_a_rule_is_tried_on_what_was_decided_as_it_was_in_the_end() -> None:
-    first, edited = proposal(GateKind.COMMAND, "make"), proposal(GateKind.COMMAND, "make test")
-    other, open_ = proposal(GateKind.COMMAND, "ls", number="P-2"), proposal(GateKind.COMMAND, "make", number="P-3")
+    first, edited = proposal(Permission.COMMAND, "make"), proposal(Permission.COMMAND, "make test")
+    other, open_ = proposal(Permission.COMMAND, "ls", number="P-2"), proposal(Permission.COMMAND, "make", number="P-3")
     events: tuple[Event, ...] = (
         ActionProposed(first),
         ProposalReplaced(edited, "edited", Author.USER),
@@ -222,7 +222,7 @@ def test_a_rule_is_tried_on_what_was_decided_as_it_was_in_the_end() -> None:
         ActionDecided(other.id, Verdict.APPROVE, "user"),
         ActionProposed(open_),
     )
-    actions = session_actions(SESSION, events, GateKind.COMMAND)
+    actions = session_actions(SESSION, events, Permission.COMMAND)
     assert [each.proposal.text for each in actions] == ["ls", "make test"]
-    (passed,) = would_be_allowed(Rule(GateKind.COMMAND, program="make"), PastActions(actions, 1))
+    (passed,) = would_be_allowed(Rule(Permission.COMMAND, program="make"), PastActions(actions, 1))
     assert (passed.proposal.text, passed.verdict) == ("make test", Verdict.REJECT)

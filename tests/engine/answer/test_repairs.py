@@ -10,7 +10,7 @@ from agent_workbench.core.events import ActionFinished, ActionProposed, ActionRe
 from agent_workbench.core.intents import EditProposal
 from agent_workbench.core.patch import parse_patch
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Approval, Approvals, GateKind
+from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.engine.edits import constrained_diff as holding
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.tools import commit, write_diff
@@ -38,7 +38,7 @@ async def test_a_repair_is_shown_at_the_gate_and_told_to_the_model(tmp_path: Pat
         in_front_of(stage) as front,
     ):
         await front.start()
-        shown = await front.approve(GateKind.DIFF)
+        shown = await front.approve(Permission.DIFF)
         (mended,) = shown.repaired
         assert mended.endswith("the lines --- and +++ were completed")
         assert parse_patch(shown.diff).paths == (ANSWER,)
@@ -78,11 +78,11 @@ async def test_an_edit_at_the_gate_is_fitted_in_the_same_way(tmp_path: Path) -> 
         in_front_of(stage) as front,
     ):
         await front.start()
-        waiting = await front.gate(GateKind.DIFF)
+        waiting = await front.gate(Permission.DIFF)
         assert waiting.repaired == ()
         await front.submit(EditProposal(waiting.id, fenced(diff("wrong", "right"))))
         await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.edited)
-        edited = await front.gate(GateKind.DIFF)
+        edited = await front.gate(Permission.DIFF)
         assert edited.repaired == (AROUND,)
         assert "+right" in edited.diff
 
@@ -93,7 +93,7 @@ async def test_a_diff_that_cannot_be_placed_for_certain_is_refused_with_the_near
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         (refused,) = [event for event in stage.events if isinstance(event, ActionRejected)]
         assert "nearest is line 1" in refused.reason
         assert "expected 'wrng', found 'wrong'" in refused.reason

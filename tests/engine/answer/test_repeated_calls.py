@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import ActionFinished, ActionRejected, ActionResult, ContextCompacted
 from agent_workbench.core.intents import CompactContext, SayToModel, UndoStep
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Settings
+from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.engine.answer.repeated_calls import ADVICE
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
@@ -105,13 +105,13 @@ async def test_what_somebody_changed_by_hand_is_told(tmp_path: Path) -> None:
     sayings: list[Saying] = [READ, AGAIN, READ, change("by hand", "right")]
     async with a_stage(tmp_path, sayings, tasks=ANY, approvals=ASKED) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.READ)
-        await front.gate(GateKind.READ)
+        await front.approve(Permission.READ)
+        await front.gate(Permission.READ)
         assert stage.state.run is not None
         Path(stage.state.run.workspace.path, "answer.txt").write_text("by hand\n")
-        await front.approve(GateKind.READ)
-        await front.approve(GateKind.READ)
-        await front.gate(GateKind.DIFF)
+        await front.approve(Permission.READ)
+        await front.approve(Permission.READ)
+        await front.gate(Permission.DIFF)
         assert [text.partition(":\n")[2] for text in told(stage)[:2]] == ["wrong", "by hand"]
         assert told(stage)[2] == "As in step 2, word for word: nothing has changed since.", "no loop: step 2 told news"
 
@@ -132,12 +132,12 @@ async def test_after_a_summary_a_read_is_told_in_full(tmp_path: Path) -> None:
     asked = replace(ASKED, summary=Approval.AUTO)
     async with a_stage(tmp_path, sayings, tasks=ANY, approvals=asked) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.READ)
-        await front.gate(GateKind.READ)
+        await front.approve(Permission.READ)
+        await front.gate(Permission.READ)
         await front.submit(CompactContext())
-        await front.approve(GateKind.READ)
-        await front.approve(GateKind.READ)
-        await front.gate(GateKind.DIFF)
+        await front.approve(Permission.READ)
+        await front.approve(Permission.READ)
+        await front.gate(Permission.DIFF)
         assert any(isinstance(event, ContextCompacted) for event in stage.events)
         assert told(stage)[1].startswith(SAME)
         assert WHOLE in told(stage)[-1]
@@ -147,11 +147,11 @@ async def test_a_word_of_the_user_makes_a_call_sensible_again(tmp_path: Path) ->
     sayings: list[Saying] = [TESTS, TESTS, TESTS, change("wrong", "right")]
     async with a_stage(tmp_path, sayings, tasks=ANY, approvals=Approvals()) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.CHECK)
-        await front.approve(GateKind.CHECK)
-        await front.gate(GateKind.CHECK)
+        await front.approve(Permission.CHECK)
+        await front.approve(Permission.CHECK)
+        await front.gate(Permission.CHECK)
         await front.submit(SayToModel("it may pass now and then, try again"))
-        await front.approve(GateKind.CHECK)
-        await front.approve(GateKind.CHECK)
-        await front.gate(GateKind.DIFF)
+        await front.approve(Permission.CHECK)
+        await front.approve(Permission.CHECK)
+        await front.gate(Permission.DIFF)
         assert not [event for event in stage.events if isinstance(event, ActionRejected)]

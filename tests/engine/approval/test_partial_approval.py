@@ -30,7 +30,7 @@ from agent_workbench.core.patch.selection.carried_choice import carried_choice
 from agent_workbench.core.patch.selection.choice import HunkChoice
 from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
 from agent_workbench.core.proposals import HunkFate, Proposal, Verdict, shown_sha
-from agent_workbench.core.settings import Approval, Approvals, GateKind
+from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.engine.approval.partial_approval import part_of, verdicts
 from agent_workbench.engine.session.intents import handle
 from tests.engine.front import Front, in_front_of
@@ -95,7 +95,7 @@ CHOICES = st.tuples(
 def test_what_is_applied_is_the_diff_with_those_lines_left_out(chosen: tuple[set[int], ...]) -> None:
     left = tuple(LeftOut(hunk.id, tuple(lines)) for hunk, lines in zip(HUNKS, chosen, strict=True) if lines)
     rest = leave_out(PATCH, left)
-    whole = Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", DIFF, 1, DIFF)
+    whole = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", DIFF, 1, DIFF)
     taken = part_of(whole, rest, verdicts(PATCH, left, HunkFate.TAKEN))
     contents = {path: FileContent(text.encode()) for path, text in START.items()}
     changes = apply_patch(parse_patch(taken.diff, OWN_BOUNDS), contents, START) if taken.diff else ()
@@ -134,7 +134,7 @@ async def test_what_is_taken_is_applied_and_the_rest_is_told_with_its_reasons(tm
         in_front_of(stage) as front,
     ):
         await front.start()
-        waiting = await front.gate(GateKind.DIFF)
+        waiting = await front.gate(Permission.DIFF)
         second, third, first = (hunk.id for file in parse_patch(waiting.diff, OWN_BOUNDS).files for hunk in file.hunks)
         hunks = {hunk.id: hunk for file in parse_patch(waiting.diff, OWN_BOUNDS).files for hunk in file.hunks}
         half = next(at for at, line in enumerate(hunks[second].lines) if "and a half" in line.text)
@@ -180,7 +180,7 @@ async def test_a_diff_of_which_nothing_stays_is_rejected_with_the_reasons(tmp_pa
         in_front_of(stage) as front,
     ):
         await front.start()
-        waiting = await front.gate(GateKind.DIFF)
+        waiting = await front.gate(Permission.DIFF)
         ids = [hunk.id for file in parse_patch(waiting.diff, OWN_BOUNDS).files for hunk in file.hunks]
         await take(
             front, waiting, LeftOut(ids[0], reason="no"), *(LeftOut(each, reason="off by one") for each in ids[1:])
@@ -201,14 +201,14 @@ async def test_what_was_left_out_before_an_edit_is_named_by_the_decision_and_its
         in_front_of(stage) as front,
     ):
         await front.start()
-        waiting = await front.gate(GateKind.DIFF)
+        waiting = await front.gate(Permission.DIFF)
         before = parse_patch(waiting.diff, OWN_BOUNDS)
         ids = {hunk.lines[1].text: hunk.id for file in before.files for hunk in file.hunks}
         first, answer = ids["line 2"], next(id for text, id in ids.items() if text in {"wrong", "right"})
         half = next(at for at, text in enumerate(hunk_text(before, first).splitlines()) if "and a half" in text)
         choice = HunkChoice((LeftOut(first, (half,), "no halves"), LeftOut(answer, (), "not yet")))
         text = hunk_text(before, first).replace("+line two\n", "+LINE TWO\n")
-        edited = await front.edit(GateKind.DIFF, with_hunk_text(before, first, text))
+        edited = await front.edit(Permission.DIFF, with_hunk_text(before, first, text))
         after = parse_patch(edited.diff, OWN_BOUNDS)
         await take(front, edited, *carried_choice(choice, before, after).left)
         await front.until(lambda it: it.live.streaming and it.live.streaming.text == WRITING.text)
@@ -231,7 +231,7 @@ async def test_a_kill_before_the_decision_keeps_what_the_user_chose(tmp_path: Pa
     async with a_stage(tmp_path, [call("write_diff", DIFF)], approvals=ASKED, tasks=ANY, start=START) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            waiting = await front.gate(GateKind.DIFF)
+            waiting = await front.gate(Permission.DIFF)
         ids = [hunk.id for file in parse_patch(waiting.diff, OWN_BOUNDS).files for hunk in file.hunks]
     async with reopened(stage) as killed:
         kill_at(killed, ProposalReplaced)
@@ -240,7 +240,7 @@ async def test_a_kill_before_the_decision_keeps_what_the_user_chose(tmp_path: Pa
         with pytest.raises(Killed):
             await handle(killed.session, approval)
     async with reopened(stage, [WRITING]) as again, in_front_of(again) as front:
-        part = await front.approve(GateKind.DIFF)
+        part = await front.approve(Permission.DIFF)
         assert part.text == waiting.text
         await front.until(lambda it: it.live.streaming and it.live.streaming.text == WRITING.text)
         assert in_workspace(again, "answer.txt") == "wrong\n"

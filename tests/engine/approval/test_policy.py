@@ -34,9 +34,9 @@ from agent_workbench.core.rules.matching import RuleScope, decided_by
 from agent_workbench.core.settings import (
     Approval,
     Approvals,
-    GateKind,
     Limits,
     MemorySettings,
+    Permission,
     Rule,
     Settings,
     SkillSettings,
@@ -55,18 +55,18 @@ from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, diff, re
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 COMMANDS = Settings(tools_allowed=("run_command", "write_diff", "finish"))
 KEPT = {
-    GateKind.READ: Rule(GateKind.READ, tool="grep"),
-    GateKind.DIFF: Rule(GateKind.DIFF, paths=("**",)),
-    GateKind.COMMAND: Rule(GateKind.COMMAND, commands=("text",)),
-    **{kind: Rule(kind, any=True) for kind in set(GateKind) - {GateKind.READ, GateKind.DIFF, GateKind.COMMAND}},
+    Permission.READ: Rule(Permission.READ, tool="grep"),
+    Permission.DIFF: Rule(Permission.DIFF, paths=("**",)),
+    Permission.COMMAND: Rule(Permission.COMMAND, commands=("text",)),
+    **{kind: Rule(kind, any=True) for kind in set(Permission) - {Permission.READ, Permission.DIFF, Permission.COMMAND}},
 }
-RULES = [*itertools.product(GateKind, Approval, (False, True), (False, True), (False, True), (False, True))]
+RULES = [*itertools.product(Permission, Approval, (False, True), (False, True), (False, True), (False, True))]
 
 
 def state_of(
-    kind: GateKind, rule: Approval, *, always: bool = False, headless: bool = False, holds: bool = True
+    kind: Permission, rule: Approval, *, always: bool = False, headless: bool = False, holds: bool = True
 ) -> SessionState:
-    approvals = Approvals(**{each.value: rule if each is kind else Approval.ASK for each in GateKind})  # type: ignore[arg-type]
+    approvals = Approvals(**{each.value: rule if each is kind else Approval.ASK for each in Permission})  # type: ignore[arg-type]
     config = SessionConfigured(
         approvals, Limits(), (), "", "", 10, 1.0, SandboxFacts("bwrap", holds, network=False), headless
     )
@@ -76,20 +76,20 @@ def state_of(
     return fold_all(Recorded(seq, "", event) for seq, event in enumerate(events))
 
 
-def proposal_of(kind: GateKind, *, special: tuple[str, ...] = ()) -> Proposal:
+def proposal_of(kind: Permission, *, special: tuple[str, ...] = ()) -> Proposal:
     return Proposal(ProposalId("P-1"), kind, "grep", "text", 1, commands=("text",), paths=("a.py",), special=special)
 
 
 @pytest.mark.parametrize(("kind", "rule", "always", "headless", "holds", "special"), RULES)
 def test_the_policy(
-    kind: GateKind, rule: Approval, *, always: bool, headless: bool, holds: bool, special: bool
+    kind: Permission, rule: Approval, *, always: bool, headless: bool, holds: bool, special: bool
 ) -> None:
     state = state_of(kind, rule, always=always, headless=headless, holds=holds)
     found = ruling(state, proposal_of(kind, special=(".gitattributes",) if special else ()))
 
-    needs_a_person = (kind is GateKind.DIFF and special) or (kind is GateKind.COMMAND and not holds)
-    fits = not (kind is GateKind.DIFF and special)
-    if kind is GateKind.SUMMARY:
+    needs_a_person = (kind is Permission.DIFF and special) or (kind is Permission.COMMAND and not holds)
+    fits = not (kind is Permission.DIFF and special)
+    if kind is Permission.SUMMARY:
         by = "unattended" if rule is Approval.ASK and not always else f"{kind}={rule}"
         by = "any summary" if rule is Approval.ASK and always else by
         open_ = headless or always or rule is not Approval.ASK
@@ -98,7 +98,9 @@ def test_the_policy(
         assert found is not None
         assert (found.verdict, found.by) == (Verdict.REJECT, f"policy:{kind}=deny")
     elif (
-        kind is GateKind.MERGE or (rule is Approval.ASK and not (always and fits)) or (needs_a_person and not headless)
+        kind is Permission.MERGE
+        or (rule is Approval.ASK and not (always and fits))
+        or (needs_a_person and not headless)
     ):
         assert found is None
     elif needs_a_person:
@@ -113,19 +115,19 @@ def test_the_policy(
 
 @pytest.mark.parametrize(("kept", "holds"), itertools.product(RuleScope, (False, True)))
 def test_any_check_of_any_repo_needs_a_sandbox(kept: RuleScope, *, holds: bool) -> None:
-    changed = ApprovalChanged(GateKind.CHECK, True, KEPT[GateKind.CHECK], kept)
-    state = fold(state_of(GateKind.CHECK, Approval.ASK, holds=holds), Recorded(1, "", changed))
-    found = ruling(state, proposal_of(GateKind.CHECK))
+    changed = ApprovalChanged(Permission.CHECK, True, KEPT[Permission.CHECK], kept)
+    state = fold(state_of(Permission.CHECK, Approval.ASK, holds=holds), Recorded(1, "", changed))
+    found = ruling(state, proposal_of(Permission.CHECK))
     assert (found is None) == (kept is RuleScope.EVERYWHERE and not holds)
 
 
 def test_without_settings_everything_is_asked() -> None:
-    assert ruling(SessionState(), proposal_of(GateKind.READ)) is None
+    assert ruling(SessionState(), proposal_of(Permission.READ)) is None
 
 
 TEXTS = st.text(max_size=6)
 CHANGED_FIELDS = {
-    "kind": st.sampled_from(GateKind),
+    "kind": st.sampled_from(Permission),
     "tool": TEXTS,
     "text": TEXTS,
     "diff": TEXTS,
@@ -138,7 +140,7 @@ def test_what_is_shown_decides_the_hash(data: st.DataObject) -> None:
     fields = {name: data.draw(each) for name, each in CHANGED_FIELDS.items()}
     name = data.draw(st.sampled_from(sorted(CHANGED_FIELDS)))
     changed = data.draw(CHANGED_FIELDS[name].filter(lambda it: it != fields[name]))
-    one = replace(proposal_of(GateKind.READ), **fields)
+    one = replace(proposal_of(Permission.READ), **fields)
     assert shown_sha(one) != shown_sha(replace(one, **{name: changed}))
 
 
@@ -148,8 +150,8 @@ async def test_an_approval_names_what_it_lets_through(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        shown = await front.approve(GateKind.DIFF)
-        await front.gate(GateKind.COMMIT)
+        shown = await front.approve(Permission.DIFF)
+        await front.gate(Permission.COMMIT)
         (decided,) = [
             event for event in stage.events if isinstance(event, ActionDecided) and event.proposal_id == shown.id
         ]
@@ -172,14 +174,14 @@ async def test_a_file_that_moved_after_it_was_shown_is_shown_again(tmp_path: Pat
         stage.plan.plan = replace(stage.plan.plan, tasks=(task(accept=("true",)),))
         async with in_front_of(stage) as front:
             await front.start()
-            shown = await front.gate(GateKind.DIFF)
+            shown = await front.gate(Permission.DIFF)
             run = stage.state.run
             assert run is not None
             moved = Path(run.workspace.path) / "long.txt"
             moved.write_text(moved.read_text().replace("line 15\n", "line fifteen\n"))
             await front.submit(ApproveProposal(shown.id, shown_sha(shown)))
             await front.until(lambda it: it.state.run and it.state.run.proposal != shown)
-            again = await front.gate(GateKind.DIFF)
+            again = await front.gate(Permission.DIFF)
             assert "-line 15\n+line fifteen\n" in again.diff, "what would get in unseen"
             assert not again.edited
             (replaced,) = [event for event in stage.events if isinstance(event, ProposalReplaced)]
@@ -188,8 +190,8 @@ async def test_a_file_that_moved_after_it_was_shown_is_shown_again(tmp_path: Pat
                 "long.txt changed after this was shown",
             )
             assert not [event for event in stage.events if isinstance(event, PatchApplied)]
-            await front.approve(GateKind.DIFF)
-            commit = await front.gate(GateKind.COMMIT)
+            await front.approve(Permission.DIFF)
+            commit = await front.gate(Permission.COMMIT)
             assert commit.diff == again.diff
 
 
@@ -197,12 +199,12 @@ async def test_a_file_that_moved_from_under_a_diff_refuses_it(tmp_path: Path) ->
     sayings = [change("wrong", "right"), change("elsewhere", "right")]
     async with a_stage(tmp_path, sayings, approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
         await front.start()
-        shown = await front.gate(GateKind.DIFF)
+        shown = await front.gate(Permission.DIFF)
         run = stage.state.run
         assert run is not None
         (Path(run.workspace.path) / "answer.txt").write_text("elsewhere\n")
-        await front.approve(GateKind.DIFF)
-        second = await front.gate(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
+        second = await front.gate(Permission.DIFF)
         assert second.id != shown.id
         assert "-wrong\n+right\n" in second.diff, "what was there by itself is no part of what was approved"
         (refused,) = [
@@ -223,7 +225,7 @@ async def test_a_secret_in_an_answer_refuses_it(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        assert (await front.gate(GateKind.DIFF)).step == 2
+        assert (await front.gate(Permission.DIFF)).step == 2
         assert "the value of a secret" in stage.model.requests[-1].messages[-1].text
         assert all(SECRET not in str(event) for event in stage.events)
 
@@ -234,7 +236,7 @@ async def test_what_stands_for_a_secret_is_never_written_in_its_place(tmp_path: 
     async with a_stage(tmp_path, sayings, approvals=CHECKS_OPEN, start={"answer.txt": "wrong\n"}) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            assert (await front.gate(GateKind.DIFF)).step == 2
+            assert (await front.gate(Permission.DIFF)).step == 2
         (rejected,) = [event for event in stage.events if isinstance(event, ActionRejected)]
         assert f"{shown} would be written into answer.txt" in rejected.reason
 
@@ -256,7 +258,7 @@ async def test_text_that_speaks_of_what_stands_for_a_secret_can_be_changed(tmp_p
         in_front_of(stage) as front,
     ):
         await front.start()
-        assert (await front.gate(GateKind.DIFF)).step == 1
+        assert (await front.gate(Permission.DIFF)).step == 1
 
 
 async def test_a_secret_beside_a_change_refuses_it(tmp_path: Path) -> None:
@@ -272,10 +274,10 @@ async def test_a_secret_beside_a_change_refuses_it(tmp_path: Path) -> None:
         assert all(SECRET not in str(event) for event in stage.events)
 
 
-@pytest.mark.parametrize("kind", [GateKind.DIFF, GateKind.COMMAND])
-async def test_a_secret_in_an_edit_refuses_it(tmp_path: Path, kind: GateKind) -> None:
-    first = change("wrong", "left") if kind is GateKind.DIFF else call("run_command", '{"command": "echo hello"}')
-    edit = diff("wrong", SECRET) if kind is GateKind.DIFF else f"echo {SECRET}"
+@pytest.mark.parametrize("kind", [Permission.DIFF, Permission.COMMAND])
+async def test_a_secret_in_an_edit_refuses_it(tmp_path: Path, kind: Permission) -> None:
+    first = change("wrong", "left") if kind is Permission.DIFF else call("run_command", '{"command": "echo hello"}')
+    edit = diff("wrong", SECRET) if kind is Permission.DIFF else f"echo {SECRET}"
     async with (
         a_stage(
             tmp_path, [first, change("wrong", "right")], approvals=CHECKS_OPEN, settings=COMMANDS, secrets=SECRETS
@@ -286,7 +288,7 @@ async def test_a_secret_in_an_edit_refuses_it(tmp_path: Path, kind: GateKind) ->
         waiting = await front.gate(kind)
         await front.submit(EditProposal(waiting.id, edit))
         await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.step == 2)
-        assert "+right" in (await front.gate(GateKind.DIFF)).diff
+        assert "+right" in (await front.gate(Permission.DIFF)).diff
         assert [event.by for event in stage.events if isinstance(event, ActionDecided)][-1] == "policy:secrets"
         assert not [line for line in stage.shell.lines if "redacted" in line]
 
@@ -302,16 +304,16 @@ async def test_what_a_command_changed_is_a_proposal_of_its_own(tmp_path: Path) -
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.approve(GateKind.COMMAND)
-        keep = await front.gate(GateKind.DIFF)
+        await front.approve(Permission.COMMAND)
+        keep = await front.gate(Permission.DIFF)
         assert (keep.tool, keep.paths) == ("keep_changes", ("answer.txt", "new.txt"))
         run = stage.state.run
         assert run is not None
         folder = Path(run.workspace.path)
         assert (folder / "answer.txt").read_text() == "wrong\n"
         assert not (folder / "new.txt").exists()
-        await front.approve(GateKind.DIFF)
-        assert (await front.gate(GateKind.COMMIT)).diff == keep.diff
+        await front.approve(Permission.DIFF)
+        assert (await front.gate(Permission.COMMIT)).diff == keep.diff
 
 
 async def test_what_a_command_changed_can_be_refused(tmp_path: Path) -> None:
@@ -321,9 +323,9 @@ async def test_what_a_command_changed_can_be_refused(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.approve(GateKind.COMMAND)
-        await front.reject(GateKind.DIFF, "do it yourself")
-        assert "-wrong" in (await front.gate(GateKind.DIFF)).diff
+        await front.approve(Permission.COMMAND)
+        await front.reject(Permission.DIFF, "do it yourself")
+        assert "-wrong" in (await front.gate(Permission.DIFF)).diff
         assert stage.model.requests[-1].messages[-1].text.endswith("The user rejected that: do it yourself")
 
 
@@ -343,7 +345,7 @@ async def test_what_a_command_may_not_change_is_put_back(tmp_path: Path) -> None
         stage.model.sayings.append(reflexion())
         stage.model.sayings.append(call("write_diff", "--- /dev/null\n+++ b/src/x\n@@ -0,0 +1 @@\n+right\n"))
         await front.start()
-        assert (await front.gate(GateKind.DIFF)).paths == ("src/x",)
+        assert (await front.gate(Permission.DIFF)).paths == ("src/x",)
         told = stage.model.requests[1].messages[-1].text
         assert told.startswith("exit code 0")
         assert "What it changed was put back: answer.txt" in told
@@ -357,8 +359,8 @@ async def test_what_is_not_text_is_put_back_and_said(tmp_path: Path) -> None:
     open_ = Approvals(check=Approval.AUTO, command=Approval.AUTO)
     async with a_stage(tmp_path, sayings, approvals=open_, settings=COMMANDS) as stage, in_front_of(stage) as front:
         await front.start()
-        assert (await front.approve(GateKind.DIFF)).paths == ("answer.txt",)
-        await front.gate(GateKind.COMMIT)
+        assert (await front.approve(Permission.DIFF)).paths == ("answer.txt",)
+        await front.gate(Permission.COMMIT)
         assert "not text and were put back: blob" in stage.model.requests[1].messages[-1].text
 
 
@@ -370,7 +372,7 @@ async def test_special_files_of_a_command_need_a_person(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        keep = await front.gate(GateKind.DIFF)
+        keep = await front.gate(Permission.DIFF)
         assert keep.special == (".github/ci.yml", "README.md")
 
 
@@ -386,8 +388,8 @@ async def test_the_bounds_of_a_task_hold(tmp_path: Path) -> None:
     ]
     async with a_stage(tmp_path, sayings, tasks=(tight,), approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.DIFF)
-        await front.gate(GateKind.COMMIT)
+        await front.approve(Permission.DIFF)
+        await front.gate(Permission.COMMIT)
         reasons = [event.reason for event in stage.events if isinstance(event, ActionRejected)]
         assert [needle in reason for needle, reason in zip(("2 files", "200", "2 files"), reasons, strict=True)] == [
             True,
@@ -422,7 +424,7 @@ async def test_what_the_workbench_obeys_is_never_written(tmp_path: Path, path: s
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         (rejected,) = [event for event in stage.events if isinstance(event, ActionRejected)]
         assert "is protected" in rejected.reason or ".git" in rejected.reason
 
@@ -438,7 +440,7 @@ async def test_nothing_is_renamed_to_or_from_what_the_workbench_obeys(tmp_path: 
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         reasons = [event.reason for event in stage.events if isinstance(event, ActionRejected)]
         assert ["is protected" in reason for reason in reasons] == [True] * len(moves), reasons
 
@@ -448,7 +450,7 @@ async def test_a_command_leaves_nothing_where_the_workbench_obeys(tmp_path: Path
     sayings = [kept("mkdir -p sub/.claude && echo run > sub/.claude/settings.json"), kept("echo x > AGENTS.md"), FINISH]
     async with a_stage(tmp_path, sayings, approvals=open_, settings=COMMANDS) as stage, in_front_of(stage) as front:
         await front.start()
-        keep = await front.gate(GateKind.DIFF)
+        keep = await front.gate(Permission.DIFF)
         assert (keep.paths, keep.special) == (("AGENTS.md",), ("AGENTS.md",))
         told = stage.model.requests[1].messages[-1].text
         assert "What it changed was put back: sub/.claude/settings.json is protected" in told
@@ -479,11 +481,11 @@ async def test_what_was_approved_is_what_is_committed(tmp_path: Path, seed: int)
         stage.user.commit("It")
         async with in_front_of(stage) as front:
             await front.start()
-            await front.approve(GateKind.CHECK)
-            shown = await front.approve(GateKind.DIFF)
-            await front.approve(GateKind.CHECK)
-            commit = await front.approve(GateKind.COMMIT)
-            await front.skip(GateKind.MERGE)
+            await front.approve(Permission.CHECK)
+            shown = await front.approve(Permission.DIFF)
+            await front.approve(Permission.CHECK)
+            commit = await front.approve(Permission.COMMIT)
+            await front.skip(Permission.MERGE)
             await front.over()
         (committed,) = [event for event in stage.events if isinstance(event, TaskCommitted)]
         assert commit.diff == shown.diff
@@ -501,7 +503,7 @@ async def test_a_policy_lets_through_what_cannot_be_seen_and_all_who_look_later_
         in_front_of(stage) as front,
     ):
         await front.start()
-        waiting = await front.gate(GateKind.COMMIT)
+        waiting = await front.gate(Permission.COMMIT)
         assert f"+{hidden}\n" in waiting.diff
         decided = [event.by for event in stage.events if isinstance(event, ActionDecided)]
         assert "policy:diff=auto" in decided
@@ -518,13 +520,13 @@ async def test_a_file_that_became_a_link_is_shown_again_or_refused(tmp_path: Pat
     async with a_stage(tmp_path, sayings, approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
         stage.model.sayings.extend([change("wrong", "right")])
         await front.start()
-        shown = await front.gate(GateKind.DIFF)
+        shown = await front.gate(Permission.DIFF)
         run = stage.state.run
         assert run is not None
         answer = Path(run.workspace.path) / "answer.txt"
         answer.unlink()
         answer.symlink_to(stage.user.root / "README.md")
-        await front.approve(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
         await front.until(lambda it: it.state.run and it.state.run.step > shown.step)
         results = [event for event in stage.events if isinstance(event, ActionFinished)]
         assert any(event.result is ActionResult.REFUSED and event.proposal_id == shown.id for event in results)
@@ -535,10 +537,10 @@ async def test_a_diff_that_only_undoes_what_nobody_approved_is_refused(tmp_path:
     async with a_stage(tmp_path, [], approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
         stage.model.sayings.extend([change("wrong", "first"), change("stray", "wrong"), change("wrong", "right")])
         await front.start()
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         run = stage.state.run
         assert run is not None
         (Path(run.workspace.path) / "answer.txt").write_text("stray\n")
-        await front.reject(GateKind.DIFF, "wait")
+        await front.reject(Permission.DIFF, "wait")
         await front.until(lambda _: len(stage.model.requests) == 3)
         assert "only brings back what was approved" in stage.model.requests[2].messages[-1].text

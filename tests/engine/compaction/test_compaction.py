@@ -21,7 +21,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Approval, GateKind, Limits, Settings
+from agent_workbench.core.settings import Approval, Limits, Permission, Settings
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
@@ -109,12 +109,12 @@ async def test_the_user_reads_edits_and_lets_it_through(tmp_path: Path) -> None:
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
-            waits = await front.gate(GateKind.SUMMARY)
+            waits = await front.gate(Permission.SUMMARY)
             assert (waits.text, waits.fallback) == (SUMMARY.removeprefix("Summary: "), False)
-            edited = await front.edit(GateKind.SUMMARY, "only answer.txt matters\n")
+            edited = await front.edit(Permission.SUMMARY, "only answer.txt matters\n")
             assert edited.text == "only answer.txt matters"
-            await front.approve(GateKind.SUMMARY)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.SUMMARY)
+            await front.gate(Permission.MERGE)
         assert (compacted(stage).by, compacted(stage).summary) == (e.Author.USER, "only answer.txt matters")
         assert "only answer.txt matters" in text_of(stage, 3)
 
@@ -124,12 +124,12 @@ async def test_what_is_told_at_the_gate_is_what_comes_of_it(tmp_path: Path) -> N
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.SUMMARY)
+            await front.gate(Permission.SUMMARY)
             assert front.now is not None
             gate, diff = view_gate(front.now), view_diff(front.now)
-            edited = await front.edit(GateKind.SUMMARY, "only answer.txt matters")
-            await front.approve(GateKind.SUMMARY)
-            await front.gate(GateKind.MERGE)
+            edited = await front.edit(Permission.SUMMARY, "only answer.txt matters")
+            await front.approve(Permission.SUMMARY)
+            await front.gate(Permission.MERGE)
     (filled,) = [event for event in stage.events if isinstance(event, e.ContextFilled)]
     before, after = filled.prompt_tokens, stage.model.requests[3].prompt_tokens
     assert edited.outlook is not None
@@ -147,9 +147,9 @@ async def test_a_summary_that_cannot_be_is_refused_and_the_old_one_waits(tmp_pat
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
-            waits = await front.gate(GateKind.SUMMARY)
+            waits = await front.gate(Permission.SUMMARY)
             assert "summary" in await front.notice(EditProposal(waits.id, text))
-            assert await front.gate(GateKind.SUMMARY) == waits
+            assert await front.gate(Permission.SUMMARY) == waits
 
 
 async def test_a_refused_summary_is_written_again_and_at_last_by_us(tmp_path: Path) -> None:
@@ -160,18 +160,18 @@ async def test_a_refused_summary_is_written_again_and_at_last_by_us(tmp_path: Pa
         async with in_front_of(stage) as front:
             await front.start()
             for number in range(3):
-                waits = await front.gate(GateKind.SUMMARY)
+                waits = await front.gate(Permission.SUMMARY)
                 assert not waits.fallback
                 await front.submit(RejectProposal(waits.id, f"reason {number}"))
                 await front.passed(waits)
-            ours = await front.gate(GateKind.SUMMARY)
+            ours = await front.gate(Permission.SUMMARY)
             assert ours.fallback
             assert "read_file" in ours.text
             assert "long1.txt" in ours.text
             for refusal in (RejectProposal(ours.id, "no"), SkipProposal(ours.id)):
                 assert "there is no room without a summary" in await front.notice(refusal)
-            await front.approve(GateKind.SUMMARY)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.SUMMARY)
+            await front.gate(Permission.MERGE)
         assert purposes(stage)[2:5] == [Purpose.SUMMARY] * 3
         assert "The user rejected that: reason 0" in text_of(stage, 3)
         for before, after in pairwise(stage.model.requests[:5]):
@@ -185,9 +185,9 @@ async def test_passing_over_the_models_summary_takes_ours(tmp_path: Path) -> Non
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
-            await front.skip(GateKind.SUMMARY)
-            assert (await front.gate(GateKind.SUMMARY)).fallback
-            await front.approve(GateKind.SUMMARY)
+            await front.skip(Permission.SUMMARY)
+            assert (await front.gate(Permission.SUMMARY)).fallback
+            await front.approve(Permission.SUMMARY)
             await front.until(lambda it: it.live.streaming and it.live.streaming.text)
         assert compacted(stage).by is e.Author.WORKBENCH
 
@@ -200,7 +200,7 @@ async def test_the_settings_decide(tmp_path: Path, rule: Approval) -> None:
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.MERGE)
+            await front.gate(Permission.MERGE)
         assert compacted(stage).by is (e.Author.MODEL if rule is Approval.AUTO else e.Author.WORKBENCH)
         by = {event.by for event in stage.events if isinstance(event, e.ActionDecided)}
         assert f"policy:summary={rule}" in by
@@ -314,8 +314,8 @@ async def test_what_stays_stays_as_it_is_now(tmp_path: Path) -> None:
             await front.submit(DropChunk("gone.py:1-1"))
             await front.submit(SayToModel("mind the spelling\nof right"))
             await front.until(lambda it: it.state.run and it.state.run.dropped)
-            await front.approve(GateKind.SUMMARY)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.SUMMARY)
+            await front.gate(Permission.MERGE)
         event = compacted(stage)
         assert [(chunk.place, chunk.text) for chunk in event.pinned] == [("kept.py:3-4", "two\nthree")]
         assert "+zero" in event.diff
@@ -346,12 +346,12 @@ async def test_no_secret_is_sent_not_even_to_be_counted(tmp_path: Path) -> None:
         stage.model.count_tokens = counting  # type: ignore[method-assign]
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.SUMMARY)
+            await front.gate(Permission.SUMMARY)
             assert "the model is told its name instead" in await front.notice(SayToModel(f"the key is {secret}"))
             await front.submit(PinChunk("kept.py:1-2"))
-            await front.edit(GateKind.SUMMARY, f"there is a key {secret}")
-            await front.approve(GateKind.SUMMARY)
-            await front.gate(GateKind.DIFF)
+            await front.edit(Permission.SUMMARY, f"there is a key {secret}")
+            await front.approve(Permission.SUMMARY)
+            await front.gate(Permission.DIFF)
         assert [chunk.text for chunk in compacted(stage).pinned] == ["one\n«redacted:MY_TOKEN»"]
         sent = [message.text for request in stage.model.requests for message in request.messages]
         assert any("one\n«redacted:MY_TOKEN»" in text for text in counted)
@@ -367,14 +367,14 @@ async def test_the_user_may_want_a_summary_and_do_without_it(tmp_path: Path, *, 
         stage.model.facts = FACTS
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
             assert "before the next one" in await front.notice(CompactContext())
             assert "already" in await front.notice(CompactContext())
-            await front.approve(GateKind.DIFF)
-            waits = await front.gate(GateKind.SUMMARY)
+            await front.approve(Permission.DIFF)
+            waits = await front.gate(Permission.SUMMARY)
             assert not waits.fallback
-            await (front.skip if skips else front.approve)(GateKind.SUMMARY)
-            await front.gate(GateKind.MERGE)
+            await (front.skip if skips else front.approve)(Permission.SUMMARY)
+            await front.gate(Permission.MERGE)
         assert len(of(stage, e.ContextCompacted)) == int(not skips)
         last, before = stage.model.requests[-1].messages, stage.model.requests[-2].messages
         assert (last[: len(before)] == before) is skips
@@ -392,11 +392,11 @@ async def test_a_summary_that_is_wanted_of_a_server_of_unknown_size_leaves_what_
         stage.model.facts = replace(FACTS, context_tokens=0, counts_tokens=False)
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
             await front.submit(PinChunk("code.py:1-60"))
             await front.submit(CompactContext())
-            await front.approve(GateKind.DIFF)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.DIFF)
+            await front.gate(Permission.MERGE)
         assert [chunk.text for chunk in compacted(stage).pinned] == [lines]
 
 
@@ -413,10 +413,10 @@ async def test_what_is_pinned_is_whole_as_long_as_there_is_room(tmp_path: Path) 
         stage.model.facts = replace(FACTS, context_tokens=1_600)
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.SUMMARY)
+            await front.gate(Permission.SUMMARY)
             await front.submit(PinChunk("code.py:1-50"))
-            await front.approve(GateKind.SUMMARY)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.SUMMARY)
+            await front.gate(Permission.MERGE)
         assert [chunk.text for chunk in compacted(stage).pinned] == [lines]
         assert all(request.prompt_tokens + request.answer_tokens <= 1_600 for request in stage.model.requests)
 
@@ -436,10 +436,10 @@ async def test_a_server_swapped_for_one_with_a_smaller_context(tmp_path: Path) -
         stage.model.facts = FACTS
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
             stage.model.facts = replace(SMALL, endpoint="http://other")
-            await front.approve(GateKind.DIFF)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.DIFF)
+            await front.gate(Permission.MERGE)
         assert purposes(stage)[-2:] == [Purpose.EXECUTOR] * 2, "even a summary would not have fitted"
         assert compacted(stage).by is e.Author.WORKBENCH
         last = stage.model.requests[-1]
@@ -455,7 +455,7 @@ async def test_compactions_in_a_row_end_in_trouble_with_figures(tmp_path: Path) 
             await front.start()
             await front.until(lambda it: it.state.run and it.state.run.tool_calls == 1)
             stage.model.facts = replace(FACTS, context_tokens=300)
-            await front.approve(GateKind.SUMMARY)
+            await front.approve(Permission.SUMMARY)
             trouble = (await front.trouble()).state.trouble
             assert trouble is not None
             assert "the context of 300 tokens is too small for T-1" in trouble.what

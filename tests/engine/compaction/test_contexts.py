@@ -13,7 +13,7 @@ from agent_workbench.core.intents import DropChunk, PinChunk, SayToModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan import Budget
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Approval, GateKind, Settings
+from agent_workbench.core.settings import Approval, Permission, Settings
 from tests.engine.compaction.test_compaction import READS, RIGHT, SUMMARY, add_long_files, compacted, of, text_of
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, a_stage, call, kinds, task
@@ -145,10 +145,10 @@ async def test_a_real_server_swapped_for_one_with_a_quarter_of_its_context(
         add_long_files(stage, 30)
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
             model.now = small
-            await front.approve(GateKind.DIFF)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.DIFF)
+            await front.gate(Permission.MERGE)
         await large.close()
         met = [event.facts.context_tokens for event in stage.events if isinstance(event, e.ModelObserved)]
         assert met == [8192, SMALL_CONTEXT_TOKENS]

@@ -6,7 +6,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.intents import RejectProposal, SayToModel
 from agent_workbench.core.proposals import KEEP_CHANGES, HunkFate
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Settings
+from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.prompt.attempts import Fate, attempts
 from agent_workbench.engine.prompt.reflexion import QUESTION, reflexion_request
 from tests.engine.front import in_front_of
@@ -57,8 +57,8 @@ async def test_what_the_user_rejected_is_an_observation_and_is_not_asked_again(t
         in_front_of(stage) as front,
     ):
         await front.start()
-        shown = await front.reject(GateKind.DIFF, "spell it right")
-        await front.approve(GateKind.DIFF)
+        shown = await front.reject(Permission.DIFF, "spell it right")
+        await front.approve(Permission.DIFF)
         await front.over()
         (decided,) = [
             event for event in stage.events if isinstance(event, e.ActionDecided) and event.proposal_id == shown.id
@@ -89,11 +89,11 @@ async def test_a_diff_that_the_user_rejected_may_come_again_after_a_word(tmp_pat
         in_front_of(stage) as front,
     ):
         await front.start()
-        waits = await front.gate(GateKind.DIFF)
+        waits = await front.gate(Permission.DIFF)
         await front.submit(RejectProposal(waits.id, "no"))
         await front.submit(SayToModel("on second thought, do it"))
         await front.passed(waits)
-        await front.approve(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
         await front.over()
         assert not rejections(stage)
         assert fates(stage) == [Fate.REJECTED, Fate.CHECKED]
@@ -106,10 +106,10 @@ async def test_a_diff_that_was_passed_over_is_not_blamed_for_what_came_after_it(
     settings = Settings(tools_allowed=("run_command", "write_diff", "finish"))
     async with a_stage(tmp_path, says, approvals=approvals, settings=settings) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.skip(GateKind.DIFF)
-        kept = await front.approve(GateKind.DIFF)
+        await front.skip(Permission.DIFF)
+        kept = await front.approve(Permission.DIFF)
         assert kept.tool == KEEP_CHANGES
-        await front.approve(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
         await front.over()
         assert fates(stage) == [Fate.OPEN, Fate.CHECKED]
 

@@ -18,7 +18,7 @@ from agent_workbench.core.model import AnswerFigures, Message, Purpose, Role
 from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, GateKind
+from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
@@ -53,13 +53,13 @@ def well_formed(messages: tuple[Message, ...]) -> bool:
 # What may happen at each point of a run, told as the engine would record it.
 TEXT = st.text("ab \n", min_size=1, max_size=8)
 EDIT = st.builds(e.ScratchpadChanged, st.sampled_from([T1, TaskId("T-2")]), TEXT, st.just(e.Author.USER))
-DIFF = Proposal(P1, GateKind.DIFF, "write_diff", "d", 1)
+DIFF = Proposal(P1, Permission.DIFF, "write_diff", "d", 1)
 CHUNKS = (Chunk("a.py", 1, 2, "a\nb", 1.0), Chunk("b.py", 4, 4, "c", 0.5))
 HIDDEN = Chunk("c.py", 1, 1, "d", 0.0)
 SAID = st.builds(e.UserSaid, TEXT.filter(str.strip))
 PINNED = st.builds(e.ChunkPinned, st.sampled_from([*CHUNKS, HIDDEN]), st.booleans())
 DROPPED = st.builds(e.ChunkDropped, st.sampled_from([chunk.place for chunk in CHUNKS]))
-ASIDE = st.just(e.ApprovalChanged(GateKind.DIFF, always=True)) | st.just(e.CompactionAsked())
+ASIDE = st.just(e.ApprovalChanged(Permission.DIFF, always=True)) | st.just(e.CompactionAsked())
 NOISE = st.lists(EDIT | SAID | PINNED | DROPPED | ASIDE, max_size=2)
 
 
@@ -170,7 +170,7 @@ def messages_grow(before: tuple[Message, ...], answer: str, after: tuple[Message
 
 
 SUMMARY_BUILT = e.PromptBuilt(1, Purpose.SUMMARY, 1, 1, "sha")
-COMPACT = Proposal(ProposalId("P-9"), GateKind.SUMMARY, "compact", "short", 1)
+COMPACT = Proposal(ProposalId("P-9"), Permission.SUMMARY, "compact", "short", 1)
 
 
 @st.composite
@@ -294,17 +294,17 @@ async def test_a_run_of_every_kind_keeps_its_prompts(tmp_path: Path) -> None:
     async with a_stage(tmp_path, sayings, approvals=Approvals(check=Approval.AUTO)) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
             await front.submit(EditScratchpad(T1, "", "one\n"))
-            await front.reject(GateKind.DIFF, "no")
-            await front.approve(GateKind.DIFF)
+            await front.reject(Permission.DIFF, "no")
+            await front.approve(Permission.DIFF)
             await front.until(lambda it: it.live.streaming and it.live.streaming.text == "Thought: hm")
             await front.submit(EditScratchpad(T1, "one\n", "one\ntwo\n"))
             await front.until(lambda it: "two" in it.state.scratchpad(T1))
         more = [change("rigth", "right"), FINISH]
         async with reopened(stage, more) as again, in_front_of(again) as front:
-            await front.approve(GateKind.DIFF)
-            await front.gate(GateKind.COMMIT)
+            await front.approve(Permission.DIFF)
+            await front.gate(Permission.COMMIT)
             requests = [*stage.model.requests, *again.model.requests]
             prompts = prompts_of(again)
             assert [to_messages(parts) for parts in prompts] == [request.messages for request in requests]

@@ -7,7 +7,7 @@ from agent_workbench.core.events import Author, ScratchpadChanged
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import EditScratchpad
 from agent_workbench.core.model import Message, Purpose
-from agent_workbench.core.settings import Approval, Approvals, GateKind
+from agent_workbench.core.settings import Approval, Approvals, Permission
 from tests.engine.front import in_front_of
 from tests.engine.stage import T1, Stage, a_stage, call, change, reflexion, reopened, task
 from tests.fakes.ports import Hang, Saying
@@ -71,11 +71,11 @@ async def test_the_notes_of_another_task_stay_out(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         await front.submit(EditScratchpad(TaskId("T-2"), "", "for the second task alone\n"))
         await front.submit(EditScratchpad(T1, "", "for this task\n"))
         await front.until(lambda it: it.state.scratchpad(TaskId("T-2")) and it.state.scratchpad(T1))
-        await front.reject(GateKind.DIFF, "not like that")
+        await front.reject(Permission.DIFF, "not like that")
         await front.until(lambda it: it.live.streaming and it.live.streaming.text)
         shown = all_text(prompts(stage)[-1])
         assert "for this task" in shown
@@ -86,11 +86,11 @@ async def test_notes_that_were_edited_while_it_was_closed_are_read(tmp_path: Pat
     async with a_stage(tmp_path, [RIGHT], approvals=CHECKS_OPEN) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
         stage.user.write("memory/scratch/T-1.md", "written meanwhile\n")
         async with reopened(stage, [Hang("Thought: hm")]) as again, in_front_of(again) as front:
             await front.until(lambda it: it.state.scratchpad(T1) == "written meanwhile\n")
-            await front.reject(GateKind.DIFF, "not like that")
+            await front.reject(Permission.DIFF, "not like that")
             await front.until(lambda it: it.live.streaming and it.live.streaming.text)
             assert "written meanwhile" in all_text(prompts(again)[-1])
         assert [event.by for event in stage.events if isinstance(event, ScratchpadChanged)] == [Author.USER]

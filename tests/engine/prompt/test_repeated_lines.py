@@ -11,7 +11,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Approval, GateKind
+from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.prompt.repeated_lines import is_as_written, split_repeated, without_repeated
 from agent_workbench.engine.replay.rerun import messages_of, prompts_of, rerun
 from tests.engine.front import in_front_of
@@ -49,8 +49,8 @@ async def test_what_the_user_made_of_a_diff_is_shown(tmp_path: Path) -> None:
     async with a_stage(tmp_path, sayings, approvals=replace(OPEN, diff=Approval.ASK)) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.edit(GateKind.DIFF, diff("wrong", "right"))
-            await front.approve(GateKind.DIFF)
+            await front.edit(Permission.DIFF, diff("wrong", "right"))
+            await front.approve(Permission.DIFF)
             await front.until(lambda it: it.live.streaming and it.live.streaming.text)
         assert "answer.txt:1-2 now reads:\nright" in text_of(stage, 1)
 
@@ -66,9 +66,9 @@ async def test_after_a_summary_the_change_stands_in_one_place(tmp_path: Path, *,
     async with a_stage(tmp_path, sayings, tasks=tasks, approvals=approvals, retriever=found) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
             await front.submit(CompactContext())
-            await front.approve(GateKind.DIFF)
+            await front.approve(Permission.DIFF)
             await front.until(lambda it: it.state.run and it.state.run.compactions and it.live.streaming)
         assert times(stage, -1) == 1
         (compacted,) = [event for event in stage.events if isinstance(event, e.ContextCompacted)]
@@ -84,12 +84,12 @@ async def test_a_summary_does_not_call_a_run_of_checks_the_last_one(tmp_path: Pa
     async with a_stage(tmp_path, sayings, approvals=approvals) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.approve(GateKind.DIFF)
-            await front.gate(GateKind.DIFF)
+            await front.approve(Permission.DIFF)
+            await front.gate(Permission.DIFF)
             await front.submit(CompactContext())
-            await front.reject(GateKind.DIFF, "not bad")
-            await front.approve(GateKind.DIFF)
-            await front.gate(GateKind.MERGE)
+            await front.reject(Permission.DIFF, "not bad")
+            await front.approve(Permission.DIFF)
+            await front.gate(Permission.MERGE)
         told = text_of(stage, -1)
         assert "How the checks ended last" not in told
         assert told.index("How the checks had ended at this point") < told.index("Checks failed.")
@@ -139,7 +139,7 @@ def test_the_lines_of_a_change_are_cut_out_of_output_and_code() -> None:
 
 
 def test_a_diff_counts_as_written_where_no_line_of_it_is_another() -> None:
-    written = Proposal(ProposalId("P-1"), GateKind.DIFF, "write_diff", ADDING, 1, diff=ADDING)
+    written = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", ADDING, 1, diff=ADDING)
     assert is_as_written(written)
     assert not is_as_written(replace(written, diff=ADDING.replace("line 2", "    line 2")))
     assert not is_as_written(replace(written, edited=True))

@@ -14,7 +14,7 @@ from agent_workbench.core.intents import ApproveProposal, EditScratchpad
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Approval, GateKind, Limits, MemorySettings, Settings
+from agent_workbench.core.settings import Approval, Limits, MemorySettings, Permission, Settings
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.gate.gate_bar import view_gate
@@ -84,14 +84,14 @@ async def test_a_person_reads_it_first_and_may_edit_it(tmp_path: Path) -> None:
         await write_notes(stage)
         async with in_front_of(stage) as front:
             await front.start()
-            waits = await front.gate(GateKind.SUMMARY)
+            waits = await front.gate(Permission.SUMMARY)
             assert pad(stage).read_text() == NOTES
             assert front.now is not None
             assert view_gate(front.now).text == "of the scratchpad"
             assert waits.paths == ("memory/scratch/T-1.md",)
-            await front.edit(GateKind.SUMMARY, "mine alone")
-            await front.approve(GateKind.SUMMARY)
-            await front.gate(GateKind.MERGE)
+            await front.edit(Permission.SUMMARY, "mine alone")
+            await front.approve(Permission.SUMMARY)
+            await front.gate(Permission.MERGE)
         assert notes(stage)[0] == "mine alone"
         assert list(archived(stage).values()) == [NOTES]
 
@@ -104,10 +104,10 @@ async def test_refused_the_text_stays_and_is_not_asked_about_at_each_step(tmp_pa
         async with in_front_of(stage) as front:
             await front.start()
             if skips:
-                await front.skip(GateKind.SUMMARY)
+                await front.skip(Permission.SUMMARY)
             else:
-                await front.reject(GateKind.SUMMARY, "I need all of that")
-            await front.gate(GateKind.MERGE)
+                await front.reject(Permission.SUMMARY, "I need all of that")
+            await front.gate(Permission.MERGE)
         assert purposes(stage).count(Purpose.SUMMARY) == 1
         assert pad(stage).read_text().startswith(f"{NOTES}- one more\n")
         assert not archived(stage)
@@ -146,7 +146,7 @@ async def test_what_was_written_meanwhile_is_not_lost(tmp_path: Path, through: s
         newer = f"{NOTES}- the user's own\n"
         async with in_front_of(stage) as front:
             await front.start()
-            waits = await front.gate(GateKind.SUMMARY)
+            waits = await front.gate(Permission.SUMMARY)
             if through == "file":
                 await asyncio.to_thread(pad(stage).write_text, newer)
             else:
@@ -155,8 +155,8 @@ async def test_what_was_written_meanwhile_is_not_lost(tmp_path: Path, through: s
             await front.submit(ApproveProposal(waits.id, shown_sha(waits)))
             await front.until(lambda it: it.state.run and it.state.run.waiting and it.state.run.waiting.id != waits.id)
             assert pad(stage).read_text() == newer
-            await front.approve(GateKind.SUMMARY)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.SUMMARY)
+            await front.gate(Permission.MERGE)
         assert notes(stage)[0] == "with what the user wrote"
         assert list(archived(stage).values()) == [newer]
 

@@ -15,7 +15,7 @@ from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.intents import AbortTask
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.settings import Approval, Approvals, GateKind
+from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.engine.flow import Carry, Close, Idle, RollBack, Settle, next_move
@@ -35,9 +35,9 @@ async def tell(stage: Stage) -> None:
     """Let a task go wrong once and be done then; leave the session."""
     async with in_front_of(stage) as front:
         await front.start()
-        for kind in (GateKind.DIFF, GateKind.DIFF, GateKind.COMMIT):
+        for kind in (Permission.DIFF, Permission.DIFF, Permission.COMMIT):
             await front.approve(kind)
-        await front.skip(GateKind.MERGE)
+        await front.skip(Permission.MERGE)
         await front.over()
 
 
@@ -68,9 +68,9 @@ async def test_a_fork_goes_another_way_and_its_parent_stays(tmp_path: Path) -> N
             assert child.state.parent == stage.state.session
             assert (child.state.parent_seq, child.state.session) == (point.state.seq, CHILD)
             async with in_front_of(child) as front:
-                await front.reject(GateKind.DIFF, "not bad")
-                await front.approve(GateKind.DIFF)
-                await front.approve(GateKind.COMMIT)
+                await front.reject(Permission.DIFF, "not bad")
+                await front.approve(Permission.DIFF)
+                await front.approve(Permission.COMMIT)
                 assert child.state.run is not None
                 assert Path(child.state.run.workspace.path, "answer.txt").read_text() == "right\n"
                 repository = Repository(child.user.root, child.sessions.parent / "state")
@@ -78,7 +78,7 @@ async def test_a_fork_goes_another_way_and_its_parent_stays(tmp_path: Path) -> N
                 changes = await repository.changes_between(base, tree)
                 assert [(each.path, each.after.data) for each in changes if each.after] == [("answer.txt", b"right\n")]
                 assert [each.path for each in await repository.diff_stat(base, tree)] == ["answer.txt"]
-                await front.skip(GateKind.MERGE)
+                await front.skip(Permission.MERGE)
                 await front.over()
             noted, closing = child.state.scratchpad(T1).splitlines()
             assert noted == "- it is in answer.txt", "the user's own notes are not the fork's"
@@ -93,7 +93,7 @@ async def test_a_fork_goes_another_way_and_its_parent_stays(tmp_path: Path) -> N
         for name in (stage.state.session, CHILD, GRANDCHILD):
             assert (await asyncio.to_thread(verify_journal, stage.sessions / name)).ok, name
         async with reopened(stage, session=GRANDCHILD) as grandchild, in_front_of(grandchild) as front:
-            await front.gate(GateKind.COMMIT)
+            await front.gate(Permission.COMMIT)
             bench = await grandchild.session.bench()
             assert bench.workspace.facts.branch == "agent/T-1-cde456"
             assert Path(bench.workspace.root, "answer.txt").read_text() == "right\n"
@@ -164,7 +164,7 @@ async def test_a_branch_that_fails_leaves_done_what_another_has_done(tmp_path: P
         events = stage.journal()
         await forking(stage, CHILD).fork(events, fork_point(events), CHILD)
         async with reopened(stage, session=CHILD) as child, in_front_of(child) as front:
-            await front.gate(GateKind.COMMIT)
+            await front.gate(Permission.COMMIT)
             await front.submit(AbortTask())
             update = await front.over()
         assert update.state.run is not None

@@ -24,7 +24,7 @@ from agent_workbench.core.intents import ApproveProposal, CompactContext, EditSc
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Approval, GateKind
+from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.replay.rerun import messages_of, prompts_of, rerun
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, reflexion, reopened
@@ -94,7 +94,7 @@ async def summed_up(folder: Path) -> tuple[Recorded, ...]:
     approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
     async with a_stage(folder, sayings, approvals=approvals) as stage, in_front_of(stage) as front:
         await front.start()
-        waiting = await front.gate(GateKind.DIFF)
+        waiting = await front.gate(Permission.DIFF)
         await front.submit(CompactContext())
         await front.submit(ApproveProposal(waiting.id, shown_sha(waiting)))
         await front.until(lambda it: it.state.run and it.state.run.status)

@@ -35,7 +35,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.rules.matching import RuleScope
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Rule
+from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
 from agent_workbench.core.workspace import MergeOutcome, WorkspaceRequest
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 from agent_workbench.engine.session.live_session import LiveSession
@@ -45,8 +45,8 @@ from tests.engine.stage import FINISH, T1, Stage, a_stage, change, reopened, tas
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 ALL_BUT_DIFF = Approvals(check=Approval.AUTO, commit=Approval.AUTO)
 RIGHT = change("wrong", "right")
-CHECKS = Rule(GateKind.CHECK, any=True)
-SUMMARIES = Rule(GateKind.SUMMARY, any=True)
+CHECKS = Rule(Permission.CHECK, any=True)
+SUMMARIES = Rule(Permission.SUMMARY, any=True)
 
 
 def given_up(stage: Stage) -> None:
@@ -61,7 +61,7 @@ async def test_an_abort_right_after_an_approval_carries_nothing_out(tmp_path: Pa
     async with a_stage(tmp_path, [RIGHT], approvals=CHECKS_OPEN) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            waiting = await front.gate(GateKind.DIFF)
+            waiting = await front.gate(Permission.DIFF)
             await front.submit(ApproveProposal(waiting.id, shown_sha(waiting)))
             await front.submit(AbortTask())
             await front.over()
@@ -76,7 +76,7 @@ async def test_an_abort_at_a_gate_ends_the_trouble_too(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT], approvals=CHECKS_OPEN) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
             await stage.session.record(TroubleMet("storage", "the disk was full", ""))
             await front.submit(AbortTask())
             assert (await front.over()).state.trouble is None
@@ -87,7 +87,7 @@ async def test_an_abort_while_the_workspace_cannot_be_opened(tmp_path: Path, mon
     async with a_stage(tmp_path, [RIGHT], approvals=CHECKS_OPEN) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
         async with reopened(stage) as again, in_front_of(again) as front:
             open_ = again.ports.workspaces.open
 
@@ -95,7 +95,7 @@ async def test_an_abort_while_the_workspace_cannot_be_opened(tmp_path: Path, mon
                 raise WorkspaceError("the worktree is on a disk that is away")
 
             monkeypatch.setattr(again.ports.workspaces, "open", broken)
-            await front.approve(GateKind.DIFF)
+            await front.approve(Permission.DIFF)
             assert (await front.trouble()).state.trouble == TroubleMet(
                 "carry", "the worktree is on a disk that is away", ""
             )
@@ -113,8 +113,8 @@ async def test_an_abort_at_the_merge_skips_the_merge_and_nothing_else(tmp_path: 
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.approve(GateKind.DIFF)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.DIFF)
+            await front.gate(Permission.MERGE)
             await front.submit(AbortTask())
             await front.over()
         assert [event.verdict for event in stage.events if isinstance(event, ActionDecided)][-1] is Verdict.SKIP
@@ -156,9 +156,9 @@ async def test_a_merge_that_runs_is_brought_to_its_end(
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.approve(GateKind.DIFF)
+            await front.approve(Permission.DIFF)
             held = HeldMerge(stage, monkeypatch)
-            await front.approve(GateKind.MERGE)
+            await front.approve(Permission.MERGE)
             await held.begun.wait()
             if isinstance(intent, Leave):
                 await front.submit(intent)
@@ -179,9 +179,9 @@ async def test_a_merge_is_brought_to_its_end_where_the_session_is_cancelled(
         session = LiveSession(stage.session, stage.recorder)
         front, life = Front(session), asyncio.create_task(session.run())
         await front.start()
-        await front.approve(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
         held = HeldMerge(stage, monkeypatch)
-        await front.approve(GateKind.MERGE)
+        await front.approve(Permission.MERGE)
         await held.begun.wait()
         life.cancel()
         held.go.set()
@@ -204,19 +204,19 @@ async def test_a_checkout_that_moves_while_the_merge_begins_has_it_shown_again(
 ) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
         held = HeldMerge(stage, monkeypatch)
-        shown = await front.approve(GateKind.MERGE)
+        shown = await front.approve(Permission.MERGE)
         await held.begun.wait()
         stage.git("switch", "--quiet", "--create", "other")
         held.go.set()
-        again = await front.gate(GateKind.MERGE)
+        again = await front.gate(Permission.MERGE)
         assert again.id != shown.id
         assert "into other" in again.text
         assert front.now is not None
         assert "nothing was merged: the merge was shown for main at" in front.now.live.notice
         assert stage.git("show", "main:answer.txt", "other:answer.txt") == "wrong\nwrong"
-        await front.approve(GateKind.MERGE)
+        await front.approve(Permission.MERGE)
         await front.over()
         assert stage.git("show", "other:answer.txt") == "right"
 
@@ -244,7 +244,7 @@ async def test_the_making_of_a_worktree_can_be_stopped(
                 await front.until(lambda it: "no task is being worked on" in it.live.notice)
                 monkeypatch.setattr(stage.ports.workspaces, "open", open_)
                 await front.start()
-                await front.gate(GateKind.CHECK)
+                await front.gate(Permission.CHECK)
         assert isinstance(stage.events[-1], SessionLeft)
 
 
@@ -254,10 +254,10 @@ async def test_always_counts_until_the_session_is_left(tmp_path: Path) -> None:
             await front.submit(AllowAlways(CHECKS, RuleScope.SESSION))
             await front.submit(AllowAlways(SUMMARIES, RuleScope.EVERYWHERE))
             await front.start()
-            await front.gate(GateKind.COMMIT)
+            await front.gate(Permission.COMMIT)
         assert [each.rule for each in stage.state.rules] == [CHECKS, SUMMARIES]
         async with reopened(stage) as again, in_front_of(again) as front:
-            await front.gate(GateKind.COMMIT)
+            await front.gate(Permission.COMMIT)
             assert [each.rule for each in again.state.rules] == [SUMMARIES]
 
 
@@ -265,9 +265,9 @@ async def test_after_a_resumption_the_gate_asks_again(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT]) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.CHECK)
+            await front.gate(Permission.CHECK)
             await front.submit(AllowAlways(CHECKS, RuleScope.SESSION))
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
         async with reopened(stage) as again, in_front_of(again) as front:
-            await front.approve(GateKind.DIFF)
-            await front.gate(GateKind.CHECK)
+            await front.approve(Permission.DIFF)
+            await front.gate(Permission.CHECK)

@@ -12,7 +12,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Scope
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery
-from agent_workbench.core.settings import Approval, GateKind
+from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.session.code_lookup import Place, parse_code_place
 from agent_workbench.engine.tools.failures import MOST_CHARS, POINTS_TO
 from tests.engine.compaction.test_compaction import of, text_of
@@ -56,7 +56,7 @@ async def test_a_place_is_pinned_and_told_once_at_the_end_of_the_prompt(tmp_path
     sayings = [change("wrong", "wronger"), reflexion(), change("wronger", "right"), FINISH]
     async with a_stage(tmp_path, sayings, approvals=approvals, start=FILES) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         for asked in ("cart.py", "long.txt:7-9", "long.txt:500", "cart.py:1-2"):
             await front.submit(FindCode(asked))
             await front.until(partial(was_asked, asked))
@@ -68,8 +68,8 @@ async def test_a_place_is_pinned_and_told_once_at_the_end_of_the_prompt(tmp_path
         await front.submit(PinChunk(places[0]))
         await front.submit(DropChunk(places[1]))
         await front.until(lambda it: it.state.run and places[1] in it.state.run.dropped)
-        await front.approve(GateKind.DIFF)
-        await front.gate(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
+        await front.gate(Permission.DIFF)
         first, last = text_of(stage, 0), text_of(stage, -1)
         assert last.startswith(first)
         assert last.count("def total():\n    return 0") == 1

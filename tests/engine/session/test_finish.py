@@ -19,7 +19,7 @@ from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.intents import AbortTask, EditProposal, UndoStep
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Limits, Rule, Settings
+from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Rule, Settings
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.outcomes import Ending
 from agent_workbench.engine.session.unattended import run_unattended
@@ -73,9 +73,9 @@ async def test_a_person_lets_it_through(tmp_path: Path) -> None:
     sayings: list[Saying] = [FINISH, NO_NEED]
     async with a_stage(tmp_path, sayings, tasks=ANY, approvals=ASKED) as stage, in_front_of(stage) as front:
         await front.start()
-        proposal = await front.gate(GateKind.FINISH)
+        proposal = await front.gate(Permission.FINISH)
         assert "cannot be edited" in await front.notice(EditProposal(proposal.id, "done"))
-        await front.approve(GateKind.FINISH)
+        await front.approve(Permission.FINISH)
         update = await front.over()
         assert update.state.run is not None
         assert (update.state.run.status, update.state.run.commit) == (TaskStatus.DONE, None)
@@ -89,11 +89,11 @@ async def test_a_person_sends_it_back_with_a_reason(tmp_path: Path) -> None:
     sayings: list[Saying] = [FINISH, NO_NEED, NO_NEED, change("wrong", "right"), FINISH]
     async with a_stage(tmp_path, sayings, tasks=ANY, approvals=ASKED) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.reject(GateKind.FINISH, "it is not right yet")
-        again = await front.reject(GateKind.FINISH, "look at answer.txt")
+        await front.reject(Permission.FINISH, "it is not right yet")
+        again = await front.reject(Permission.FINISH, "look at answer.txt")
         assert again.text == "the answer was right before"
-        await front.approve(GateKind.DIFF)
-        await front.approve(GateKind.COMMIT)
+        await front.approve(Permission.DIFF)
+        await front.approve(Permission.COMMIT)
         assert returned(stage) == [1], "it goes back by itself only once"
         said = [request.messages[-1].text for request in stage.model.requests]
         assert "The user rejected that: it is not right yet" in said[2]
@@ -104,7 +104,7 @@ async def test_a_person_gives_the_task_up(tmp_path: Path) -> None:
     sayings: list[Saying] = [FINISH, FINISH]
     async with a_stage(tmp_path, sayings, tasks=ANY, approvals=ASKED) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.gate(GateKind.FINISH)
+        await front.gate(Permission.FINISH)
         await front.submit(AbortTask())
         update = await front.over()
         assert update.state.run is not None
@@ -118,7 +118,7 @@ async def test_what_was_parked_is_decided_later(tmp_path: Path) -> None:
             assert (await run(again)).exit_code is ExitCode.PARKED, "a second run decides it no more than the first"
         stage.headless = False
         async with reopened(stage) as again, in_front_of(again) as front:
-            await front.approve(GateKind.FINISH)
+            await front.approve(Permission.FINISH)
             update = await front.over()
             assert update.state.run is not None
             assert update.state.run.status is TaskStatus.DONE
@@ -130,7 +130,7 @@ async def test_a_stop_while_it_ends_asks_again(tmp_path: Path) -> None:
         await run_until_killed(stage, ActionStarted, 4)
         running = stage.state.run.proposal if stage.state.run else None
         assert running is not None
-        assert running.kind is GateKind.FINISH
+        assert running.kind is Permission.FINISH
         stage.settings = replace(stage.settings, approvals=OPEN)
         async with reopened(stage) as again:
             assert (await run(again)).exit_code is ExitCode.PARKED
@@ -138,7 +138,7 @@ async def test_a_stop_while_it_ends_asks_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["policy", "rule"])
 async def test_the_policy_may_open_it(tmp_path: Path, kind: str) -> None:
-    rules = (Rule(GateKind.FINISH, any=True),) if kind == "rule" else ()
+    rules = (Rule(Permission.FINISH, any=True),) if kind == "rule" else ()
     opened = replace(OPEN, finish=Approval.ASK if rules else Approval.AUTO, rules=rules)
     async with a_stage(tmp_path, [FINISH, NO_NEED], tasks=ANY, approvals=opened, headless=True) as stage:
         ending = await run(stage)
@@ -167,10 +167,10 @@ async def test_a_diff_that_was_taken_back_is_none(tmp_path: Path) -> None:
     sayings: list[Saying] = [change("wrong", "right"), FINISH, FINISH, NO_NEED]
     async with a_stage(tmp_path, sayings, tasks=ANY, approvals=ASKED) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.DIFF)
-        await front.gate(GateKind.COMMIT)
+        await front.approve(Permission.DIFF)
+        await front.gate(Permission.COMMIT)
         await front.submit(UndoStep())
-        await front.gate(GateKind.FINISH)
+        await front.gate(Permission.FINISH)
         only(stage.events, lambda it: isinstance(it, StepUndone))
         assert returned(stage) == [3]
         assert "step 1, diff of answer.txt: the user took it back" in told(stage)
@@ -180,8 +180,8 @@ async def test_a_diff_that_was_rejected_is_none(tmp_path: Path) -> None:
     sayings: list[Saying] = [change("wrong", "right"), FINISH, NO_NEED]
     async with a_stage(tmp_path, sayings, tasks=ANY, approvals=ASKED) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.reject(GateKind.DIFF, "too short")
-        await front.gate(GateKind.FINISH)
+        await front.reject(Permission.DIFF, "too short")
+        await front.gate(Permission.FINISH)
         assert "step 1, diff of answer.txt: the user rejected it: too short" in told(stage)
 
 

@@ -44,7 +44,7 @@ from agent_workbench.core.merges import MergePreview
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Rule, Settings
+from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.session.live_session import LiveSession
@@ -56,7 +56,7 @@ from tests.fakes.ports import Break, Hang, HeldRules
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 ALL_BUT_DIFF = Approvals(check=Approval.AUTO, commit=Approval.AUTO, command=Approval.AUTO)
 RIGHT = change("wrong", "right")
-CHECKS = Rule(GateKind.CHECK, any=True)
+CHECKS = Rule(Permission.CHECK, any=True)
 
 
 def said(stage: Stage, request: int = -1) -> str:
@@ -69,15 +69,15 @@ async def test_a_task_from_plan_to_commit(tmp_path: Path) -> None:
         before = fingerprint(stage.user.root, ("memory",))
         async with in_front_of(stage) as front:
             await front.start()
-            baseline = await front.approve(GateKind.CHECK)
+            baseline = await front.approve(Permission.CHECK)
             assert baseline.commands == ("grep -q right answer.txt",)
-            shown = await front.approve(GateKind.DIFF)
+            shown = await front.approve(Permission.DIFF)
             assert shown.diff.endswith("-wrong\n+right\n")
-            await front.approve(GateKind.CHECK)
-            commit = await front.approve(GateKind.COMMIT)
+            await front.approve(Permission.CHECK)
+            commit = await front.approve(Permission.COMMIT)
             assert commit.diff == shown.diff
             assert commit.text.startswith("[Agent] Complete T-1: Make the answer right")
-            await front.skip(GateKind.MERGE)
+            await front.skip(Permission.MERGE)
             await front.over()
         assert stage.plan.statuses == [(T1, TaskStatus.IN_PROGRESS), (T1, TaskStatus.DONE)]
         (committed,) = [event for event in stage.events if isinstance(event, TaskCommitted)]
@@ -88,8 +88,8 @@ async def test_a_task_from_plan_to_commit(tmp_path: Path) -> None:
 async def test_merging_is_a_gate_of_its_own_and_the_last_one(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.DIFF)
-        await front.approve(GateKind.MERGE)
+        await front.approve(Permission.DIFF)
+        await front.approve(Permission.MERGE)
         update = await front.over()
         assert update.state.run is not None
         assert update.state.run.merged is not None
@@ -105,14 +105,14 @@ async def test_a_merge_that_was_refused_can_be_asked_for_again(tmp_path: Path) -
     stage_of = a_stage(tmp_path, [RIGHT, FINISH, Hang("Thought: I")], approvals=ALL_BUT_DIFF, tasks=tasks)
     async with stage_of as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.DIFF)
-        first = await front.reject(GateKind.MERGE, "not today")
+        await front.approve(Permission.DIFF)
+        first = await front.reject(Permission.MERGE, "not today")
         await front.over()
         await front.submit(MergeTask(T1))
-        assert (await front.gate(GateKind.MERGE)).id != first.id
+        assert (await front.gate(Permission.MERGE)).id != first.id
         assert "nothing to merge of T-9" in await front.notice(MergeTask(TaskId("T-9")))
         assert "a task is being worked on" in await front.notice(StartTask(T1))
-        await front.reject(GateKind.MERGE, "not yet")
+        await front.reject(Permission.MERGE, "not yet")
         await front.over()
         await front.submit(StartTask(TaskId("T-2")))
         assert "a task is being started; merge with `agent merge T-1`" in await front.notice(MergeTask(T1))
@@ -124,8 +124,8 @@ async def test_a_rejection_and_its_reason_reach_the_model(tmp_path: Path) -> Non
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.reject(GateKind.DIFF, "that is misspelt")
-        assert "+right" in (await front.gate(GateKind.DIFF)).diff
+        await front.reject(Permission.DIFF, "that is misspelt")
+        assert "+right" in (await front.gate(Permission.DIFF)).diff
         assert said(stage) == "The user rejected that: that is misspelt"
         assert stage.state.run is not None
         assert not stage.state.run.changed
@@ -139,8 +139,8 @@ async def test_a_skipped_command_does_not_run(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.skip(GateKind.COMMAND)
-        await front.gate(GateKind.DIFF)
+        await front.skip(Permission.COMMAND)
+        await front.gate(Permission.DIFF)
         assert said(stage) == "The user skipped that."
         assert "touch ran" not in stage.shell.lines
 
@@ -151,11 +151,11 @@ async def test_an_edited_diff_is_shown_again_and_is_what_is_applied(tmp_path: Pa
         in_front_of(stage) as front,
     ):
         await front.start()
-        edited = await front.edit(GateKind.DIFF, diff("wrong", "right, of course"))
+        edited = await front.edit(Permission.DIFF, diff("wrong", "right, of course"))
         assert edited.edited
         assert "+right, of course" in edited.diff
-        await front.approve(GateKind.DIFF)
-        assert "+right, of course" in (await front.gate(GateKind.COMMIT)).diff
+        await front.approve(Permission.DIFF)
+        assert "+right, of course" in (await front.gate(Permission.COMMIT)).diff
         told = stage.model.requests[-1].messages[-1].text
         assert told.startswith("The user edited your diff before it was applied.\nApplied to answer.txt.")
 
@@ -163,9 +163,9 @@ async def test_an_edited_diff_is_shown_again_and_is_what_is_applied(tmp_path: Pa
 async def test_an_edit_that_fits_nowhere_leaves_what_waits(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT], approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
         await front.start()
-        waiting = await front.gate(GateKind.DIFF)
+        waiting = await front.gate(Permission.DIFF)
         assert "answer.txt" in await front.notice(EditProposal(waiting.id, diff("nowhere", "right")))
-        assert await front.gate(GateKind.DIFF) == waiting
+        assert await front.gate(Permission.DIFF) == waiting
 
 
 async def test_an_edited_command_and_an_edited_message(tmp_path: Path) -> None:
@@ -176,16 +176,16 @@ async def test_an_edited_command_and_an_edited_message(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        assert (await front.edit(GateKind.COMMAND, "echo two")).commands == ("echo two",)
-        await front.approve(GateKind.COMMAND)
-        await front.approve(GateKind.DIFF)
+        assert (await front.edit(Permission.COMMAND, "echo two")).commands == ("echo two",)
+        await front.approve(Permission.COMMAND)
+        await front.approve(Permission.DIFF)
         assert "echo two" in stage.shell.lines
         assert "echo one" not in stage.shell.lines
         told = [message.text for message in stage.model.requests[1].messages][-1]
         assert told.startswith("The user edited that before it was carried out; it reads now: echo two\nexit code 0")
-        await front.edit(GateKind.COMMIT, "Say it right")
-        await front.approve(GateKind.COMMIT)
-        await front.skip(GateKind.MERGE)
+        await front.edit(Permission.COMMIT, "Say it right")
+        await front.approve(Permission.COMMIT)
+        await front.skip(Permission.MERGE)
         await front.over()
         assert stage.git("log", "-1", "--format=%s", "agent/T-1") == "Say it right"
 
@@ -194,17 +194,17 @@ async def test_an_empty_commit_message_is_not_taken(tmp_path: Path) -> None:
     approvals = Approvals(check=Approval.AUTO, diff=Approval.AUTO)
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=approvals) as stage, in_front_of(stage) as front:
         await front.start()
-        waiting = await front.gate(GateKind.COMMIT)
+        waiting = await front.gate(Permission.COMMIT)
         assert "message" in await front.notice(EditProposal(waiting.id, "  \n"))
-        assert await front.gate(GateKind.COMMIT) == waiting
+        assert await front.gate(Permission.COMMIT) == waiting
 
 
 async def test_checks_cannot_be_edited_away(tmp_path: Path) -> None:
     async with a_stage(tmp_path) as stage, in_front_of(stage) as front:
         await front.start()
-        waiting = await front.gate(GateKind.CHECK)
+        waiting = await front.gate(Permission.CHECK)
         assert "cannot be edited" in await front.notice(EditProposal(waiting.id, "true"))
-        assert await front.gate(GateKind.CHECK) == waiting
+        assert await front.gate(Permission.CHECK) == waiting
 
 
 async def test_edited_arguments_are_held_to_the_schema(tmp_path: Path) -> None:
@@ -212,33 +212,33 @@ async def test_edited_arguments_are_held_to_the_schema(tmp_path: Path) -> None:
     sayings = [call("read_file", '{"path": "answer.txt"}'), RIGHT]
     async with a_stage(tmp_path, sayings, approvals=approvals) as stage, in_front_of(stage) as front:
         await front.start()
-        waiting = await front.gate(GateKind.READ)
+        waiting = await front.gate(Permission.READ)
         assert "not one line of JSON" in await front.notice(EditProposal(waiting.id, "answer.txt"))
-        assert await front.gate(GateKind.READ) == waiting
-        await front.edit(GateKind.READ, '{"path": "README.md"}')
-        await front.approve(GateKind.READ)
-        await front.gate(GateKind.DIFF)
+        assert await front.gate(Permission.READ) == waiting
+        await front.edit(Permission.READ, '{"path": "README.md"}')
+        await front.approve(Permission.READ)
+        await front.gate(Permission.DIFF)
         assert "README.md, lines 1 to 1" in said(stage)
 
 
 async def test_an_approval_counts_for_what_was_shown_only(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT], approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
         await front.start()
-        shown = await front.gate(GateKind.DIFF)
-        edited = await front.edit(GateKind.DIFF, diff("wrong", "left"))
+        shown = await front.gate(Permission.DIFF)
+        edited = await front.edit(Permission.DIFF, diff("wrong", "left"))
         assert edited.id == shown.id
         assert "look again" in await front.notice(ApproveProposal(shown.id, shown_sha(shown)))
         assert "not waiting" in await front.notice(ApproveProposal(type(shown.id)("P-999"), shown_sha(shown)))
-        assert await front.gate(GateKind.DIFF) == edited
+        assert await front.gate(Permission.DIFF) == edited
 
 
 async def test_always_opens_a_kind_for_the_session(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=Approvals(diff=Approval.AUTO)) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.CHECK)
+            await front.gate(Permission.CHECK)
             await front.submit(AllowAlways(CHECKS, RuleScope.SESSION))
-            await front.gate(GateKind.COMMIT)
+            await front.gate(Permission.COMMIT)
         decided = [event for event in stage.events if isinstance(event, ActionDecided)]
         assert {event.by for event in decided} == {
             "policy:any check",
@@ -252,16 +252,16 @@ async def test_a_rule_that_cannot_be_written_does_not_count(tmp_path: Path) -> N
         rules = cast("HeldRules", stage.ports.rules)
         rules.broken = TrustError("the repo is not trusted")
         await front.start()
-        await front.gate(GateKind.CHECK)
+        await front.gate(Permission.CHECK)
         assert "not trusted" in await front.notice(AllowAlways(CHECKS, RuleScope.REPO))
-        assert "cannot be kept" in await front.notice(AllowAlways(Rule(GateKind.COMMAND, any=True), RuleScope.REPO))
+        assert "cannot be kept" in await front.notice(AllowAlways(Rule(Permission.COMMAND, any=True), RuleScope.REPO))
         assert (stage.state.rules, rules.rules) == ((), ())
         rules.broken = None
         await front.submit(AllowAlways(CHECKS, RuleScope.REPO))
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         assert rules.rules == (StoredRule(CHECKS, RuleScope.REPO),)
-        rules.actions = (PastAction(SESSION, await front.gate(GateKind.DIFF), Verdict.REJECT, "user"),)
-        await front.submit(LookBack(GateKind.DIFF))
+        rules.actions = (PastAction(SESSION, await front.gate(Permission.DIFF), Verdict.REJECT, "user"),)
+        await front.submit(LookBack(Permission.DIFF))
         shown = await front.until(lambda update: update.live.past is not None)
         assert shown.live.past is not None
         assert shown.live.past.past.actions == rules.actions
@@ -270,9 +270,9 @@ async def test_a_rule_that_cannot_be_written_does_not_count(tmp_path: Path) -> N
 async def test_always_never_merges(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.submit(AllowAlways(Rule(GateKind.MERGE, any=True), RuleScope.SESSION))
-        await front.approve(GateKind.DIFF)
-        await front.gate(GateKind.MERGE)
+        await front.submit(AllowAlways(Rule(Permission.MERGE, any=True), RuleScope.SESSION))
+        await front.approve(Permission.DIFF)
+        await front.gate(Permission.MERGE)
 
 
 async def test_always_can_be_taken_back(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ async def test_always_can_be_taken_back(tmp_path: Path) -> None:
         await front.submit(AllowAlways(CHECKS, RuleScope.SESSION))
         await front.submit(AllowAlways(CHECKS, RuleScope.SESSION, always=False))
         await front.start()
-        await front.gate(GateKind.CHECK)
+        await front.gate(Permission.CHECK)
 
 
 def given_up(stage: Stage) -> None:
@@ -310,7 +310,7 @@ async def test_abort_at_a_gate(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT], approvals=CHECKS_OPEN) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
             await front.submit(AbortTask())
             await front.over()
         assert [event.verdict for event in stage.events if isinstance(event, ActionDecided)][-1] is Verdict.ABORT
@@ -346,7 +346,7 @@ async def test_abort_keeps_what_was_tried(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=approvals) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.COMMIT)
+            await front.gate(Permission.COMMIT)
             await front.submit(AbortTask())
             update = await front.over()
             assert update.state.run is not None
@@ -372,11 +372,11 @@ async def test_abort_comes_too_late_for_a_task_that_is_committed(
         monkeypatch.setattr(stage.plan, "set_status", slowly)
         async with in_front_of(stage) as front:
             await front.start()
-            await front.approve(GateKind.DIFF)
+            await front.approve(Permission.DIFF)
             await closing.wait()
             assert "T-1 is over" in await front.notice(AbortTask())
             go_on.set()
-            await front.skip(GateKind.MERGE)
+            await front.skip(Permission.MERGE)
             await front.over()
         assert stage.plan.plan.task(T1).status is TaskStatus.DONE
         assert not [event for event in stage.events if isinstance(event, AbortAsked | TaskRolledBack)]
@@ -406,7 +406,7 @@ async def test_trouble_waits_for_a_retry(tmp_path: Path) -> None:
         assert trouble is not None
         assert "no end" in trouble.what
         await front.submit(RetryTrouble())
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         assert len({request.messages for request in stage.model.requests}) == 1
 
 
@@ -420,7 +420,7 @@ async def test_leaving_while_streaming_is_taken_up_again(tmp_path: Path) -> None
         assert isinstance(stage.events[-1], SessionLeft)
         asked = stage.model.requests[0].messages
         async with reopened(stage, [RIGHT]) as again, in_front_of(again) as front:
-            assert "+right" in (await front.gate(GateKind.DIFF)).diff
+            assert "+right" in (await front.gate(Permission.DIFF)).diff
             assert again.model.requests[0].messages == asked
 
 
@@ -436,7 +436,7 @@ async def test_leaving_while_a_check_runs_shows_it_as_unknown(tmp_path: Path) ->
         worktree = Path(run.workspace.path)
         (worktree.parent / "go").touch()
         async with reopened(stage, [RIGHT]) as again, in_front_of(again) as front:
-            await front.gate(GateKind.DIFF)
+            await front.gate(Permission.DIFF)
             finished = [event for event in again.events if isinstance(event, ActionFinished)]
             assert [event.result for event in finished] == [ActionResult.UNKNOWN, ActionResult.OK]
             assert not (worktree / "stray").exists()
@@ -446,19 +446,19 @@ async def test_a_waiting_proposal_still_waits_after_a_resumption(tmp_path: Path)
     async with a_stage(tmp_path, [RIGHT], approvals=CHECKS_OPEN) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            shown = await front.gate(GateKind.DIFF)
+            shown = await front.gate(Permission.DIFF)
         async with reopened(stage) as again, in_front_of(again) as front:
-            assert await front.gate(GateKind.DIFF) == shown
+            assert await front.gate(Permission.DIFF) == shown
             one, other = await asyncio.gather(again.session.workspace(), again.session.workspace())
             assert one is other, "opened once, whoever wants it meanwhile"
-            await front.approve(GateKind.DIFF)
+            await front.approve(Permission.DIFF)
 
 
 async def test_the_scratchpad_takes_what_both_wrote(tmp_path: Path) -> None:
     sayings = [call("note", '{"text": "from the model"}'), RIGHT]
     async with a_stage(tmp_path, sayings, approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         await front.submit(EditScratchpad(T1, "", "from the user\n"))
         update = await front.until(lambda it: "from the user" in it.state.scratchpad(T1))
         assert "- from the model" in update.state.scratchpad(T1)
@@ -503,13 +503,13 @@ async def test_a_second_task_follows_the_first(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.approve(GateKind.DIFF)
-        await front.skip(GateKind.MERGE)
+        await front.approve(Permission.DIFF)
+        await front.skip(Permission.MERGE)
         await front.over()
         await front.submit(StartTask())
         update = await front.until(lambda it: it.state.run and it.state.run.task == "T-2")
         assert [run.task for run in update.state.past] == [T1]
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         assert "(T-2)" in said(stage)
         assert len(stage.model.requests[-1].messages) == 2
 
@@ -522,7 +522,7 @@ async def test_nothing_is_said_to_be_done_while_the_gate_waits_or_all_is_over(tm
             return not live.activity and live.running is None and live.streaming is None
 
         await front.start()
-        for kind in (GateKind.DIFF, GateKind.COMMIT, GateKind.MERGE):
+        for kind in (Permission.DIFF, Permission.COMMIT, Permission.MERGE):
             await front.gate(kind)
             await front.until(idle, f"quiet at {kind}")
             await front.approve(kind)
@@ -555,7 +555,7 @@ async def test_a_merge_that_cannot_even_be_offered_ends_nothing(
 
         monkeypatch.setattr(stage.ports.workspaces, "merge_preview", broken)
         await front.start()
-        await front.approve(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
         update = await front.until(lambda it: "HEAD is unreadable" in it.live.notice)
         assert update.state.run is not None
         assert update.state.run.phase is Phase.OVER
@@ -573,12 +573,12 @@ async def test_a_merge_waits_until_the_task_is_closed(tmp_path: Path, monkeypatc
 
         monkeypatch.setattr(stage.plan, "set_status", full)
         await front.start()
-        await front.approve(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
         await front.trouble()
         assert "nothing to merge" in await front.notice(MergeTask(T1))
         monkeypatch.setattr(stage.plan, "set_status", set_status)
         await front.submit(RetryTrouble())
-        await front.skip(GateKind.MERGE)
+        await front.skip(Permission.MERGE)
         await front.over()
         assert stage.plan.plan.task(T1).status is TaskStatus.DONE
 
@@ -589,7 +589,7 @@ async def test_the_end_says_how_to_go_on(tmp_path: Path) -> None:
         front = Front(session)
         life = asyncio.create_task(session.run())
         await front.start()
-        await front.gate(GateKind.CHECK)
+        await front.gate(Permission.CHECK)
         await front.submit(Leave())
         ended = await front.until(lambda it: it.ended)
         await life
@@ -599,7 +599,7 @@ async def test_the_end_says_how_to_go_on(tmp_path: Path) -> None:
 async def test_two_sessions_on_one_task(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT]) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.gate(GateKind.CHECK)
+        await front.gate(Permission.CHECK)
         assert not [event for event in stage.events if isinstance(event, ProposalReplaced)]
         other = stage.session.ports.workspaces
         request = stage.user.request(session=stage.state.session)
@@ -631,7 +631,7 @@ async def test_a_start_that_is_given_up_leaves_no_lock(
             if isinstance(intent, AbortTask):
                 await front.until(lambda it: "no task is being worked on" in it.live.notice)
                 await front.start()
-                await front.gate(GateKind.CHECK)
+                await front.gate(Permission.CHECK)
         workspace = await repository.open(stage.user.request(session=stage.state.session))
         await workspace.release(keep=False)
 
@@ -639,15 +639,15 @@ async def test_a_start_that_is_given_up_leaves_no_lock(
 async def test_a_merge_goes_where_it_was_shown_to_go(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.DIFF)
-        shown = await front.gate(GateKind.MERGE)
+        await front.approve(Permission.DIFF)
+        shown = await front.gate(Permission.MERGE)
         assert "into main" in shown.text
         stage.git("switch", "--quiet", "--create", "other")
-        await front.approve(GateKind.MERGE)
-        again = await front.gate(GateKind.MERGE)
+        await front.approve(Permission.MERGE)
+        again = await front.gate(Permission.MERGE)
         assert "into other" in again.text
         assert stage.git("show", "other:answer.txt") == "wrong"
-        await front.approve(GateKind.MERGE)
+        await front.approve(Permission.MERGE)
         await front.over()
         assert stage.git("show", "other:answer.txt") == "right"
         assert stage.git("show", "main:answer.txt") == "wrong"

@@ -15,7 +15,7 @@ from agent_workbench.core.intents import ApproveProposal, DropChunk, EditScratch
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import Approval, GateKind, Limits, Settings
+from agent_workbench.core.settings import Approval, Limits, Permission, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from tests.engine.front import in_front_of
@@ -116,14 +116,14 @@ async def test_nothing_is_read_twice_whatever_the_user_does_in_between(
         async with in_front_of(stage) as front:
             await front.start()
             for intent in interjections():
-                waits = await front.gate(GateKind.READ)
+                waits = await front.gate(Permission.READ)
                 before = stage.state.seq
                 await front.submit(intent)
                 await front.until(lambda it, before=before: it.state.seq > before)  # type: ignore[misc]
                 await front.submit(ApproveProposal(waits.id, shown_sha(waits)))
                 await front.passed(waits)
-            await front.approve(GateKind.READ)
-            await front.gate(GateKind.MERGE)
+            await front.approve(Permission.READ)
+            await front.gate(Permission.MERGE)
         told = "\n".join(text for _, text in prompts_of(stage)[-1:])
         for kept in ("> mind the second line\n> of part 1", "The user pinned part1.txt:1-3", "note 5", "> that is all"):
             assert kept in told

@@ -8,7 +8,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ModelAnswered, PatchApplied, PauseChanged, TestsFinished
 from agent_workbench.core.intents import PauseTask, RetryTrouble, SayToModel, StartTask, UndoStep
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.settings import Approval, Approvals, GateKind
+from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.engine.flow import AwaitGo, next_move
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
@@ -26,11 +26,11 @@ async def test_a_pause_lets_the_step_end_and_takes_words_and_an_undo(tmp_path: P
     async with a_stage(tmp_path, [RIGHT, RIGHT, FINISH], approvals=ASKED) as stage, in_front_of(stage) as front:
         assert await front.notice(PauseTask()) == "no task is being worked on"
         await front.start()
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         await front.submit(PauseTask())
         await front.until(lambda it: it.state.run and it.state.run.paused)
         assert await front.notice(PauseTask()) == "T-1 is paused already"
-        await front.approve(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
         await front.until(_held, "a pause")
         assert sum(isinstance(event, TestsFinished) for event in stage.events) == 2, "what was begun came to its end"
         assert "finish or abort it first" in await front.notice(StartTask())
@@ -40,7 +40,7 @@ async def test_a_pause_lets_the_step_end_and_takes_words_and_an_undo(tmp_path: P
         await front.until(lambda it: it.state.run and not it.state.run.changed)
         assert len(stage.model.requests) == 1, "nobody asked"
         await front.submit(PauseTask(paused=False))
-        await front.gate(GateKind.DIFF)
+        await front.gate(Permission.DIFF)
         told = stage.model.requests[-1].messages[-1].text
         assert told.index("leave the README alone") < told.index("took back the diff of step 1")
 
@@ -49,9 +49,9 @@ async def test_a_session_that_was_left_paused_stays_so_until_somebody_goes_on(tm
     async with a_stage(tmp_path) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.gate(GateKind.CHECK)
+            await front.gate(Permission.CHECK)
             await front.submit(PauseTask())
-            await front.approve(GateKind.CHECK)
+            await front.approve(Permission.CHECK)
             await front.until(_held, "a pause")
         assert not [event for event in stage.events if isinstance(event, ModelAnswered)]
         async with reopened(stage) as again, in_front_of(again) as front:

@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import CheckpointTaken, TestsFinished
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Settings
+from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
@@ -43,14 +43,14 @@ async def test_a_check_runs_on_approved_files_alone(tmp_path: Path) -> None:
         in_front_of(stage) as front,
     ):
         await front.start()
-        await front.approve(GateKind.CHECK)
-        await front.approve(GateKind.DIFF)
-        waiting = await front.gate(GateKind.CHECK)
+        await front.approve(Permission.CHECK)
+        await front.approve(Permission.DIFF)
+        waiting = await front.gate(Permission.CHECK)
         run = stage.state.run
         assert run is not None
         Path(run.workspace.path, "mine.txt").write_text("by hand\n")
-        assert await front.approve(GateKind.CHECK) == waiting
-        await front.gate(GateKind.MERGE)
+        assert await front.approve(Permission.CHECK) == waiting
+        await front.gate(Permission.MERGE)
         checked = checks_of(stage, CheckPurpose.AFTER_DIFF)
         assert [result.exit_code for result in checked.results] == [0, 0]
         assert checked.removed_paths == ("mine.txt",)
@@ -112,8 +112,8 @@ async def test_a_cache_that_ignores_itself_is_not_offered_to_be_kept(tmp_path: P
     sayings = [call("run_command", f'{{"command": "{line}"}}'), FINISH]
     async with a_stage(tmp_path, sayings, approvals=open_, settings=COMMANDS) as stage, in_front_of(stage) as front:
         await front.start()
-        assert (await front.approve(GateKind.DIFF)).paths == ("answer.txt",)
-        await front.gate(GateKind.COMMIT)
+        assert (await front.approve(Permission.DIFF)).paths == ("answer.txt",)
+        await front.gate(Permission.COMMIT)
         assert "These cannot be kept and were removed: .cache/, pipe" in stage.model.requests[1].messages[-1].text
 
 
@@ -129,5 +129,5 @@ async def test_rules_of_a_commands_own_hide_nothing(inside: str, tmp_path: Path)
         in_front_of(stage) as front,
     ):
         await front.start()
-        shown = (await front.gate(GateKind.DIFF)).paths
+        shown = (await front.gate(Permission.DIFF)).paths
         assert shown == tuple(sorted((f"{inside}.gitignore", f"{inside}hidden.txt", "src/app.txt")))

@@ -21,7 +21,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import UndoStep
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.core.settings import Approval, Approvals, GateKind, Settings
+from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import Settle, Undo, next_move
 from agent_workbench.engine.session.unattended import run_unattended
@@ -83,8 +83,8 @@ async def test_undo_takes_one_diff_after_the_other_back_while_the_model_writes(t
     sayings: list[Saying] = [FIRST, SECOND, WRITING, WRITING, change("wrong", "right"), FINISH]
     async with a_stage(tmp_path, sayings, approvals=ASKED, tasks=ANY) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.approve(GateKind.DIFF)
-        await front.approve(GateKind.DIFF)
+        await front.approve(Permission.DIFF)
+        await front.approve(Permission.DIFF)
         await front.until(_writes)
         second = answer(stage).read_text(), await undo(front), answer(stage).read_text()
         assert (second[0], second[2]) == ("second\n", "first\n")
@@ -94,9 +94,9 @@ async def test_undo_takes_one_diff_after_the_other_back_while_the_model_writes(t
         await undo(front)
         assert answer(stage).read_text() == "wrong\n"
         assert await front.notice(UndoStep()) == "no diff of T-1 is applied"
-        await front.approve(GateKind.DIFF)
-        await front.approve(GateKind.COMMIT)
-        await front.gate(GateKind.MERGE)
+        await front.approve(Permission.DIFF)
+        await front.approve(Permission.COMMIT)
+        await front.gate(Permission.MERGE)
         assert stage.git("show", "agent/T-1:answer.txt") == "right"
         stopped = [event for event in stage.events if isinstance(event, ModelInterrupted)]
         assert [event.cause for event in stopped] == [InterruptCause.STOPPED] * 2
@@ -112,12 +112,12 @@ async def test_what_waits_is_refused_and_what_was_checked_is_checked_again(tmp_p
     sayings: list[Saying] = [FIRST, SECOND, FINISH, SECOND, FINISH, FINISH]
     async with a_stage(tmp_path, sayings, approvals=ASKED, tasks=ANY) as stage, in_front_of(stage) as front:
         await front.start()
-        first = await front.approve(GateKind.DIFF)
-        second = await front.approve(GateKind.DIFF)
-        commit = await front.gate(GateKind.COMMIT)
+        first = await front.approve(Permission.DIFF)
+        second = await front.approve(Permission.DIFF)
+        commit = await front.gate(Permission.COMMIT)
         assert "another diff" in await front.notice(UndoStep(first.id))
         await front.submit(UndoStep(second.id))
-        third = await front.gate(GateKind.DIFF)
+        third = await front.gate(Permission.DIFF)
         refused = only(stage.events, lambda it: isinstance(it, ActionDecided) and it.proposal_id == commit.id)
         assert isinstance(refused, ActionDecided)
         assert (refused.verdict, refused.reason) == (Verdict.REJECT, MADE_ON_OTHERS)
@@ -127,7 +127,7 @@ async def test_what_waits_is_refused_and_what_was_checked_is_checked_again(tmp_p
         assert answer(stage).read_text() == "wrong\n"
         assert third.id in {event.proposal_id for event in stage.events if isinstance(event, ActionDecided)}
         assert checks_run(stage) == before
-        await front.approve(GateKind.FINISH)
+        await front.approve(Permission.FINISH)
         update = await front.over()
         assert checks_run(stage) == before + 1, "the final checks, as what was checked is not there any more"
         assert update.state.run is not None

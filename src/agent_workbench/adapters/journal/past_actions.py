@@ -11,7 +11,7 @@ from agent_workbench.core.events import Event
 from agent_workbench.core.events.codec import JsonValue, decode_event
 from agent_workbench.core.history.past_actions import PastAction, PastActions, session_actions
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 
 MOST_SESSIONS = 300
 MOST_BYTES = 64_000_000
@@ -20,7 +20,7 @@ _DECIDED = "action_decided"
 _WANTED = {"action_proposed", "proposal_replaced", _DECIDED}
 
 
-def past_actions(sessions_dir: Path, kind: GateKind) -> PastActions:
+def past_actions(sessions_dir: Path, kind: Permission) -> PastActions:
     """Return the actions of a kind in the newest sessions, bounded; what of a journal is damaged is left out. Blocks.
 
     They are for the user to look at: nothing is proved here, and nothing may be decided by them.

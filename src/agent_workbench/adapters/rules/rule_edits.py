@@ -8,7 +8,7 @@ from io import StringIO
 from msgspec.structs import fields
 
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents.lines import after_lines, with_lines
 from agent_workbench.core.yaml_documents.nodes import DocumentError, Node, YamlMapping, YamlScalar, YamlSequence
 from agent_workbench.core.yaml_documents.rewrite import lost_comment, with_line_ends_of
@@ -143,7 +143,7 @@ def _rendered(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_rendered, value))}]"
     text = str(value)
-    return text if isinstance(value, GateKind) or text in BARE else json.dumps(text, ensure_ascii=False)
+    return text if isinstance(value, Permission) or text in BARE else json.dumps(text, ensure_ascii=False)
 
 
 def _walk(node: Node | None, keys: Keys) -> Node | None:

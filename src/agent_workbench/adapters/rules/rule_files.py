@@ -9,7 +9,7 @@ from agent_workbench.adapters.rules.rule_edits import Compose, Keys, rules_at, w
 from agent_workbench.core.errors import ConfigError, TrustError, UsageError
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, YamlMapping, decode_document
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, unknown_key
 from agent_workbench.system.repo_files import change_inside, read_inside
@@ -33,7 +33,7 @@ class RuleFiles:
         own_folder: Path,
         compose: Compose,
         trusted: Trusted,
-        past: Callable[[GateKind], PastActions],
+        past: Callable[[Permission], PastActions],
     ) -> None:
         self._root = root
         self._own_folder = own_folder
@@ -50,7 +50,7 @@ class RuleFiles:
     async def revoke(self, kept: StoredRule) -> None:
         await asyncio.to_thread(self._change, kept, False)
 
-    async def past(self, kind: GateKind) -> PastActions:
+    async def past(self, kind: Permission) -> PastActions:
         return await asyncio.to_thread(self._past, kind)
 
     def _own(self) -> tuple[StoredRule, ...]:

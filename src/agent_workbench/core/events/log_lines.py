@@ -42,7 +42,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.hunk_choice import describe_hunk_choice
 from agent_workbench.core.proposals import UNASKED, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 LINE_CHARS = 200
@@ -118,7 +118,7 @@ def _said(event: Event) -> str:
 def _said_of_work(event: Event) -> str:
     match event:
         case ActionProposed():
-            return "" if event.proposal.kind is GateKind.READ else f"waits: {describe(event.proposal)}"
+            return "" if event.proposal.kind is Permission.READ else f"waits: {describe(event.proposal)}"
         case ProposalReplaced() if event.proposal.hunks:
             return f"the user {describe_hunk_choice(event.proposal.hunks)}"
         case ActionDecided():
@@ -160,7 +160,7 @@ def detail(event: Event) -> str:
         case ModelInterrupted():
             return event.partial
         case ActionProposed() | ProposalReplaced():
-            return event.proposal.diff or (event.proposal.text if event.proposal.kind is not GateKind.READ else "")
+            return event.proposal.diff or (event.proposal.text if event.proposal.kind is not Permission.READ else "")
         case ActionFinished():
             return event.observation
         case ActionRejected() if len(_said(event)) > LINE_CHARS:
@@ -176,18 +176,18 @@ def detail(event: Event) -> str:
 def describe(proposal: Proposal) -> str:
     """Return what a proposal is about in a few words."""
     match proposal.kind:
-        case GateKind.DIFF:
+        case Permission.DIFF:
             return f"diff of {', '.join(proposal.paths)}"
-        case GateKind.CHECK:
+        case Permission.CHECK:
             about = PURPOSES[proposal.purpose] if proposal.purpose else "checks"
             return f"{about}: {'; '.join(proposal.commands)}"
-        case GateKind.COMMAND:
+        case Permission.COMMAND:
             return f"command {proposal.text}"
-        case GateKind.COMMIT | GateKind.MERGE:
+        case Permission.COMMIT | Permission.MERGE:
             return f"{proposal.kind}: {proposal.text.splitlines()[0] if proposal.text else ''}"
-        case GateKind.FINISH:
+        case Permission.FINISH:
             return f"finish with nothing changed: {proposal.text or 'no reason given'}"
-        case GateKind.SUMMARY:
+        case Permission.SUMMARY:
             return f"summary: {proposal.text}"
-        case GateKind.READ:
+        case Permission.READ:
             return f"{proposal.tool} {proposal.text}"

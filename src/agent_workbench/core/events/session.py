@@ -4,7 +4,7 @@ from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
-from agent_workbench.core.settings import Approvals, GateKind, Limits, Rule
+from agent_workbench.core.settings import Approvals, Limits, Permission, Rule
 from agent_workbench.core.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 
 
@@ -105,7 +105,7 @@ class ApprovalChanged(RecordedValue, frozen=True):
     Without a rule, as former versions recorded it, a whole kind of gate was opened or closed for the session.
     """
 
-    kind: GateKind
+    kind: Permission
     always: bool
     rule: Rule | None = None
     kept: RuleScope = RuleScope.SESSION

@@ -16,7 +16,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold.scratchpad import with_notes_settled
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 
 
@@ -94,7 +94,7 @@ def _without_summary(run: TaskRun, verdict: Verdict) -> TaskRun:
 
 
 def _phase_after_refusal(phase: Phase, proposal: Proposal, verdict: Verdict) -> Phase:
-    if proposal.kind is GateKind.MERGE:
+    if proposal.kind is Permission.MERGE:
         return Phase.OVER
     match proposal.purpose:
         case CheckPurpose.BASELINE:

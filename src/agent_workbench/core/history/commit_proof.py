@@ -22,7 +22,7 @@ from agent_workbench.core.patch import (
     selectable_ids,
 )
 from agent_workbench.core.proposals import TRAILER, Proposal, Verdict, shown_sha
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import TaskRun
 
@@ -104,7 +104,7 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
     run, decided = fold_all(events).run, events[-1].event
     waited = run.proposal if run is not None else None
     approves = isinstance(decided, ActionDecided) and decided.verdict is Verdict.APPROVE
-    if run is None or waited is None or not approves or waited.kind is not GateKind.COMMIT:
+    if run is None or waited is None or not approves or waited.kind is not Permission.COMMIT:
         return replace(found, problems=(f"event {anchor.seq} is no approval of a commit",))
     damaged = tuple(f"the session's journal is damaged: {each}" for each in journal.problems)
     # The commit alone does not speak for a journal that something else contradicts: both may have been replaced.

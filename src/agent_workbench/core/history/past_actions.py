@@ -9,7 +9,7 @@ from agent_workbench.core.events import ActionDecided, ActionProposed, Event, Pr
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.rules.matching import rule_allows
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import Permission, Rule
 
 
 class PastAction(Struct, frozen=True):
@@ -29,7 +29,7 @@ class PastActions(Struct, frozen=True):
     complete: bool = True
 
 
-def session_actions(session: SessionId, events: Iterable[Event], kind: GateKind) -> tuple[PastAction, ...]:
+def session_actions(session: SessionId, events: Iterable[Event], kind: Permission) -> tuple[PastAction, ...]:
     """Return what of a kind was decided in a session, the newest first; what was replaced counts as it ended up."""
     found: dict[ProposalId, PastAction] = {}
     for event in events:

@@ -30,7 +30,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import UNASKED
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 
 
 class MarkKind(StrEnum):
@@ -82,7 +82,7 @@ def _kinds(event: Event) -> Iterator[MarkKind]:
         yield MarkKind.FAILURE
     match event:
         case ActionProposed() | ProposalReplaced():
-            if event.proposal.kind is GateKind.DIFF:
+            if event.proposal.kind is Permission.DIFF:
                 yield MarkKind.DIFF
         case ActionDecided():
             if event.by != UNASKED:

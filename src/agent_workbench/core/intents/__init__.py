@@ -7,7 +7,7 @@ from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.intents.plan import PlanIntent
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.rules.matching import RuleScope
-from agent_workbench.core.settings import GateKind, Rule
+from agent_workbench.core.settings import Permission, Rule
 
 
 class StartTask(Struct, frozen=True):
@@ -60,7 +60,7 @@ class AllowAlways(Struct, frozen=True):
 class LookBack(Struct, frozen=True):
     """Show which past actions of a kind there were, in all sessions of the repo."""
 
-    kind: GateKind
+    kind: Permission
 
 
 class AbortTask(Struct, frozen=True):

@@ -17,7 +17,7 @@ from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.rules.matching import StoredRule
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 
 
 class Session(Protocol):
@@ -184,7 +184,7 @@ class Rules(Protocol):
     async def revoke(self, kept: StoredRule) -> None:
         """Take a rule out of where it is kept; raise as `keep` does."""
 
-    async def past(self, kind: GateKind) -> PastActions:
+    async def past(self, kind: Permission) -> PastActions:
         """Return the actions of a kind that stood at the gate in all sessions of the repo, bounded in number."""
 
 

@@ -10,20 +10,20 @@ from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.patch.paths import check_path
 from agent_workbench.core.proposals import POLICY, Proposal
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, GateKind, Rule, tool_name
+from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Permission, Rule, tool_name
 from agent_workbench.core.yaml_documents.nodes import nearest, shown
 
 EVERY_FILE = "**"
 # Which of a rule's fields say what it matches; exactly one of them has to.
-MATTERS: dict[GateKind, tuple[str, ...]] = {
-    GateKind.READ: ("tool",),
-    GateKind.DIFF: ("paths",),
-    GateKind.CHECK: ("commands", "any"),
-    GateKind.COMMAND: ("commands", "program"),
-    GateKind.COMMIT: ("any",),
-    GateKind.MERGE: (),
-    GateKind.SUMMARY: ("any",),
-    GateKind.FINISH: ("any",),
+MATTERS: dict[Permission, tuple[str, ...]] = {
+    Permission.READ: ("tool",),
+    Permission.DIFF: ("paths",),
+    Permission.CHECK: ("commands", "any"),
+    Permission.COMMAND: ("commands", "program"),
+    Permission.COMMIT: ("any",),
+    Permission.MERGE: (),
+    Permission.SUMMARY: ("any",),
+    Permission.FINISH: ("any",),
 }
 FIELDS = ("any", "commands", "program", "paths", "tool")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
@@ -86,19 +86,19 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
     if rule.kind is not proposal.kind or rule_problem(rule):
         return False
     match rule.kind:
-        case GateKind.READ:
+        case Permission.READ:
             return tool_name(rule.tool) == proposal.tool
-        case GateKind.DIFF:
+        case Permission.DIFF:
             touched = proposal.paths
             return bool(touched) and not proposal.special and all(_is_touchable(path, rule.paths) for path in touched)
-        case GateKind.CHECK:
+        case Permission.CHECK:
             lines = proposal.commands
             return bool(lines) and (rule.any or set(lines) <= set(rule.commands))
-        case GateKind.COMMAND:
+        case Permission.COMMAND:
             return proposal.text in rule.commands or runs_only(proposal.text, rule.program)
-        case GateKind.COMMIT | GateKind.SUMMARY | GateKind.FINISH:
+        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH:
             return rule.any
-        case GateKind.MERGE:
+        case Permission.MERGE:
             return False
     assert_never(rule.kind)
 
@@ -116,15 +116,15 @@ def is_wide(rule: Rule) -> bool:
 def rule_words(rule: Rule) -> str:
     """Return the rule in words, as decisions name it and lists show it."""
     match rule.kind:
-        case GateKind.READ:
+        case Permission.READ:
             return f"tool {rule.tool}"
-        case GateKind.DIFF:
+        case Permission.DIFF:
             return "diff of any file" if EVERY_FILE in rule.paths else f"diff of {' '.join(map(_plain, rule.paths))}"
-        case GateKind.CHECK if rule.commands:
+        case Permission.CHECK if rule.commands:
             return f"check {'; '.join(rule.commands)}"
-        case GateKind.COMMAND if rule.program:
+        case Permission.COMMAND if rule.program:
             return f"command {rule.program} with any arguments"
-        case GateKind.COMMAND if rule.commands:
+        case Permission.COMMAND if rule.commands:
             return f"command {'; '.join(rule.commands)}"
         case _:
             return f"any {rule.kind}"
@@ -150,20 +150,20 @@ def runs_only(line: str, program: str) -> bool:
 def _thinkable(proposal: Proposal) -> tuple[Rule, ...]:
     kind = proposal.kind
     match kind:
-        case GateKind.READ:
+        case Permission.READ:
             return (Rule(kind, tool=proposal.tool),)
-        case GateKind.DIFF:
+        case Permission.DIFF:
             exactly = tuple(map(literal_glob, proposal.paths))
             folders = tuple(dict.fromkeys(map(_folder, proposal.paths)))
             return Rule(kind, paths=exactly), Rule(kind, paths=folders), Rule(kind, paths=(EVERY_FILE,))
-        case GateKind.CHECK:
+        case Permission.CHECK:
             return Rule(kind, commands=proposal.commands), Rule(kind, any=True)
-        case GateKind.COMMAND:
+        case Permission.COMMAND:
             first = proposal.text.split(" ", 1)[0]
             return Rule(kind, commands=(proposal.text,)), Rule(kind, program=first)
-        case GateKind.COMMIT | GateKind.SUMMARY | GateKind.FINISH:
+        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH:
             return (Rule(kind, any=True),)
-        case GateKind.MERGE:
+        case Permission.MERGE:
             return ()
     assert_never(kind)
 

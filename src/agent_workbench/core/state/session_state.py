@@ -20,7 +20,7 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.rules.matching import StoredRule
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.growing_tuple import Log
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
@@ -118,7 +118,7 @@ class TaskRun(Struct, frozen=True):
     def merging(self) -> bool:
         """True from the approval of a merge to its end; it is not given up halfway."""
         begun = self.stage in {ProposalStage.APPROVED, ProposalStage.RUNNING}
-        return begun and self.proposal is not None and self.proposal.kind is GateKind.MERGE
+        return begun and self.proposal is not None and self.proposal.kind is Permission.MERGE
 
     @property
     def held(self) -> bool:

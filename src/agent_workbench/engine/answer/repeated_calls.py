@@ -23,7 +23,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step
 from agent_workbench.engine.tools import all_tools, open_tools
@@ -98,7 +98,7 @@ def _told_news(history: Sequence[Recorded]) -> bool:
                 finished = event
             case ActionProposed(proposal=proposal) if finished is not None and proposal.id == finished.proposal_id:
                 new = finished.result is ActionResult.OK and not finished.observation.startswith(AS_IN)
-                return new and proposal.kind is GateKind.READ and proposal.tool != NOTE.name
+                return new and proposal.kind is Permission.READ and proposal.tool != NOTE.name
             case _:
                 continue
     return False

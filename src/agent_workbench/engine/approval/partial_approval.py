@@ -23,7 +23,7 @@ from agent_workbench.core.patch import (
     special_paths,
 )
 from agent_workbench.core.proposals import HunkFate, HunkVerdict, Proposal, Verdict
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.proposals import decide, refuse_if_redacted
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.tools.tool import Draft
@@ -33,7 +33,7 @@ NOTHING_TAKEN = "nothing of it was taken"
 
 async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveProposal) -> None:
     """Approve what stays of a diff, if that is the text that was shown; where nothing stays, it is rejected."""
-    if waiting.kind is not GateKind.DIFF:
+    if waiting.kind is not Permission.DIFF:
         session.board.notify("only of a diff something can be left out")
         return
     patch = await to_thread(parse_patch, waiting.diff, OWN_BOUNDS)

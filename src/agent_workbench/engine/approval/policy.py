@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, decided_by, rule_allows
-from agent_workbench.core.settings import Approval, GateKind
+from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.session_state import SessionState
 
 
@@ -21,13 +21,13 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
     if state.config is None:
         return None
     approval = state.config.approvals.of(proposal.kind)
-    if proposal.kind is GateKind.SUMMARY:
+    if proposal.kind is Permission.SUMMARY:
         return _summary_ruling(state, approval, proposal)
     if approval is Approval.DENY:
         by = f"policy:{proposal.kind}={approval}"
         return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
     by = _opened_by(state, approval, proposal)
-    if proposal.kind is GateKind.MERGE or not by:
+    if proposal.kind is Permission.MERGE or not by:
         return None
     refusal = _needs_a_person(state, proposal)
     if refusal and state.config.headless:
@@ -41,7 +41,7 @@ def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal)
     One of a scratchpad can be done without: nobody but the user or an open policy puts it in place.
     """
     if approval is Approval.DENY:
-        return PolicyDecision(Verdict.APPROVE, f"policy:{GateKind.SUMMARY}={approval}")
+        return PolicyDecision(Verdict.APPROVE, f"policy:{Permission.SUMMARY}={approval}")
     if state.run is not None and state.run.notes_full:
         by = _opened_by(state, approval, proposal)
         return PolicyDecision(Verdict.APPROVE, by) if by else None
@@ -60,13 +60,13 @@ def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> s
 
 def _counts_here(state: SessionState, kept: StoredRule) -> bool:
     """Return whether a rule counts in this repo: one for all repos does not run just any repo's checks unconfined."""
-    everywhere = kept.kept is RuleScope.EVERYWHERE and kept.rule.kind is GateKind.CHECK and kept.rule.any
+    everywhere = kept.kept is RuleScope.EVERYWHERE and kept.rule.kind is Permission.CHECK and kept.rule.any
     return not everywhere or (state.config is not None and state.config.sandbox.holds)
 
 
 def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
-    if proposal.kind is GateKind.DIFF and proposal.special:
+    if proposal.kind is Permission.DIFF and proposal.special:
         return f"these files need a person's approval: {', '.join(proposal.special)}"
-    if proposal.kind is GateKind.COMMAND and not (state.config and state.config.sandbox.holds):
+    if proposal.kind is Permission.COMMAND and not (state.config and state.config.sandbox.holds):
         return "commands need a person's approval where there is no sandbox"
     return ""

@@ -27,7 +27,7 @@ from agent_workbench.core.proposals import (
     Proposal,
     Verdict,
 )
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.engine.answer.grammar_compliance import grammar_ignored
 from agent_workbench.engine.answer.repeated_calls import loop_told
@@ -75,7 +75,7 @@ async def read_answer(session: SessionContext) -> None:
 
 def _runs_anew(tool: Tool) -> bool:
     """Return whether each call of it does something; of one that only reads, the result tells whether it is in vain."""
-    return tool is NOTE or tool.kind in {GateKind.CHECK, GateKind.COMMAND}
+    return tool is NOTE or tool.kind in {Permission.CHECK, Permission.COMMAND}
 
 
 def spoken(error: WorkbenchError) -> str:
@@ -92,7 +92,7 @@ async def propose(
     """
     draft = await tool.draft(await session.bench(), arguments, text)
     draft = replace(draft, repaired=(*mended, *draft.repaired))
-    if tool.kind is GateKind.DIFF:
+    if tool.kind is Permission.DIFF:
         await _check_new(session, tool, draft)
     await propose_draft(session, tool, draft)
 
@@ -124,7 +124,7 @@ async def propose_draft(session: SessionContext, tool: Tool, draft: Draft) -> No
 async def refuse_if_redacted(session: SessionContext, draft: Draft) -> None:
     """Secrets never reach the journal, and only what the journal holds is carried out: such a proposal cannot be."""
     proposal = session.run.proposal
-    if proposal is None or proposal.kind is GateKind.SUMMARY:  # a summary is told, not carried out
+    if proposal is None or proposal.kind is Permission.SUMMARY:  # a summary is told, not carried out
         return
     if (proposal.diff, proposal.text) != (draft.diff, draft.text):
         await decide(
@@ -191,9 +191,9 @@ async def replace_proposal(session: SessionContext, proposal: Proposal, text: st
 
 def _edited_arguments(tool: Tool, text: str) -> Arguments:
     """Return the arguments that an edited proposal's text holds, none where it is a diff, a command or a message."""
-    if tool.kind is GateKind.CHECK:
+    if tool.kind is Permission.CHECK:
         raise UsageError("checks cannot be edited", advice="reject them, or change the commands in the plan")
-    if tool.kind is not GateKind.READ:
+    if tool.kind is not Permission.READ:
         return Arguments({})
     try:
         return read_arguments(text, tool.arguments)
@@ -210,7 +210,7 @@ async def decide(
     hunks: tuple[HunkVerdict, ...] = (),
 ) -> None:
     """Record the decision about a proposal, bound to what was shown; `hunks` where they are not all decided alike."""
-    approved = verdict is Verdict.APPROVE and proposal.kind is GateKind.DIFF
+    approved = verdict is Verdict.APPROVE and proposal.kind is Permission.DIFF
     await session.record(
         ActionDecided(
             proposal_id=proposal.id,
@@ -225,7 +225,7 @@ async def decide(
 
 
 def _hunk_verdicts(proposal: Proposal, verdict: Verdict, reason: str) -> tuple[HunkVerdict, ...]:
-    if proposal.kind is not GateKind.DIFF or verdict not in {Verdict.APPROVE, Verdict.REJECT}:
+    if proposal.kind is not Permission.DIFF or verdict not in {Verdict.APPROVE, Verdict.REJECT}:
         return ()
     if verdict is Verdict.APPROVE and proposal.hunks:
         return proposal.hunks

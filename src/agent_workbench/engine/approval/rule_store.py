@@ -4,7 +4,7 @@ from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ApprovalChanged
 from agent_workbench.core.intents import AllowAlways
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.proposals import spoken
 from agent_workbench.engine.runtime.session_context import SessionContext
 
@@ -24,7 +24,7 @@ async def change_rules(session: SessionContext, intent: AllowAlways) -> None:
     await session.record(ApprovalChanged(intent.rule.kind, intent.always, intent.rule, intent.kept))
 
 
-async def show_past_actions(session: SessionContext, kind: GateKind) -> None:
+async def show_past_actions(session: SessionContext, kind: Permission) -> None:
     """Publish the past actions of a kind; say why where they cannot be read."""
     try:
         session.board.show_past(kind, await session.ports.rules.past(kind))

@@ -16,7 +16,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.prompt.step_history import is_answer, last_compaction, steps_since_compaction
 from agent_workbench.engine.runtime.text_limits import clip
 
@@ -75,9 +75,9 @@ def _lines(steps: Sequence[Recorded]) -> Iterator[str]:
 def _asked(proposal: Proposal | None) -> str:
     if proposal is None:
         return "a step"
-    if proposal.kind is GateKind.DIFF:
+    if proposal.kind is Permission.DIFF:
         return f"{proposal.tool} {', '.join(proposal.paths)}"
-    if proposal.kind is GateKind.CHECK:
+    if proposal.kind is Permission.CHECK:
         return proposal.tool.replace("_", " ")
     return f"{proposal.tool} {_short(proposal.text, ASKED_CHARS)}"
 

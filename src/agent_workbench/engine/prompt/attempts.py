@@ -24,7 +24,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch import OWN_BOUNDS, parse_patch, patch_hash, selectable_ids
 from agent_workbench.core.proposals import KEEP_CHANGES, HunkFate, HunkVerdict, Proposal, Verdict
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 
 NAMED_TESTS = 5
 
@@ -93,7 +93,9 @@ class Trying:
             case TestsFinished(purpose=CheckPurpose.AFTER_DIFF | CheckPurpose.FINAL) if self._is_checked():
                 well = acceptable(event.results, self._baseline, self._required)
                 self.found[-1] = _checked(self.found[-1], event.results, well=well)
-            case ActionProposed(proposal=proposal) if proposal.kind is GateKind.DIFF and proposal.tool != KEEP_CHANGES:
+            case ActionProposed(proposal=proposal) if (
+                proposal.kind is Permission.DIFF and proposal.tool != KEEP_CHANGES
+            ):
                 self.found.append(Attempt(proposal, self._tree))
             case ProposalReplaced(proposal=proposal) if self.found and self.found[-1].proposal.id == proposal.id:
                 self.found[-1] = replace(self.found[-1], proposal=proposal)

@@ -20,7 +20,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.hunk_choice import left_of, place_of, took
 from agent_workbench.core.proposals import OURS, HunkVerdict, Proposal, Verdict
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.tools.arguments import example
 from agent_workbench.engine.tools.tool import Tool
@@ -148,7 +148,7 @@ def answered_told(proposal: Proposal) -> str:
 def _edited(proposal: Proposal) -> str:
     if not proposal.edited or proposal.tool in OURS:
         return ""
-    if proposal.kind is GateKind.DIFF:
+    if proposal.kind is Permission.DIFF:
         return "The user edited your diff before it was applied.\n"
     return f"The user edited that before it was carried out; it reads now: {proposal.text}\n"
 

@@ -7,7 +7,7 @@ from agent_workbench.core.events import Author, ScratchpadChanged
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.settings import Approval, GateKind, Settings
+from agent_workbench.core.settings import Approval, Permission, Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.prompt.prompt_size import CHARS_PER_TOKEN
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -62,7 +62,7 @@ def _may_be_summarised(state: SessionState) -> bool:
     config = state.config
     if config is None or config.approvals.summary is not Approval.ASK:
         return config is None or config.approvals.summary is Approval.AUTO
-    return not config.headless or any(each.rule.kind is GateKind.SUMMARY for each in state.rules)
+    return not config.headless or any(each.rule.kind is Permission.SUMMARY for each in state.rules)
 
 
 async def write_closing_note(session: SessionContext) -> None:

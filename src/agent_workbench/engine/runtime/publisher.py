@@ -19,7 +19,7 @@ from agent_workbench.core.live import (
 )
 from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.retrieval import Chunk, IndexStatus
-from agent_workbench.core.settings import GateKind, UiSettings
+from agent_workbench.core.settings import Permission, UiSettings
 from agent_workbench.core.state.session_state import SessionState
 
 
@@ -77,7 +77,7 @@ class UpdatePublisher:
         number = _next_number(self.live.opened)
         self._publish(replace(self._update, live=replace(self.live, opened=OpenedFile(path, line, text, number))))
 
-    def show_past(self, kind: GateKind, past: PastActions) -> None:
+    def show_past(self, kind: Permission, past: PastActions) -> None:
         """Publish past actions that the user wanted to see."""
         number = _next_number(self.live.past)
         self._publish(replace(self._update, live=replace(self.live, past=PastShown(kind, past, number))))

@@ -30,7 +30,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase
 from agent_workbench.engine.approval.partial_approval import take_part
 from agent_workbench.engine.approval.proposals import decide, propose_merge, replace_proposal
@@ -109,7 +109,7 @@ async def _merge(session: SessionContext, task: TaskId) -> None:
 
 async def _abort(session: SessionContext) -> None:
     run, waiting = session.state.run, _waiting(session)
-    if waiting is not None and waiting.kind is GateKind.MERGE:
+    if waiting is not None and waiting.kind is Permission.MERGE:
         await decide(session, waiting, Verdict.SKIP, "user")
     elif run is not None and run.merging:
         session.board.notify(f"{run.task} is being merged; that is brought to its end")
@@ -143,7 +143,7 @@ async def _edit_scratchpad(session: SessionContext, intent: EditScratchpad) -> N
 def _is_needed(session: SessionContext, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:
     """Return whether it cannot be done without what waits: nobody would write another summary than our own."""
     optional = session.run.compaction_asked and isinstance(intent, SkipProposal)
-    return waiting.kind is GateKind.SUMMARY and waiting.fallback and not optional
+    return waiting.kind is Permission.SUMMARY and waiting.fallback and not optional
 
 
 def _waiting(session: SessionContext) -> Proposal | None:

@@ -11,7 +11,7 @@ from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.intents import AbortTask, Intent, Leave, MergeTask, StartTask, UndoStep
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.approval.policy import ruling
@@ -101,7 +101,7 @@ class LiveSession:
     async def _do(self, move: Move) -> None:
         """Make a move that waits for nobody; the user may stop it, as far as it can be given up halfway."""
         doing = self._guarded(move)
-        if isinstance(move, Carry) and move.proposal.kind is GateKind.MERGE:
+        if isinstance(move, Carry) and move.proposal.kind is Permission.MERGE:
             await self._listen_during(uninterrupted(doing), stopped_by=())
             return
         # What a task's end writes down is not to be given up halfway.

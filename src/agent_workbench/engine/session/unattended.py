@@ -9,7 +9,7 @@ from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusCha
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide
 from agent_workbench.engine.executor import perform
@@ -159,7 +159,7 @@ async def _move(session: SessionContext) -> Ending:
 def _parked(session: SessionContext, proposal: Proposal) -> str:
     """Return who waits for what, and how a run goes on by itself where that can be said."""
     config = session.state.config
-    opens = proposal.kind is GateKind.COMMAND and config is not None and config.sandbox.holds
+    opens = proposal.kind is Permission.COMMAND and config is not None and config.sandbox.holds
     hint = "; `agent run --yes --commands` approves commands" if opens else ""
     return f"{session.run.task} waits for a person: {proposal.kind} {proposal.id}{hint}"
 

@@ -15,7 +15,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.patch import FileChange, render_changes
 from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal, spoken
 from agent_workbench.engine.prompt.prompt_text import answered_told
@@ -30,7 +30,7 @@ from agent_workbench.engine.tools.write_diff import check_unmoved
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
-PUTS_BACK = frozenset({GateKind.CHECK, GateKind.COMMAND})
+PUTS_BACK = frozenset({Permission.CHECK, Permission.COMMAND})
 """What makes all files again what was approved before; a diff does so with its own, and shows what stood in them."""
 
 
@@ -51,11 +51,11 @@ async def carry(session: SessionContext, proposal: Proposal) -> None:
     refusal: WorkbenchError | None = None
     try:
         outcome = await all_tools()[proposal.tool].run(bench, proposal)
-        if proposal.kind is GateKind.READ and outcome.result is ActionResult.OK and not outcome.effects:
+        if proposal.kind is Permission.READ and outcome.result is ActionResult.OK and not outcome.effects:
             outcome = without_repeat(session.run, proposal, outcome)
     except REFUSALS as error:
         refusal, outcome = error, Outcome(spoken(error), ActionResult.REFUSED)
-    kept, told = await _take_changes(session, bench) if proposal.kind is GateKind.COMMAND else (None, "")
+    kept, told = await _take_changes(session, bench) if proposal.kind is Permission.COMMAND else (None, "")
     for effect in outcome.effects:
         await session.record(effect)
     if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
@@ -75,7 +75,7 @@ async def carry(session: SessionContext, proposal: Proposal) -> None:
     )
     if refusal is not None and proposal.tool in MUST_WORK:
         await session.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
-    elif refusal is not None and proposal.kind is GateKind.MERGE:
+    elif refusal is not None and proposal.kind is Permission.MERGE:
         session.board.notify(spoken(refusal))  # what it says ends the task's steps, and those may be out of sight
         if isinstance(refusal, TargetMoved):
             await _show_merge_again(session)
@@ -110,9 +110,9 @@ async def checkpoint_unapproved(session: SessionContext) -> None:
 
 async def _moved(bench: Bench, proposal: Proposal) -> str:
     """Return what is not any more as it was when the proposal was shown, nothing when all is."""
-    if proposal.kind is GateKind.SUMMARY:
+    if proposal.kind is Permission.SUMMARY:
         return ""  # the scratchpad is not in the workspace; what replaces it looks for itself
-    if proposal.kind is not GateKind.MERGE:
+    if proposal.kind is not Permission.MERGE:
         return await check_unmoved(bench, proposal)
     now = await merged_into(bench)
     return "" if now == proposal.preimages else f"the branch to merge into ({now[0].path})"
@@ -120,7 +120,7 @@ async def _moved(bench: Bench, proposal: Proposal) -> str:
 
 async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) -> None:
     reason = f"{moved} changed after this was shown"
-    ours = proposal.kind is GateKind.MERGE and not proposal.edited  # a message of ours names the branch
+    ours = proposal.kind is Permission.MERGE and not proposal.edited  # a message of ours names the branch
     text = proposal.diff if proposal.hunks else proposal.text
     try:
         await replace_proposal(session, proposal, "" if ours else text, reason, Author.WORKBENCH)
@@ -175,17 +175,17 @@ def _decodes(data: bytes) -> bool:
 
 def _activity(proposal: Proposal) -> str:
     match proposal.kind:
-        case GateKind.CHECK:
+        case Permission.CHECK:
             return f"running {len(proposal.commands)} check{'s' if len(proposal.commands) != 1 else ''}"
-        case GateKind.COMMAND:
+        case Permission.COMMAND:
             return f"running {proposal.text}"
-        case GateKind.DIFF:
+        case Permission.DIFF:
             return "applying the diff"
-        case GateKind.COMMIT | GateKind.MERGE:
-            return "committing" if proposal.kind is GateKind.COMMIT else "merging"
-        case GateKind.READ:
+        case Permission.COMMIT | Permission.MERGE:
+            return "committing" if proposal.kind is Permission.COMMIT else "merging"
+        case Permission.READ:
             return proposal.tool.replace("_", " ")
-        case GateKind.SUMMARY:
+        case Permission.SUMMARY:
             return "making room in the context"
-        case GateKind.FINISH:
+        case Permission.FINISH:
             return "ending the task"

@@ -7,7 +7,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch import OWN_BOUNDS, parse_patch
 from agent_workbench.core.proposals import COMMIT, MERGE, ProposalStage, Verdict
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.engine.approval.proposals import decide
@@ -56,7 +56,7 @@ async def take_back(session: SessionContext, proposal: ProposalId) -> None:
         raise AssertionError(f"{proposal} is not the diff that was applied last")
     session.board.show_activity("taking the diff back")
     waiting = session.run.waiting
-    if waiting is not None and waiting.kind is not GateKind.SUMMARY:
+    if waiting is not None and waiting.kind is not Permission.SUMMARY:
         await decide(session, waiting, Verdict.REJECT, "user", MADE_ON_OTHERS)
     workspace = await session.workspace()
     kept = session.run.checkpoint

@@ -5,7 +5,7 @@ from asyncio import to_thread
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events.output_digests import digest_results
 from agent_workbench.core.proposals import CHECKS, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.runtime.tool_context import Bench
 from agent_workbench.engine.tools.check_runs import describe_checks, run_checks
@@ -30,4 +30,4 @@ class Checks(ToolFace, frozen=True):
         return Outcome("\n\n".join((told, *code_told(new))), effects=(finished,), shown=new)
 
 
-TOOL = Checks(name=CHECKS, summary="run the task's checks", kind=GateKind.CHECK, offered=False)
+TOOL = Checks(name=CHECKS, summary="run the task's checks", kind=Permission.CHECK, offered=False)

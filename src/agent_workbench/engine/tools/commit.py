@@ -6,7 +6,7 @@ from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import ActionDecided, TaskCommitted
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.tool_context import Bench
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.finish import finish_summary
@@ -62,4 +62,4 @@ def _cut(title: str) -> str:
     return f"{kept}…"
 
 
-TOOL = Commit(name=COMMIT, summary="commit the task", kind=GateKind.COMMIT, offered=False)
+TOOL = Commit(name=COMMIT, summary="commit the task", kind=Permission.COMMIT, offered=False)

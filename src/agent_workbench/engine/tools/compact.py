@@ -3,7 +3,7 @@
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionResult, Author, Event
 from agent_workbench.core.proposals import COMPACT, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.compaction.compacted_context import Scale, condense
 from agent_workbench.engine.compaction.forecast import foresee
 from agent_workbench.engine.prompt.scratchpad import notes_changed, notes_sha
@@ -56,4 +56,4 @@ async def _replace_notes(bench: Bench, proposal: Proposal) -> Outcome:
     return Outcome("", ActionResult.OK if done else ActionResult.REFUSED, effects)
 
 
-TOOL = Compact(name=COMPACT, summary="sum up the older steps", kind=GateKind.SUMMARY, offered=False)
+TOOL = Compact(name=COMPACT, summary="sum up the older steps", kind=Permission.SUMMARY, offered=False)

@@ -2,7 +2,7 @@
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.proposals import END_UNCHANGED, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.tool_context import Bench
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.finish import finish_summary
@@ -24,5 +24,5 @@ class EndUnchanged(ToolFace, frozen=True):
 
 
 TOOL = EndUnchanged(
-    name=END_UNCHANGED, summary="end the task with nothing changed", kind=GateKind.FINISH, offered=False
+    name=END_UNCHANGED, summary="end the task with nothing changed", kind=Permission.FINISH, offered=False
 )

@@ -10,7 +10,7 @@ from agent_workbench.core.ids import CommitId
 from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import MERGE, Preimage, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.tool_context import Bench
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
@@ -66,4 +66,4 @@ def _commit(bench: Bench) -> CommitId:
     return bench.run.commit
 
 
-TOOL = Merge(name=MERGE, summary="merge the task into the user's branch", kind=GateKind.MERGE, offered=False)
+TOOL = Merge(name=MERGE, summary="merge the task into the user's branch", kind=Permission.MERGE, offered=False)

@@ -3,7 +3,7 @@
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.events import ActionResult
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool_context import Bench
 from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, Arguments
@@ -39,6 +39,6 @@ class RunCommand(ToolFace, frozen=True):
 TOOL = RunCommand(
     name="run_command",
     summary="run a shell command in the workspace",
-    kind=GateKind.COMMAND,
+    kind=Permission.COMMAND,
     arguments=(Argument("command", ArgumentKind.STRING, "one command line", max_length=500),),
 )

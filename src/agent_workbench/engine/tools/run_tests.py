@@ -2,7 +2,7 @@
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.scope import Files, Scope
 from agent_workbench.engine.runtime.tool_context import Bench
 from agent_workbench.engine.tools.arguments import Arguments, Choices
@@ -25,4 +25,4 @@ class RunTests(Checks, frozen=True):
         return Draft(text=text, commands=commands, purpose=CheckPurpose.ASKED)
 
 
-TOOL = RunTests(name="run_tests", summary="run the task's tests", kind=GateKind.CHECK)
+TOOL = RunTests(name="run_tests", summary="run the task's tests", kind=Permission.CHECK)

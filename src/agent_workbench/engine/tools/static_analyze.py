@@ -2,7 +2,7 @@
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.scope import Files, Scope
 from agent_workbench.engine.runtime.tool_context import Bench
 from agent_workbench.engine.tools.arguments import Arguments, Choices
@@ -24,4 +24,4 @@ class StaticAnalyze(Checks, frozen=True):
         return Draft(text=text, commands=(bench.settings.lint_command,), purpose=CheckPurpose.ASKED)
 
 
-TOOL = StaticAnalyze(name="static_analyze", summary="run the repo's lint command", kind=GateKind.CHECK)
+TOOL = StaticAnalyze(name="static_analyze", summary="run the repo's lint command", kind=Permission.CHECK)

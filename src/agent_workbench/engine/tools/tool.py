@@ -10,7 +10,7 @@ from agent_workbench.core.errors import ConfigError, PatchError, RepoError, Shel
 from agent_workbench.core.events import ActionResult, Event
 from agent_workbench.core.proposals import Preimage, Proposal, SummaryEstimate
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.scope import Files, Scope
 from agent_workbench.engine.tools.arguments import Argument, ArgumentFault, Arguments, Choices, check_choices
 
@@ -60,7 +60,7 @@ class Tool(Protocol):
         """One sentence for the prompt."""
 
     @property
-    def kind(self) -> GateKind:
+    def kind(self) -> Permission:
         """Which gate it goes through."""
 
     @property
@@ -90,7 +90,7 @@ class ToolFace(Struct, frozen=True):
 
     name: str
     summary: str
-    kind: GateKind = GateKind.READ
+    kind: Permission = Permission.READ
     arguments: tuple[Argument, ...] = ()
     raw: bool = False
     offered: bool = True

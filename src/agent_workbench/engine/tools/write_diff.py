@@ -22,7 +22,7 @@ from agent_workbench.core.patch import (
 )
 from agent_workbench.core.proposals import Preimage, Proposal
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.engine.edits.constrained_diff import fit_as_held
 from agent_workbench.engine.prompt.repeated_lines import is_as_written
 from agent_workbench.engine.runtime.tool_context import Bench
@@ -145,6 +145,6 @@ TOOL = WriteDiff(
     name="write_diff",
     summary="change files with a unified diff (--- a/path, +++ b/path, @@ hunks with 3 lines of context); no fence; "
     "a new file has --- /dev/null, a removed one +++ /dev/null, a renamed one begins with `rename from`, `rename to`",
-    kind=GateKind.DIFF,
+    kind=Permission.DIFF,
     raw=True,
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.patch.selection.choice import Taking
 from agent_workbench.core.proposals import KEEP_CHANGES
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.gate.gate_bar import Waiting
 
@@ -40,7 +40,7 @@ class Approval:
         return ApproveProposal(waiting.proposal.id, waiting.sha, taking.left, taking.result_sha)
 
     def _special(self, waiting: Waiting | None) -> tuple[str, ...]:
-        if waiting is None or waiting.proposal.kind is not GateKind.DIFF:
+        if waiting is None or waiting.proposal.kind is not Permission.DIFF:
             return ()
         taking = self.taking(waiting)
         return tuple(
@@ -55,6 +55,6 @@ class Approval:
 
 def is_by_hunk(waiting: Waiting | None) -> bool:
     """Return whether a diff waits of which parts can be left."""
-    if waiting is None or waiting.proposal.kind is not GateKind.DIFF:
+    if waiting is None or waiting.proposal.kind is not Permission.DIFF:
         return False
     return waiting.proposal.tool != KEEP_CHANGES

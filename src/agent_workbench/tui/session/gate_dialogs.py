@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from agent_workbench.core.intents import EditProposal, RejectProposal
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.views.gate.gate_bar import Waiting
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 NO_REASON = "no reason given"
 EDIT_TITLES = {
-    GateKind.DIFF: "Edit the diff",
-    GateKind.COMMAND: "Edit the command",
-    GateKind.COMMIT: "Edit the message",
-    GateKind.SUMMARY: "Edit the summary",
+    Permission.DIFF: "Edit the diff",
+    Permission.COMMAND: "Edit the command",
+    Permission.COMMIT: "Edit the message",
+    Permission.SUMMARY: "Edit the summary",
 }
 
 
-SUFFIXES = {GateKind.DIFF: ".diff", GateKind.COMMAND: ".sh", GateKind.COMMIT: ".txt", GateKind.SUMMARY: ".md"}
+SUFFIXES = {Permission.DIFF: ".diff", Permission.COMMAND: ".sh", Permission.COMMIT: ".txt", Permission.SUMMARY: ".md"}
 
 
 class Draft(Struct, frozen=True):
@@ -72,7 +72,7 @@ async def edit_proposal(tab: "SessionTab", waiting: Waiting, *, outside: bool = 
             EDIT_TITLES[proposal.kind],
             text,
             "It is shown again before it counts." if draft is None else "This is what was not taken.",
-            wraps=proposal.kind is GateKind.SUMMARY,
+            wraps=proposal.kind is Permission.SUMMARY,
         ),
         replace,
     )

@@ -12,7 +12,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.live import Question, SessionUpdate
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.diff.lines import diff_stat
 
@@ -81,7 +81,7 @@ def confirm_undo(tab: "SessionTab", proposal: Proposal) -> None:
     from agent_workbench.tui.dialogs.confirm import ConfirmScreen
 
     run = tab.update_shown.state.run if tab.update_shown is not None else None
-    waits = run is not None and run.waiting is not None and run.waiting.kind is not GateKind.SUMMARY
+    waits = run is not None and run.waiting is not None and run.waiting.kind is not Permission.SUMMARY
     lines = (
         *(sanitize_line(path, 200) for path in proposal.paths[:MOST_PATHS]),
         *((f"and {len(proposal.paths) - MOST_PATHS} more files",) if len(proposal.paths) > MOST_PATHS else ()),

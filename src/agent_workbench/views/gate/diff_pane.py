@@ -9,7 +9,7 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
@@ -76,7 +76,7 @@ def proposal_key(proposal: Proposal) -> str:
 def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
     key = proposal_key(proposal)
     match proposal.kind:
-        case GateKind.DIFF:
+        case Permission.DIFF:
             about = "Changed by the command" if proposal.tool == KEEP_CHANGES else "Diff"
             edited = " · edited" if proposal.edited else ""
             title = f"{about}{edited} · waits"
@@ -84,19 +84,19 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
             by_hunk = proposal.tool != KEEP_CHANGES
             view = DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
             return replace(view, taken=bool(proposal.hunks))
-        case GateKind.COMMIT:
+        case Permission.COMMIT:
             notes = (*commit_notes(session, proposal), *_remarks(proposal))
             return DiffView("Commit · waits", key, notes, proposal.diff, key)
-        case GateKind.MERGE:
+        case Permission.MERGE:
             return DiffView("Merge · waits", key, merge_notes(proposal), proposal.diff, key)
-        case GateKind.CHECK:
+        case Permission.CHECK:
             return DiffView("Checks · wait", key, _check_notes(proposal), proposal.diff, key)
-        case GateKind.SUMMARY:
+        case Permission.SUMMARY:
             edited = " · edited" if proposal.edited else ""
             return DiffView(f"Summary{edited} · waits", key, _summary_notes(run, proposal), proposal.diff, key)
-        case GateKind.FINISH:
+        case Permission.FINISH:
             return DiffView("Finish · waits", key, finish_notes(run, proposal), proposal.diff, key)
-        case GateKind.COMMAND | GateKind.READ:
+        case Permission.COMMAND | Permission.READ:
             return _asked(proposal, key)
     assert_never(proposal.kind)
 
@@ -118,7 +118,7 @@ def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
 
 
 def _asked(proposal: Proposal, key: str) -> DiffView:
-    what = "Command" if proposal.kind is GateKind.COMMAND else proposal.tool.replace("_", " ").capitalize()
+    what = "Command" if proposal.kind is Permission.COMMAND else proposal.tool.replace("_", " ").capitalize()
     asked = Block(sanitize_whole(proposal.text.strip()), Tone.STRONG)
     return DiffView(f"{what} · waits", key, (asked, *_remarks(proposal)), proposal.diff, key)
 
@@ -171,7 +171,7 @@ def _past(state: SessionState) -> DiffView:
 def _last_diff(run: TaskRun) -> Proposal | None:
     """Return the newest diff that was let through."""
     now = run.proposal
-    if now is not None and now.kind is GateKind.DIFF and run.stage in (ProposalStage.APPROVED, ProposalStage.RUNNING):
+    if now is not None and now.kind is Permission.DIFF and run.stage in (ProposalStage.APPROVED, ProposalStage.RUNNING):
         return now
     last = next(applied_diffs(run.history), None)
     return last.proposal if last is not None else None

@@ -12,7 +12,7 @@ from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, shown_sha
 from agent_workbench.core.rules.matching import offered
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS, is_within, sanitize, sanitize_line
@@ -75,10 +75,10 @@ class GateView(Struct, frozen=True):
     paused: bool | None = None
 
 
-EDITABLE = frozenset({GateKind.DIFF, GateKind.COMMAND, GateKind.COMMIT, GateKind.SUMMARY})
+EDITABLE = frozenset({Permission.DIFF, Permission.COMMAND, Permission.COMMIT, Permission.SUMMARY})
 TOO_LONG_CHARS = 40
 """So much is said of what is too long to be approved: why that is has to fit beside it."""
-SKIPPABLE = frozenset({GateKind.CHECK, GateKind.COMMAND, GateKind.MERGE})
+SKIPPABLE = frozenset({Permission.CHECK, Permission.COMMAND, Permission.MERGE})
 
 
 def view_gate(update: SessionUpdate) -> GateView:
@@ -116,11 +116,11 @@ def _view(update: SessionUpdate) -> GateView:
 
 def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateView:
     word, text, more = _described(proposal)
-    if proposal.kind is GateKind.SUMMARY and proposal.paths:
+    if proposal.kind is Permission.SUMMARY and proposal.paths:
         text = "of the scratchpad"
-    elif proposal.kind is GateKind.SUMMARY:
+    elif proposal.kind is Permission.SUMMARY:
         text, more = f"of {summarized_steps(run, proposal)}", frees_text(proposal)
-    elif proposal.kind is GateKind.FINISH:
+    elif proposal.kind is Permission.FINISH:
         text = f"{text}, {run.checks_told}"
     if is_too_long(proposal):
         text = sanitize_line(text, TOO_LONG_CHARS)
@@ -136,14 +136,14 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
     Without a summary for which the user `asked` one can go on; any other is needed, and refused there is another one.
     """
     approvable = () if is_too_long(proposal) else (GateAct.APPROVE,)
-    skippable = proposal.kind in SKIPPABLE or (asked and proposal.kind is GateKind.SUMMARY)
+    skippable = proposal.kind in SKIPPABLE or (asked and proposal.kind is Permission.SUMMARY)
     return (
         *approvable,
         GateAct.REJECT,
         *((GateAct.EDIT,) if proposal.kind in EDITABLE and proposal.tool != KEEP_CHANGES else ()),
         *((GateAct.SKIP,) if skippable else ()),
         *((GateAct.ALWAYS,) if offered(proposal) else ()),
-        *((GateAct.ABORT,) if proposal.kind is not GateKind.MERGE else ()),
+        *((GateAct.ABORT,) if proposal.kind is not Permission.MERGE else ()),
     )
 
 
@@ -152,7 +152,7 @@ def is_too_long(proposal: Proposal) -> bool:
 
     The diff of a commit or a merge was shown before, diff by diff.
     """
-    if proposal.kind is GateKind.DIFF:
+    if proposal.kind is Permission.DIFF:
         return _is_cut(proposal.diff, LIMIT_LINES)
     return any(_is_cut(text) for text in (proposal.text, *proposal.commands))
 
@@ -167,24 +167,24 @@ def _is_cut(text: str, most_lines: int = sys.maxsize) -> bool:
 def _described(proposal: Proposal) -> tuple[str, str, str]:
     paths = sanitize_line(" ".join(proposal.paths), 300)
     match proposal.kind:
-        case GateKind.DIFF:
+        case Permission.DIFF:
             word = "keep what the command changed" if proposal.tool == KEEP_CHANGES else "diff"
             return word, paths, " · ".join(filter(None, (str(diff_stat(proposal.diff)), repairs(proposal))))
-        case GateKind.CHECK:
+        case Permission.CHECK:
             about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
             return "checks", sanitize_line("; ".join(proposal.commands) or proposal.text), about
-        case GateKind.COMMAND:
+        case Permission.COMMAND:
             return "command", sanitize_line(proposal.text), ""
-        case GateKind.COMMIT:
+        case Permission.COMMIT:
             return "commit", sanitize_line(proposal.text.strip().split("\n")[0]), str(diff_stat(proposal.diff))
-        case GateKind.MERGE:
+        case Permission.MERGE:
             more = "something is in the way" if proposal.special else str(diff_stat(proposal.diff))
             return "merge", sanitize_line(proposal.text.strip().split("\n")[0]), more
-        case GateKind.SUMMARY:
+        case Permission.SUMMARY:
             return "summary", "of the older steps", ""
-        case GateKind.FINISH:
+        case Permission.FINISH:
             return "finish", "nothing changed", sanitize_line(proposal.text) or "no reason given"
-        case GateKind.READ:
+        case Permission.READ:
             return proposal.tool.replace("_", " "), sanitize_line(proposal.text), ""
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.proposals import TRAILER, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
@@ -46,7 +46,7 @@ def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
 def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     """Return what an approval would end, how the checks stand, what was tried, and the reason the model gives."""
     proposed = (each.event.proposal for each in run.history if isinstance(each.event, ActionProposed))
-    diffs = sum(each.kind is GateKind.DIFF for each in proposed)
+    diffs = sum(each.kind is Permission.DIFF for each in proposed)
     tried = f" {counted_text(diffs, 'diff')} came to the gate; nothing of it stands." if diffs else ""
     checked = Block(f"{run.checks_told.capitalize()}.{tried}", Tone.DIM if run.passes else Tone.WARN)
     said = sanitize_whole(proposal.text.strip()) or "The model gives no reason."

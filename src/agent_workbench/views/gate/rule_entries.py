@@ -15,7 +15,7 @@ from agent_workbench.core.rules.matching import (
     is_wide,
     rule_words,
 )
-from agent_workbench.core.settings import Approval, GateKind, Rule
+from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -95,7 +95,7 @@ def approvals_line(state: SessionState) -> str:
     if state.config is None:
         return ""
     approvals = state.config.approvals
-    by_rule = {rule: [str(kind) for kind in GateKind if approvals.of(kind) is rule] for rule in Approval}
+    by_rule = {rule: [str(kind) for kind in Permission if approvals.of(kind) is rule] for rule in Approval}
     return "Without a rule: " + "; ".join(f"{rule} {', '.join(kinds)}" for rule, kinds in by_rule.items() if kinds)
 
 
@@ -105,8 +105,8 @@ def _hindrance(state: SessionState, kept: StoredRule) -> tuple[Block, ...]:
         return ()
     if config.approvals.of(kind) is Approval.DENY:
         return (Block(f"counts for nothing: approvals.{kind} is deny", Tone.WARN),)
-    anywhere = kind is GateKind.CHECK and kept.rule.any and kept.kept is RuleScope.EVERYWHERE
-    if (kind is GateKind.COMMAND or anywhere) and not config.sandbox.holds:
+    anywhere = kind is Permission.CHECK and kept.rule.any and kept.kept is RuleScope.EVERYWHERE
+    if (kind is Permission.COMMAND or anywhere) and not config.sandbox.holds:
         return (Block("you are asked all the same: there is no sandbox", Tone.WARN),)
     return ()
 
@@ -131,18 +131,18 @@ def _past_block(action: PastAction) -> Block:
 
 def _what(proposal: Proposal) -> str:
     match proposal.kind:
-        case GateKind.DIFF:
+        case Permission.DIFF:
             return sanitize_line(" ".join(proposal.paths), 200)
-        case GateKind.CHECK:
+        case Permission.CHECK:
             return sanitize_line("; ".join(proposal.commands), 200)
-        case GateKind.READ:
+        case Permission.READ:
             return sanitize_line(f"{proposal.tool} {proposal.text}", 200)
         case _:
             return sanitize_line(proposal.text.strip().split("\n")[0], 200)
 
 
-def _plural(kind: GateKind) -> str:
-    return {GateKind.SUMMARY: "summaries", GateKind.FINISH: "finishes"}.get(kind, f"{kind}s")
+def _plural(kind: Permission) -> str:
+    return {Permission.SUMMARY: "summaries", Permission.FINISH: "finishes"}.get(kind, f"{kind}s")
 
 
 def _shown(rule: Rule) -> str:

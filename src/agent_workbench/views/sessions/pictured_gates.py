@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.proposals import POLICY, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 
-ALWAYS_SEEN = frozenset({GateKind.DIFF, GateKind.COMMIT, GateKind.MERGE})
+ALWAYS_SEEN = frozenset({Permission.DIFF, Permission.COMMIT, Permission.MERGE})
 """The kinds that are pictured also where a rule or the policy decided."""
 UNDECIDED = "waits"
 

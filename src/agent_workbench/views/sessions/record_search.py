@@ -30,7 +30,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
 
 MOST_MATCHES = 1_000
@@ -155,11 +155,11 @@ def _answer(text: str, reasoning: str) -> Iterable[tuple[str, str]]:
 
 def _proposed(proposal: Proposal) -> Iterable[tuple[str, str]]:
     match proposal.kind:
-        case GateKind.DIFF if proposal.tool == KEEP_CHANGES:
+        case Permission.DIFF if proposal.tool == KEEP_CHANGES:
             return (("diff", proposal.diff),)
-        case GateKind.COMMIT | GateKind.MERGE | GateKind.SUMMARY:
+        case Permission.COMMIT | Permission.MERGE | Permission.SUMMARY:
             return ((str(proposal.kind), proposal.text),)
-        case GateKind.CHECK:
+        case Permission.CHECK:
             return (("checks", "\n".join(proposal.commands)),)
         case _:
             return ()  # the model's answer holds it
