@@ -5,7 +5,7 @@ from msgspec import Struct
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.settings import GateKind
+from agent_workbench.core.settings import Permission
 
 
 class Accepted(Struct, frozen=True):
@@ -44,7 +44,7 @@ class FileOpened(Struct, frozen=True):
 class PastActionsFound(Struct, frozen=True):
     """Answer to `LookBack`: past actions of one kind, from all sessions of the repo."""
 
-    kind: GateKind
+    kind: Permission
     past: PastActions
 
 
