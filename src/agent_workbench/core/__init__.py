@@ -1,1 +1,1 @@
-"""The vocabulary of the workbench: values, folds, ports and errors, without any input or output."""
+"""Vocabulary of the workbench: values, events, folds, ports and errors. No input or output, no clock."""

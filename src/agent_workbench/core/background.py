@@ -1,4 +1,4 @@
-"""Background tasks that nobody awaits: a defect in one is reported when it happens, not when it is collected."""
+"""Background tasks that nobody awaits. A defect in one is reported when it happens."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 def in_background(
     doing: Coroutine[Any, Any, Result], *, expected: tuple[type[Exception], ...] = ()
 ) -> asyncio.Task[Result]:
-    """Start a task and return it; keep the returned task, or it may be collected while it runs.
+    """Start a task and return it. Keep the returned task, or it may be collected while it runs.
 
     An exception that is not `expected` goes to the event loop's exception handler as soon as the task ends with it.
     """

@@ -1,4 +1,4 @@
-"""What a user took of a diff and what not, in words."""
+"""Text about the hunks of a diff that a user took and left out."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from agent_workbench.core.proposals import HunkFate, HunkVerdict
 
 
 def took(hunks: Sequence[HunkVerdict]) -> str:
-    """Return how much was taken, as `took 2 of 3 hunks, 1 of them in part`."""
+    """Return a summary such as `took 2 of 3 hunks, 1 of them in part`."""
     partly = sum(hunk.fate is HunkFate.PARTLY for hunk in hunks)
     taken = sum(hunk.fate is not HunkFate.LEFT for hunk in hunks)
     of_them = "" if not partly else " in part" if partly == taken else f", {partly} of them in part"
@@ -14,7 +14,7 @@ def took(hunks: Sequence[HunkVerdict]) -> str:
 
 
 def describe_hunk_choice(hunks: Sequence[HunkVerdict]) -> str:
-    """Return in one line how much was taken, what not, and why."""
+    """Return in one line how much was taken, what was left out, and why."""
     return "; ".join((took(hunks), *map(describe_left_hunk, left_of(hunks))))
 
 
@@ -24,11 +24,11 @@ def left_of(hunks: Sequence[HunkVerdict]) -> tuple[HunkVerdict, ...]:
 
 
 def place_of(hunk: HunkVerdict) -> str:
-    """Return where a hunk stands: `path:line`, the path alone where it has no lines."""
+    """Return a hunk's location as `path:line`, or the path alone if it has no lines."""
     return f"{hunk.path}:{hunk.line}" if hunk.line else hunk.path
 
 
 def describe_left_hunk(hunk: HunkVerdict) -> str:
-    """Return in one line what was left out and why."""
+    """Return in one line what was left out of a hunk and why."""
     what = f"{len(hunk.left)} line{'' if len(hunk.left) == 1 else 's'} left out" if hunk.left else "left out"
     return f"{place_of(hunk)} {what}{f': {hunk.reason}' if hunk.reason else ''}"

@@ -1,4 +1,4 @@
-"""What is true only at this moment and is never journaled: streaming text, progress, notices, questions."""
+"""Transient state of a session that is never journaled: streamed text, progress, notices, questions."""
 
 from msgspec import Struct, field
 
@@ -13,9 +13,9 @@ from agent_workbench.core.state.session_state import SessionState
 
 
 class Streaming(Struct, frozen=True):
-    """An answer as it comes: reasoning, text, tokens, seconds and dollars so far, and how much of the prompt was read.
+    """An answer while it arrives: text, reasoning, tokens, seconds and dollars so far, and prompt progress.
 
-    `prompt_cached` of the prompt's tokens were in the server's cache.
+    `prompt_cached` of the prompt's tokens came from the server's cache.
     """
 
     text: str = ""
@@ -29,7 +29,7 @@ class Streaming(Struct, frozen=True):
 
 
 class Running(Struct, frozen=True):
-    """A command that runs now: its line, the tail of its output, seconds so far."""
+    """A running command: its line, the tail of its output, the seconds so far."""
 
     line: str
     tail: str
@@ -37,7 +37,7 @@ class Running(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """Something to settle before a session can start: `key` is `init` or `trust`."""
+    """A question that must be answered before a session can start; `key` is `init` or `trust`."""
 
     key: str
     title: str
@@ -47,7 +47,7 @@ class Question(Struct, frozen=True):
 
 
 class FoundCode(Struct, frozen=True):
-    """What was found for what the user asked for: pieces to choose from, best first. `number` counts the searches."""
+    """Results of the user's last code search, best first. `number` counts the searches."""
 
     asked: str
     chunks: tuple[Chunk, ...]
@@ -55,16 +55,17 @@ class FoundCode(Struct, frozen=True):
 
 
 class Recording(Struct, frozen=True):
-    """What a replay goes through: the events, and what stands out among them. The same value from beginning to end."""
+    """The recording that is replayed: its events and its marks. One value for the whole replay."""
 
     events: tuple[Recorded, ...] = ()
     marks: Marks = field(default_factory=Marks)
 
 
 class PlanAnswer(Struct, frozen=True):
-    """What came of the user's last wish for the plan's text. `number` counts these answers.
+    """Answer to the user's last request about the plan's text. `number` counts these answers.
 
-    `piece` is to be edited, or was (None: there is none); `fault` says why it could not be shown or kept.
+    `piece` is the text to edit, or the edited one (None: there is none); `fault` says why it could not be shown or
+    saved.
     """
 
     piece: PlanPiece | None
@@ -73,9 +74,9 @@ class PlanAnswer(Struct, frozen=True):
 
 
 class OpenedFile(Struct, frozen=True):
-    """A file that the user wanted to see: its text (cut where it is long), and the line to begin at.
+    """A file that the user asked for: its text (cut if it is long), and the line to show first.
 
-    `number` counts them.
+    `number` counts the requests.
     """
 
     path: str
@@ -85,7 +86,7 @@ class OpenedFile(Struct, frozen=True):
 
 
 class PastShown(Struct, frozen=True):
-    """Past actions of a kind, for which the user asked; `number` counts how often."""
+    """Past actions of a kind that the user asked for; `number` counts the requests."""
 
     kind: Permission
     past: PastActions
@@ -93,7 +94,7 @@ class PastShown(Struct, frozen=True):
 
 
 class ReplayPosition(Struct, frozen=True):
-    """Where a replay stands: the event shown last, the number of the last one, whether it plays, and how fast."""
+    """Position of a replay: the event shown last, the number of the last event, and the speed."""
 
     seq: int
     last_seq: int
@@ -103,14 +104,12 @@ class ReplayPosition(Struct, frozen=True):
 
 
 class Live(Struct, frozen=True):
-    """The moment. `activity` is one line on what is being done now (empty: nothing); `notice` is for the user once.
+    """Transient state of the moment. `activity` is one line (empty: idle); `notice` is shown to the user once.
 
-    `no_plan` says why the plan could not be read.
-    `ui` is how the user wants the screen, from when the settings were read. `index` is how far the code search is with
-    the workspace (None: there is none open), `found` what the user's last search of it brought.
-    `past` are the past actions that the user wanted to see.
-    `taken` are the tasks that other sessions are at.
-    `plan` is the answer to what the user wanted of the plan's text, `opened` the file they wanted to see.
+    `no_plan` says why the plan could not be read. `ui` are the user's display settings, None until the settings were
+    read. `index` is the progress of the code search's index (None: no workspace is open), `found` the result of the
+    user's last search in it. `past` are the past actions that the user asked for, `taken` the tasks of other sessions.
+    `plan` answers the last request about the plan's text, `opened` is the last file asked for.
     """
 
     activity: str = ""
@@ -133,7 +132,7 @@ class Live(Struct, frozen=True):
 
 
 class SessionUpdate(Struct, frozen=True):
-    """The newest state with the moment; `ended` closes the front end, `farewell` is printed after it."""
+    """Newest state of a session with its transient part. `ended` closes the front end, which prints `farewell`."""
 
     state: SessionState
     live: Live = field(default_factory=Live)

@@ -1,4 +1,4 @@
-"""What a merge comes to before it is made."""
+"""Preview of a merge."""
 
 from msgspec import Struct
 
@@ -7,17 +7,17 @@ from agent_workbench.core.patch.values import FileChange
 
 
 class MergeTarget(Struct, frozen=True):
-    """The branch that is checked out (empty when HEAD is detached) and its commit; a merge is approved for these."""
+    """The checked-out branch (empty when HEAD is detached) and its commit. A merge is approved for these."""
 
     branch: str
     head: CommitId
 
 
 class MergePreview(Struct, frozen=True):
-    """A merge as it would be made into `target` now.
+    """A merge into `target` as it would be made now.
 
-    `commits` are newest first, as short hash and title. `changes` are those of the branch's files, empty where the two
-    cannot be merged. `obstacles` say in one sentence each why the merge would be refused.
+    `commits` are newest first, as short hash and title. `changes` are those of the branch's files, empty if the two
+    cannot be merged. `obstacles` are the reasons why the merge would be refused, one sentence each.
     """
 
     target: MergeTarget

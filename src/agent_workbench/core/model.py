@@ -1,4 +1,4 @@
-"""What is asked of a model and what comes back, as values."""
+"""Requests to a model and its answers, as values."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class Role(StrEnum):
-    """Who speaks in a message."""
+    """Author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -23,7 +23,7 @@ class Message(Struct, frozen=True):
 
 
 class Purpose(StrEnum):
-    """What an answer is for; roles with their own endpoints are keyed by it."""
+    """Purpose of an answer; each role's endpoints are chosen by it."""
 
     EXECUTOR = "executor"
     REFLEXION = "reflexion"
@@ -32,7 +32,7 @@ class Purpose(StrEnum):
 
 
 class Sampling(RecordedValue, frozen=True):
-    """How the next token is chosen; None leaves it to the server. The words are llama.cpp's."""
+    """Sampling parameters under llama.cpp's names; None leaves one to the server."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -41,15 +41,15 @@ class Sampling(RecordedValue, frozen=True):
 
 
 class ModelRequest(Struct, frozen=True):
-    """A prompt with its bounds. `grammar` is GBNF (empty: free text); `answer_seconds` is how long a server may be
-    silent.
+    """A prompt with its limits.
 
-    `prompt_tokens` is the prompt's size as it was counted (0: not known); `dollars_left` is what the task may still
-    cost (None: no bound), which an endpoint with a price has to keep to before it is asked. `answered` counts the
-    answers to this subject so far that the user did not reject, also those that a compaction took out of the messages
-    (None: the messages show them all). With `exact` the whole prompt is read anew: with what comes from a cache
-    rounding differs, and so, now and then, does what a seed leads to. One that is not `patient` does not wait for a
-    server that is busy or loads: somebody else can be asked.
+    `grammar` is GBNF (empty: free text). `answer_seconds` is how long a server may be silent. `prompt_tokens` is the
+    counted size of the prompt (0: unknown). `dollars_left` is what the task may still cost (None: unlimited); an
+    endpoint with a price checks it before it is asked. `answered` counts the answers to this subject so far that the
+    user did not reject, including those that a compaction removed from the messages (None: the messages show them all).
+
+    `exact`: the prompt is read without the cache. Cached tokens change rounding, and now and then the result of a seed.
+    A request that is not `patient` does not wait for a server that is busy or loading: another one can be asked.
     """
 
     messages: tuple[Message, ...]
@@ -68,12 +68,12 @@ class ModelRequest(Struct, frozen=True):
 
 
 class ModelFacts(RecordedValue, frozen=True):
-    """What the server says of itself; journaled once, never asked again in replay.
+    """Facts that a server reports of itself. They are journaled once and never asked again in a replay.
 
-    `context_tokens` is the context of one slot (0: unknown). `template_hash` is SHA-256 of the chat template. `thinks`
-    tells that it reasons before it answers, `tells_cache` that it says how much of a prompt it had read before; `off`
-    says in a sentence each what is missing, `passed` who comes before it in its role's chain and why they do not
-    answer.
+    `context_tokens` is the context of one slot (0: unknown). `template_hash` is SHA-256 of the chat template. `thinks`:
+    the model reasons before it answers. `tells_cache`: the server reports how many prompt tokens were cached. `off`
+    names each missing capability in a sentence. `passed` names the earlier endpoints of the role's chain and why they
+    do not answer.
     """
 
     endpoint: str
@@ -91,7 +91,7 @@ class ModelFacts(RecordedValue, frozen=True):
 
 
 class PromptProgress(Struct, frozen=True):
-    """The server is reading the prompt: tokens done of all, and how many came from its cache."""
+    """Progress of the server in the prompt: tokens read of all, and those from its cache."""
 
     processed_tokens: int
     total_tokens: int
@@ -99,32 +99,32 @@ class PromptProgress(Struct, frozen=True):
 
 
 class ThoughtDelta(Struct, frozen=True):
-    """The next piece of the reasoning before an answer; shown and kept, never sent back."""
+    """Next piece of the reasoning before an answer; displayed and recorded, never sent back."""
 
     text: str
 
 
 class TextDelta(Struct, frozen=True):
-    """The next piece of the answer."""
+    """Next piece of the answer."""
 
     text: str
 
 
 class AnswerCost(Struct, frozen=True):
-    """What an answer that has a price has cost so far: it counts where the answer is stopped."""
+    """Cost so far of a priced answer; it counts if the answer is stopped."""
 
     dollars: float
 
 
 class StopCause(StrEnum):
-    """Why an answer ended."""
+    """Reason why an answer ended."""
 
     END = "end"
     LENGTH = "length"
 
 
 class AnswerFigures(RecordedValue, frozen=True):
-    """What an answer cost, as the server measured it (0 where it did not say); `dollars` by the endpoint's price."""
+    """Figures of an answer as the server measured them (0: not reported); `dollars` by the endpoint's price."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -135,12 +135,12 @@ class AnswerFigures(RecordedValue, frozen=True):
 
     @property
     def tokens_per_second(self) -> float:
-        """Speed of the answer; 0.0 when it is unknown."""
+        """Generation speed; 0.0 if unknown."""
         return self.answer_tokens / self.answer_seconds if self.answer_seconds else 0.0
 
 
 class AnswerEnd(Struct, frozen=True):
-    """The last item of an answer's stream; `endpoint` and `model` say who answered."""
+    """Last item of an answer's stream; `endpoint` and `model` are who answered."""
 
     stop: StopCause
     figures: AnswerFigures

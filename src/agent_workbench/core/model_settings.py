@@ -1,4 +1,4 @@
-"""Which servers think, for what, how they are sampled and what they cost."""
+"""Settings of model endpoints: addresses, roles, sampling and prices."""
 
 from msgspec import Struct, field
 
@@ -6,7 +6,7 @@ from agent_workbench.core.model import Purpose, Sampling
 
 
 class ModelSettings(Struct, frozen=True):
-    """Which server thinks: a GGUF file to serve (`path`) or the address of one that runs (`url`)."""
+    """The default endpoint: a GGUF file to serve (`path`) or the address of a running server (`url`)."""
 
     path: str = ""
     url: str = ""
@@ -18,7 +18,7 @@ class ModelSettings(Struct, frozen=True):
     answer_tokens: int = 2048
 
 
-# The name under which the group `model` stands in chains.
+# Name of the default endpoint (the group `model`) in chains.
 SHORT_FORM = "model"
 
 MOST_DOLLARS = 1e9
@@ -26,23 +26,23 @@ MOST_DOLLARS = 1e9
 
 
 class TokenPrice(Struct, frozen=True):
-    """Dollars for a million tokens; nothing where the endpoint costs nothing."""
+    """Price in dollars for a million tokens; zero for a free endpoint."""
 
     input: float = 0.0
     output: float = 0.0
 
     @property
     def is_free(self) -> bool:
-        """True where asking costs nothing."""
+        """True if tokens cost nothing."""
         return not (self.input or self.output)
 
     def dollars(self, prompt_tokens: int, answer_tokens: int) -> float:
-        """Return what a prompt and its answer cost; tokens from a cache count like all others."""
+        """Return the price of a prompt and its answer; cached tokens count in full."""
         return min((prompt_tokens * self.input + answer_tokens * self.output) / 1_000_000, MOST_DOLLARS)
 
 
 class EndpointSettings(Struct, frozen=True):
-    """One server that a chain may name: the address of one that runs (`url`) or a GGUF file to serve (`path`).
+    """One server that a chain may name: the address of a running one (`url`) or a GGUF file to serve (`path`).
 
     `model` is the model's name in requests.
     """
@@ -60,7 +60,7 @@ Chain = tuple[str, ...]
 
 
 class RoleSettings(Struct, frozen=True):
-    """Which endpoints are asked for what, by name and in this order; a role without a chain follows the others."""
+    """Endpoints of each role by name, in the order in which they are asked; () follows the other roles."""
 
     planner: Chain = ()
     executor: Chain = ()
@@ -69,7 +69,7 @@ class RoleSettings(Struct, frozen=True):
 
 
 class RoleSampling(Struct, frozen=True):
-    """How a role's tokens are chosen; None leaves it to the server, and to each prompt its own `seed`."""
+    """Sampling of a role. None leaves a parameter to the server, and gives each prompt its own `seed`."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -79,12 +79,12 @@ class RoleSampling(Struct, frozen=True):
 
     @property
     def sampling(self) -> Sampling:
-        """What goes with a request besides the seed."""
+        """The parameters without the seed."""
         return Sampling(self.temperature, self.top_p, self.top_k, self.min_p)
 
 
 class SamplingSettings(Struct, frozen=True):
-    """The sampling of each role; a summary is sampled as the executor is."""
+    """Sampling of each role; a summary is sampled like the executor."""
 
     planner: RoleSampling = field(default_factory=RoleSampling)
     executor: RoleSampling = field(default_factory=RoleSampling)

@@ -1,4 +1,4 @@
-"""The plan and its tasks as values, and which task may start when."""
+"""The plan and its tasks, and the rules for which task may start."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -13,7 +13,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class TaskStatus(StrEnum):
-    """Where a task stands."""
+    """Status of a task."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -23,7 +23,7 @@ class TaskStatus(StrEnum):
 
 
 class Owner(StrEnum):
-    """Who does the task."""
+    """Who works on a task."""
 
     AGENT = "agent"
     HUMAN = "human"
@@ -34,7 +34,7 @@ OrNumber = Annotated[str, Meta(extra={"or_number": True})]
 
 
 class Budget(RecordedValue, frozen=True):
-    """What a task may cost at most; None is no limit of its own. Waiting at a gate costs no minutes."""
+    """Limits on the cost of a task; None is unlimited. Waiting at a gate costs no minutes."""
 
     tokens: int | None = None
     dollars: float | None = None
@@ -42,14 +42,14 @@ class Budget(RecordedValue, frozen=True):
 
 
 class Scope(RecordedValue, frozen=True):
-    """The paths a task may write and read, as globs over repo-relative POSIX paths."""
+    """Paths that a task may write and read, as globs over repo-relative POSIX paths."""
 
     allowed_write_globs: tuple[str, ...] = ("**",)
     allowed_read_globs: tuple[str, ...] = ("**",)
 
 
 class Constraints(RecordedValue, frozen=True):
-    """Bounds on what a task may change and run; None is no bound of its own."""
+    """Limits on what a task may change and run; None is no limit of its own."""
 
     max_files_changed: int | None = None
     max_diff_bytes: int | None = None
@@ -58,7 +58,7 @@ class Constraints(RecordedValue, frozen=True):
 
 
 class Task(RecordedValue, frozen=True):
-    """One unit of work of a plan; `blocked_because` says why, where it is blocked."""
+    """One task of a plan; `blocked_because` is the reason if it is blocked."""
 
     id: TaskId
     description: str
@@ -79,26 +79,26 @@ class Task(RecordedValue, frozen=True):
 
     @property
     def open(self) -> bool:
-        """True where it is to be done yet."""
+        """True if the task is still to be done."""
         return self.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
 
     def with_status(self, status: TaskStatus, reason: str = "") -> "Task":
-        """Return the task with another status; a reason is kept of one that is blocked."""
+        """Return the task with another status; a reason is kept for a blocked one only."""
         return replace(self, status=status, blocked_because=reason if status is TaskStatus.BLOCKED else "")
 
     def defined_as(self, other: "Task") -> bool:
-        """Return whether the two say the same, wherever they stand."""
+        """Return True if both definitions are equal, whatever their status."""
         return self.with_status(TaskStatus.PENDING) == other.with_status(TaskStatus.PENDING)
 
 
 class Plan(RecordedValue, frozen=True):
-    """An ordered list of tasks with what they are for."""
+    """An ordered list of tasks and their common goal."""
 
     tasks: tuple[Task, ...] = ()
     goal: str = ""
 
     def task(self, wanted: TaskId) -> Task:
-        """Return the task with this id; raise `PlanError` naming those there are."""
+        """Return the task with this id; raise `PlanError` naming the known ones."""
         for task in self.tasks:
             if task.id == wanted:
                 return task
@@ -113,7 +113,7 @@ class Plan(RecordedValue, frozen=True):
         )
 
     def moved(self, wanted: TaskId, *, up: bool) -> "Plan":
-        """Return the plan with one task before its neighbour (or behind it); the same where it has none there."""
+        """Return the plan with one task moved up or down by one place; unchanged at the end of the list."""
         tasks = list(self.tasks)
         at = tasks.index(self.task(wanted))
         to = at - 1 if up else at + 1
@@ -123,7 +123,7 @@ class Plan(RecordedValue, frozen=True):
 
     @property
     def over(self) -> bool:
-        """True when there are tasks, and each is done or failed."""
+        """True if there are tasks and each is done or failed."""
         return bool(self.tasks) and all(each.status in (TaskStatus.DONE, TaskStatus.FAILED) for each in self.tasks)
 
     def waits_for(self, task: Task) -> tuple[TaskId, ...]:
@@ -132,10 +132,7 @@ class Plan(RecordedValue, frozen=True):
         return tuple(each for each in task.depends_on if each not in done)
 
     def next_task(self, passing: Collection[TaskId] = ()) -> Task | None:
-        """Return the first task of the agent that is pending (or was in progress) with its dependencies done.
-
-        Those of `passing` are passed over.
-        """
+        """Return the first open task of the agent whose dependencies are done, except those of `passing`."""
         for task in self.tasks:
             if task.open and task.id not in passing and task.owner is Owner.AGENT and not self.waits_for(task):
                 return task
@@ -143,7 +140,7 @@ class Plan(RecordedValue, frozen=True):
 
 
 def check_plan(plan: Plan) -> tuple[str, ...]:
-    """Return what is wrong with the plan, a sentence each: repeated ids, unknown and circular dependencies."""
+    """Return the problems of the plan, a sentence each: repeated ids, unknown and circular dependencies."""
     problems = []
     ids = [task.id for task in plan.tasks]
     problems += [f"task id {each} stands {ids.count(each)} times" for each in dict.fromkeys(ids) if ids.count(each) > 1]
@@ -164,6 +161,6 @@ def check_plan(plan: Plan) -> tuple[str, ...]:
 
 
 def next_id(tasks: tuple[Task, ...]) -> TaskId:
-    """Return the next free `T-<n>`."""
+    """Return the next free id of the form `T-<n>`."""
     numbers = [int(task.id[2:]) for task in tasks if task.id.startswith("T-") and task.id[2:].isdigit()]
     return TaskId(f"T-{max(numbers, default=0) + 1}")

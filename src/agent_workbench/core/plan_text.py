@@ -6,10 +6,10 @@ from agent_workbench.core.ids import TaskId
 
 
 class PlanPiece(Struct, frozen=True):
-    """`text` is to be edited and takes the place of `whole[start:end]`; `whole` is the file as it was read.
+    """A part of the plan's file for editing: `text` replaces `whole[start:end]`, `whole` is the file as read.
 
-    `first_line` is the number in the file of its first line, `at_line` the one to begin at. `task` is the one it
-    spells (None: it is the whole plan), `new` says that the plan does not have it yet.
+    `first_line` is the file's line number of its first line, `at_line` the line to start at. `task` is the task it
+    spells (None: the whole plan). `new`: the plan does not have this task yet.
     """
 
     path: str
@@ -23,7 +23,7 @@ class PlanPiece(Struct, frozen=True):
     new: bool = False
 
     def whole_with(self, text: str) -> str:
-        """Return the whole plan with `text` for the piece; what follows begins on a line of its own if it did."""
+        """Return the whole file with `text` in place of the piece; what follows stays on a line of its own."""
         head, rest = self.whole[: self.end], self.whole[self.end :]
         newline = "\r\n" if "\r\n" in self.whole else "\n"
         parted = head.endswith("\n") and rest and text and not text.endswith("\n")

@@ -1,4 +1,4 @@
-"""What waits at a gate, and what was decided about it."""
+"""Proposals at the gate, and the decisions about them."""
 
 from enum import StrEnum
 from hashlib import sha256
@@ -10,16 +10,16 @@ from agent_workbench.core.settings import Permission
 
 
 class Preimage(RecordedValue, frozen=True):
-    """What a file held when the proposal was shown: SHA-256 of its bytes, empty when it did not exist."""
+    """Content of a file when the proposal was shown: SHA-256 of its bytes, empty if it did not exist."""
 
     path: str
     sha: str
 
 
 class SummaryEstimate(RecordedValue, frozen=True):
-    """What a summary comes to: tokens of the prompt `before` it (0: not known) and `after` it.
+    """Estimated effect of a summary: tokens of the prompt `before` (0: unknown) and `after` it.
 
-    It stands for what was said through event `through_seq`; what came later stays as it was said.
+    The summary replaces the steps up to event `through_seq`; later ones stay as they are.
     """
 
     before: int
@@ -28,7 +28,7 @@ class SummaryEstimate(RecordedValue, frozen=True):
 
 
 class HunkFate(StrEnum):
-    """What became of a hunk at the gate; `partly`: some of its lines were taken."""
+    """Outcome of a hunk at the gate; `partly`: some of its lines were taken."""
 
     TAKEN = "taken"
     PARTLY = "partly"
@@ -37,9 +37,9 @@ class HunkFate(StrEnum):
 
 
 class HunkVerdict(RecordedValue, frozen=True):
-    """The decision about one hunk of a diff, and where it stands: its path and the number of its first line.
+    """Decision about one hunk of a diff, and its position: path and number of its first line.
 
-    `left` are the lines, with their signs, that were not taken of a hunk that was taken partly.
+    `left` are the lines, with their signs, that were left out of a partly taken hunk.
     """
 
     id: str
@@ -53,13 +53,14 @@ class HunkVerdict(RecordedValue, frozen=True):
 class Proposal(RecordedValue, frozen=True):
     """An action at the gate.
 
-    `text` is what was asked for, verbatim: a diff, a command, a commit message, or JSON arguments. `diff` is what
-    would be applied or committed, computed by us and shown; only it is carried out. `commands` are what a check runs.
-    `special` lists paths that deserve a second look (CI, settings, deletions, renames), `repaired` says in a sentence
-    each what was mended in the diff that came.
-    `fallback`: the workbench wrote the text, as the model could not. `outlook`: what a summary comes to. `brings`: the
-    commits of a merge, each a line. `hunks`: the diff is what the user took of another one, and what became of each of
-    that one's hunks.
+    `text` is the model's request, verbatim: a diff, a command, a commit message, or JSON arguments. `diff` is what
+    would be applied or committed, computed by the workbench and shown; only it is carried out. `commands` are those of
+    a check. `special` lists paths that need a second look (CI, settings, deletions, renames). `repaired` says, one
+    sentence each, what was repaired in the model's diff.
+
+    `fallback`: the workbench wrote the text because the model could not. `outlook`: the estimated effect of a summary.
+    `brings`: the commits of a merge, one line each. `hunks`: the diff is the user's selection from another one, with
+    the outcome of each of its hunks.
     """
 
     id: ProposalId
@@ -94,14 +95,14 @@ OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED})
 
 
 def shown_sha(proposal: Proposal) -> str:
-    """Return SHA-256 over what a gate shows of the proposal; an approval names it and counts for nothing else."""
+    """Return SHA-256 of everything a gate shows of the proposal. An approval names it and counts for nothing else."""
     parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands, *proposal.brings)
     told_apart = "".join(f"{len(part)}:{part}" for part in parts)
     return sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Verdict(StrEnum):
-    """The answer at a gate."""
+    """Answer at a gate."""
 
     APPROVE = "approve"
     REJECT = "reject"
@@ -116,7 +117,7 @@ UNASKED = f"{POLICY}read=auto"
 
 
 class ProposalStage(StrEnum):
-    """How far a proposal has come; `unknown`: it was started and its outcome was never recorded."""
+    """Stage of a proposal. `unknown`: it was started, but no outcome was recorded."""
 
     WAITING = "waiting"
     APPROVED = "approved"

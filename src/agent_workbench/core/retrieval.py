@@ -1,4 +1,4 @@
-"""What is asked of the code search, what it finds and why, and how far its index is."""
+"""Code search: its query, its results with their reasons, and the progress of its index."""
 
 from enum import StrEnum
 
@@ -7,35 +7,35 @@ from msgspec import Struct
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.recorded_value import RecordedValue
 
-# How vectors stand where the settings want none, which is no news.
+# State of the vectors if the settings want none; it is not worth showing.
 VECTORS_UNWANTED = "off (retrieval.embeddings.provider)"
 
 
 class CodeQuery(Struct, frozen=True):
-    """What code is looked for: words that describe it, and the output of what `failing` last (empty: nothing did)."""
+    """A query: words that describe the code, and the output of what is `failing` (empty: nothing is)."""
 
     text: str
     failing: str = ""
 
 
 class SignalKind(StrEnum):
-    """What may speak for a piece of code."""
+    """Kinds of evidence for a result."""
 
-    NAMED = "named"  # the query names the file, a line in the piece, or what the piece defines
+    NAMED = "named"  # the query names the file, a line of the chunk, or a symbol it defines
     WORDS = "words"
     SYMBOL = "symbol"
     PATH = "path"
     FOLDER = "folder"
     COMMENTS = "comments"
-    BESIDE = "beside"  # another piece of the file hits
+    BESIDE = "beside"  # another chunk of the file matches
     HISTORY = "history"
-    RECENT = "recent"  # much was done to the file lately
+    RECENT = "recent"  # the file changed often lately
     CALLS = "calls"
     VECTOR = "vector"
 
 
 class Signal(RecordedValue, frozen=True):
-    """One reason why a piece came: its share of the score (all of a piece sum to 1), and the words it hit on."""
+    """One reason for a result: its share of the score (all sum to 1), and the query words it matched."""
 
     kind: SignalKind
     share: float
@@ -43,10 +43,10 @@ class Signal(RecordedValue, frozen=True):
 
 
 class Chunk(RecordedValue, frozen=True):
-    """Lines `first_line` to `last_line` (from 1, inclusive) of a file, as they were when they were found.
+    """Lines `first_line` to `last_line` (from 1, inclusive) of a file, as they were when found.
 
-    `why` holds the words of the query that hit, best first; `tokens` is an estimate until the server counts. `signals`
-    tell what the score is made of, largest first.
+    `why` holds the matched words of the query, best first. `tokens` is an estimate until the server counts. `signals`
+    are the parts of the score, largest first.
     """
 
     path: str
@@ -61,17 +61,17 @@ class Chunk(RecordedValue, frozen=True):
 
     @property
     def place(self) -> str:
-        """`path:first-last`."""
+        """Location as `path:first-last`."""
         return f"{self.path}:{self.first_line}-{self.last_line}"
 
 
 class IndexStatus(Struct, frozen=True):
-    """How far the index of a folder is: files read of those that had to be, and what it holds now.
+    """Progress of a folder's index: files read of those to read, and what it holds now.
 
-    `left_out` are files that are not searched because they are too large, or too many; `binary` ones hold no text,
-    cannot be read or are more than a grammar bears; `submodules` are repositories of their own. `unsaved` says why the
-    index is kept for this session alone, empty while it is saved or not worth it. `vectors` says in a few words how the
-    vectors stand (`ready`, `learning`, or why there are none), `VECTORS_UNWANTED` where nobody asked for them.
+    `left_out` files are not searched because they are too large or too many. `binary` files hold no text, cannot be
+    read, or are too large for a grammar. `submodules` are repositories of their own. `unsaved` is the reason why the
+    index is kept for this session only, empty if it is saved or too small to save. `vectors` is the state of the
+    vectors in a few words, `VECTORS_UNWANTED` if nobody asked for them.
     """
 
     done: int = 0
@@ -86,7 +86,7 @@ class IndexStatus(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether everything that had to be read was read."""
+        """True if everything was read."""
         return self.done >= self.total
 
 

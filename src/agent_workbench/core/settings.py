@@ -1,4 +1,4 @@
-"""The settings of a run as typed values; `config/` fills them from `.agent.yml`, environment and flags."""
+"""Typed settings. `config/` fills them from `.agent.yml`, the environment and flags."""
 
 from enum import StrEnum
 
@@ -31,7 +31,7 @@ class Permission(StrEnum):
 
 
 class Approval(StrEnum):
-    """How proposals of a kind are decided: by themselves, by the user, or never."""
+    """Who decides proposals of a kind: the policy, the user, or nobody (they are denied)."""
 
     AUTO = "auto"
     ASK = "ask"
@@ -39,10 +39,10 @@ class Approval(StrEnum):
 
 
 class Rule(RecordedValue, frozen=True):
-    """Which proposals of a kind need no question; exactly one of the other fields says which (`core.rules`).
+    """An approval rule. Exactly one field besides `kind` says what it matches (`core.rules`).
 
-    `any`: all of the kind. `commands`: these lines and no others. `program`: this one with any arguments. `paths`:
-    globs, one of which each file has to match. `tool`: calls of this tool.
+    `any`: all proposals of the kind. `commands`: these lines and no others. `program`: this one with any arguments.
+    `paths`: globs, one of which each file must match. `tool`: calls of this tool.
     """
 
     kind: Permission
@@ -54,7 +54,7 @@ class Rule(RecordedValue, frozen=True):
 
 
 class Approvals(RecordedValue, frozen=True):
-    """How proposals of each kind are decided, and rules for those that are asked about."""
+    """Approval of each kind, and rules for those that ask."""
 
     read: Approval = Approval.AUTO
     diff: Approval = Approval.ASK
@@ -67,7 +67,7 @@ class Approvals(RecordedValue, frozen=True):
     rules: tuple[Rule, ...] = ()
 
     def of(self, kind: Permission) -> Approval:
-        """Return the rule for `kind`."""
+        """Return the approval of `kind`."""
         match kind:
             case Permission.READ:
                 return self.read
@@ -88,7 +88,7 @@ class Approvals(RecordedValue, frozen=True):
 
 
 class Limits(RecordedValue, frozen=True):
-    """Where a task ends whether it is done or not."""
+    """Limits at which a task ends, finished or not."""
 
     max_tool_calls_per_task: int = 30
     max_reflexion_retries: int = 3
@@ -127,7 +127,7 @@ class EmbeddingSettings(Struct, frozen=True):
 
 
 class RetrievalSettings(Struct, frozen=True):
-    """How much code is put before the model, what is never indexed, and where vectors come from."""
+    """Amount of code in the first prompt, what is never indexed, and the source of vectors."""
 
     top_n: int = 8
     max_chunk_tokens: int = 400
@@ -136,28 +136,28 @@ class RetrievalSettings(Struct, frozen=True):
 
 
 class WorkspaceSettings(Struct, frozen=True):
-    """Ignored things of the checkout that tests need, linked into the worktree."""
+    """Ignored files of the checkout that tests need, linked into the worktree."""
 
     link: tuple[str, ...] = ()
     keep: bool = True
 
 
 class SkillSettings(Struct, frozen=True):
-    """Where skills are looked for (relative to the repo) and how many tokens they may take."""
+    """Folders of skills, relative to the repo, and the tokens they may take."""
 
     dirs: tuple[str, ...] = ("skills",)
     max_tokens: int = 2000
 
 
 class SandboxSettings(Struct, frozen=True):
-    """Whether commands may reach the network, and whether a missing sandbox stops the work."""
+    """Network access of commands, and whether a missing sandbox stops the work."""
 
     network: bool = False
     require: bool = False
 
 
 class CallBy(StrEnum):
-    """How the user is called who looks elsewhere: a bell, a notification of the terminal, one of the desktop."""
+    """How the user is notified: the terminal's bell, a notification of the terminal, or one of the desktop."""
 
     BELL = "bell"
     TERMINAL = "terminal"
@@ -165,7 +165,7 @@ class CallBy(StrEnum):
 
 
 class UiSettings(Struct, frozen=True):
-    """Theme of the workbench, how it calls its user, and keys the user has moved (action name to key)."""
+    """Theme, notifications and remapped keys (action name to key)."""
 
     theme: str = "textual-dark"
     clipboard: bool = True
@@ -193,12 +193,12 @@ TOOL_ALIASES = {"vector_search": "search_code"}
 
 
 def tool_name(said: str) -> str:
-    """Return a tool's own name, also for an alias."""
+    """Return a tool's name, also for an alias."""
     return TOOL_ALIASES.get(said, said)
 
 
 class Settings(Struct, frozen=True):
-    """Everything that `.agent.yml` can say, with its defaults."""
+    """All settings of `.agent.yml`, with their defaults."""
 
     model: ModelSettings = field(default_factory=ModelSettings)
     endpoints: tuple[tuple[str, EndpointSettings], ...] = ()
@@ -220,15 +220,15 @@ class Settings(Struct, frozen=True):
 
     @property
     def searched(self) -> RetrievalSettings:
-        """How code is searched: as it was set, and never in what the workbench itself writes into the repo."""
+        """Settings of the code search, with the workbench's own files excluded."""
         own = (f"{self.memory.dir}/**", ".agent.yml")
         return replace(self.retrieval, exclude=(*self.retrieval.exclude, *own))
 
     def chain(self, purpose: Purpose, skill: str = "") -> Chain:
-        """Return the names of the endpoints to ask for `purpose` (for a skill: by its name), in order.
+        """Return the names of the endpoints to ask for `purpose` in order; `skill` has a chain of its own, by name.
 
-        A role without a chain of its own asks `model`; where no model is set what the executor asks, and without roles
-        every endpoint in the order in which they stand.
+        A role without a chain asks `model`. If no model is set, it asks the executor's chain, and without roles every
+        endpoint in the order of the settings.
         """
         own = {
             Purpose.PLANNER: self.roles.planner,
@@ -238,7 +238,7 @@ class Settings(Struct, frozen=True):
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """The environment variables that hold the keys of endpoints."""
+        """Environment variables that hold the keys of endpoints."""
         embeddings = self.retrieval.embeddings.api_key_env
         named = (self.model.api_key_env, embeddings, *(endpoint.api_key_env for _, endpoint in self.endpoints))
         return tuple(dict.fromkeys(name for name in named if name))

@@ -1,4 +1,4 @@
-"""Facts about the user's repo and the worktree a task is done in."""
+"""Facts about the user's repo and a task's worktree."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class RepoFacts(Struct, frozen=True):
-    """The user's checkout as it stands: `head` is the commit, `branch` empty when detached."""
+    """The user's checkout: `head` is its commit, `branch` is empty if HEAD is detached."""
 
     root: str
     git_dir: str
@@ -21,7 +21,7 @@ class RepoFacts(Struct, frozen=True):
 
 
 class WorkspaceRequest(Struct, frozen=True):
-    """Which worktree is wanted. `branch` is a full short name such as `agent/T-1`; `base` the commit it starts from."""
+    """Request for a worktree. `branch` is its full name, such as `agent/T-1`; `base` is its first commit."""
 
     session: SessionId
     task: TaskId
@@ -31,7 +31,7 @@ class WorkspaceRequest(Struct, frozen=True):
 
 
 class WorkspaceFacts(RecordedValue, frozen=True):
-    """A worktree that is ready: `tree` is the tree of approved content."""
+    """A worktree that is ready; `tree` is the tree of approved content."""
 
     path: str
     branch: str
@@ -42,10 +42,10 @@ class WorkspaceFacts(RecordedValue, frozen=True):
 
 
 class Orphan(Struct, frozen=True):
-    """A branch with its worktree (`path`, empty: none) that belongs to no task: no journal says that one began there.
+    """A branch with its worktree (`path`, empty: none) that no journal knows.
 
-    `session` and `task` are whom it was made for, where that is known; `holds` says what might be work in it. Without
-    `has_branch` the worktree alone is left, as of a repository that stood here before.
+    `session` and `task` are its owner, if known; `holds` describes possible work in it. Without `has_branch` only the
+    worktree is left, for example of a former repository at this path.
     """
 
     branch: str
@@ -57,7 +57,7 @@ class Orphan(Struct, frozen=True):
 
 
 class Checkpoint(RecordedValue, frozen=True):
-    """The exact content of a workspace, kept under `ref` as `commit`; `journal` is what its message names."""
+    """Exact content of a workspace, stored as `commit` under `ref`."""
 
     ref: str
     commit: CommitId
@@ -65,9 +65,9 @@ class Checkpoint(RecordedValue, frozen=True):
 
 
 class Reset(Struct, frozen=True):
-    """Paths that differed from a tree before a workspace was reset to it.
+    """Paths that a reset of the workspace to a tree changed.
 
-    `restored` are paths of the tree, `removed` are files that it lacks and folders (with a slash at the end).
+    `restored` are paths of the tree; `removed` are files that it lacks, and folders with a trailing slash.
     """
 
     restored: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Reset(Struct, frozen=True):
 
 
 class FileStat(Struct, frozen=True):
-    """A file that differs between two trees: lines `added` and `removed`, None where it is no text."""
+    """A file that differs between two trees: lines `added` and `removed`, None for a binary file."""
 
     path: str
     added: int | None
@@ -83,7 +83,7 @@ class FileStat(Struct, frozen=True):
 
 
 class MergeOutcome(RecordedValue, frozen=True):
-    """What a merge did to the user's branch: `how` is `fast-forward` or `merge`."""
+    """Result of a merge into the user's branch; `how` is `fast-forward` or `merge`."""
 
     commit: CommitId
     into: str
@@ -91,7 +91,7 @@ class MergeOutcome(RecordedValue, frozen=True):
 
 
 class CommandOutcome(Struct, frozen=True):
-    """A command that ran: `exit_code` None when it was stopped, `reason` then says why (timeout, cancelled)."""
+    """Result of a command. `exit_code` is None if it was stopped; `reason` says why (timeout, cancelled)."""
 
     exit_code: int | None
     output: str
@@ -101,7 +101,7 @@ class CommandOutcome(Struct, frozen=True):
 
 
 class SandboxFacts(RecordedValue, frozen=True):
-    """How commands are confined: `kind` is `bwrap` or `none`; `why` says what is missing."""
+    """Confinement of commands: `kind` is `bwrap` or `none`; `why` names what is missing."""
 
     kind: str
     holds: bool

@@ -1,4 +1,4 @@
-"""The vocabulary of what is shown: what a piece of text is (its tone), blocks of it, and entries of a list."""
+"""Building blocks of the views: tones, blocks of text, and entries of a list."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from agent_workbench.core.checks.failure_tree import CodePlace
 
 
 class Tone(StrEnum):
-    """What a piece of text is; a theme decides how it looks."""
+    """Meaning of a piece of text; a theme decides its colour."""
 
     PLAIN = "plain"
     DIM = "dim"
@@ -32,12 +32,11 @@ class Tone(StrEnum):
 
 
 class Block(Struct, frozen=True):
-    """Some lines of one tone, with a word beside the first of them. `fold_lines` (0: all) are shown when not expanded.
+    """Some lines of one tone, with a label beside the first. `fold_lines` (0: all) are shown when folded.
 
-    The text is inert already. `fold_end` keeps the last lines when folded, not the first. `rule` draws a line to the
-    right of the text; `clips` cuts long lines at the edge while it is folded. `folded` is a line that stands in for all
-    of the text while it is folded, `more` what stands for the lines held back instead of their number. `indent` cells
-    stand before each row of the text.
+    The text is sanitized already. `fold_end` keeps the last lines when folded instead of the first. `rule` draws a line
+    to the right of the text. `clips` cuts long lines at the edge while folded. `folded` is one line that replaces the
+    folded text, `more` replaces the number of hidden lines. `indent` cells precede each row of the text.
     """
 
     text: str
@@ -55,7 +54,7 @@ class Block(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """One thing of a list that can be selected and, when something is folded, expanded; `place` is what it is about."""
+    """One item of a list, which can be selected and, if something is folded, expanded; `place` is its position."""
 
     key: str
     blocks: tuple[Block, ...]

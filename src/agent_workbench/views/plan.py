@@ -1,4 +1,4 @@
-"""The plan pane: tasks with where they stand, and all that is known of each."""
+"""The plan pane: the tasks with their status and details."""
 
 from collections.abc import Collection
 
@@ -21,8 +21,10 @@ GLYPHS = {
 
 
 class TaskRow(Struct, frozen=True):
-    """One task: a short form for the list, and a long one. `mergeable`: its commit is not in the user's branch.
-    `open`: it is still to be done, `blocked`: not for now."""
+    """One task: a short entry for the list and a long one. `mergeable`: its commit is not merged yet.
+
+    `open`: the task is still to be done. `blocked`: the user blocked it.
+    """
 
     id: TaskId
     short: Entry
@@ -34,7 +36,7 @@ class TaskRow(Struct, frozen=True):
 
 
 class PlanView(Struct, frozen=True):
-    """The list, its title, and what to say when it is empty."""
+    """The list, its title, and the text for an empty list."""
 
     title: str
     rows: tuple[TaskRow, ...]
@@ -43,7 +45,7 @@ class PlanView(Struct, frozen=True):
 
 
 def view_plan(state: SessionState, no_plan: str = "", taken: Collection[TaskId] = ()) -> PlanView:
-    """Return what the plan pane shows; `no_plan` says why there is none, other sessions are at the tasks of `taken`."""
+    """Return the plan pane. `no_plan` says why there is none; other sessions work on the tasks of `taken`."""
     done = sum(task.status is TaskStatus.DONE and not _is_running(state, task) for task in state.plan.tasks)
     count = f" · {done} of {len(state.plan.tasks)} done" if state.plan.tasks else ""
     return PlanView(
@@ -55,7 +57,7 @@ def view_plan(state: SessionState, no_plan: str = "", taken: Collection[TaskId] 
 
 
 def is_mergeable(state: SessionState, task: TaskId) -> bool:
-    """Whether a task has a commit of this session that is not in the user's branch."""
+    """Return True if a commit of this session for the task is not in the user's branch."""
     run = state.run_of(task)
     return run is not None and run.commit is not None and run.merged is None
 
@@ -93,12 +95,12 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
 
 
 def _is_running(state: SessionState, task: Task) -> bool:
-    """Return whether the task is worked on here, whatever a session that it was forked from made of it in the plan."""
+    """Return True if this session works on the task, whatever status the plan shows after a fork."""
     return state.run is not None and state.run.task == task.id and state.unfinished
 
 
 def _changed(state: SessionState, task: Task) -> tuple[str, ...]:
-    """Return that the running task says something else in the plan by now than what its run goes by."""
+    """Return a remark if the plan's definition of the running task has changed since the run started."""
     run = state.run
     same = run is None or run.task != task.id or not state.unfinished or run.definition.defined_as(task)
     return () if same else ("changed in the plan, which counts for its next run",)

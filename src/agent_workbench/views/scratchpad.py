@@ -1,4 +1,4 @@
-"""The scratchpad pane: the notes of the task at hand."""
+"""The scratchpad pane: the notes of a task."""
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from agent_workbench.views.blocks import Block, Entry, Tone
 
 
 class ScratchpadView(Struct, frozen=True):
-    """The notes of `task` (None: no task): what is shown, and `text` as it is edited."""
+    """Notes of `task` (None: no task); `text` is the unsanitized text for editing."""
 
     title: str
     task: TaskId | None
@@ -19,7 +19,7 @@ class ScratchpadView(Struct, frozen=True):
 
 
 def view_scratchpad(state: SessionState, selected: str = "") -> ScratchpadView:
-    """Return the notes of the task that is worked on, or else of the one selected in the plan."""
+    """Return the notes of the running task, else of the one selected in the plan."""
     task = state.run.task if state.run is not None and state.unfinished else _known(state, selected)
     if task is None and state.run is not None:
         task = state.run.task

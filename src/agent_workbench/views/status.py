@@ -1,4 +1,4 @@
-"""The status line: figures of the moment, each with how much it matters when there is little room."""
+"""The status line: figures of the moment, each with a rank for narrow terminals."""
 
 from msgspec import Struct
 
@@ -17,10 +17,7 @@ READ_AGAIN_LIMIT = 0.01
 
 
 class Figure(Struct, frozen=True):
-    """One piece of the line; where there is little room those with the highest `rank` are left out first.
-
-    `short` is the same in fewer words, for a narrow line (empty: it has none).
-    """
+    """One figure of the line; those with the highest `rank` are left out first. `short` is a shorter text, or empty."""
 
     text: str
     rank: int
@@ -29,13 +26,13 @@ class Figure(Struct, frozen=True):
 
 
 class StatusView(Struct, frozen=True):
-    """The line, from left to right."""
+    """The figures from left to right."""
 
     figures: tuple[Figure, ...]
 
 
 def view_status(update: SessionUpdate) -> StatusView:
-    """Return what the status line shows."""
+    """Return the status line."""
     state = update.state
     return StatusView(
         (
@@ -54,7 +51,7 @@ def _model(state: SessionState) -> tuple[Figure, ...]:
 
 
 def _lacks(state: SessionState) -> tuple[Figure, ...]:
-    """Return in a word each what the server cannot do; the steps say it in full."""
+    """Return a word for each missing capability of the server; the transcript explains them."""
     facts = state.model
     if facts is None:
         return ()
@@ -83,7 +80,7 @@ def _context(update: SessionUpdate) -> tuple[Figure, ...]:
 
 
 def _prompt_tokens(update: SessionUpdate) -> int:
-    """Return how long the newest prompt is: by the server as soon as it says so, until then by the sum of its parts."""
+    """Return the length of the newest prompt: the server's figure, else the sum of its parts."""
     state, streaming = update.state, update.live.streaming
     if streaming is not None and streaming.prompt_total:
         return streaming.prompt_total
@@ -97,7 +94,7 @@ def _prompt_tokens(update: SessionUpdate) -> int:
 
 
 def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
-    """Return what the server reads of the prompt, live, in brackets how much of the task's prompts twice."""
+    """Return the new and re-read prompt tokens, live, with the re-read share of the task."""
     state, run = update.state, update.state.run
     if run is None:
         return ()
@@ -106,7 +103,7 @@ def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
     streaming = update.live.streaming
     if streaming is not None and streaming.prompt_total:
         now = AnswerFigures(prompt_tokens=streaming.prompt_total, cached_tokens=streaming.prompt_cached)
-        # What asks for a summary is counted apart.
+        # A request for a summary is counted apart.
         before = None if run.phase is Phase.COMPACTING else run.last_figures
         reads = reads_of(now, before)
         task = run.reads.plus(reads)

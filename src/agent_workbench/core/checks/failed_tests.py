@@ -1,4 +1,4 @@
-"""Reads from a test run's output which tests failed, for the runners whose words we know."""
+"""Ids of failed tests, read from the output of known test runners."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ LONGEST_ID = 500
 _LONGEST_LINE = 4000
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# What takes another time in each run is no part of a test's name.
+# Durations differ in each run, so they are no part of a test's id.
 _DURATION = re.compile(r" \(?\d+(?:\.\d+)? ?m?s\)?$")
 _PYTEST_SUMMARY = re.compile(r"=+ short test summary info =+$")
 _PYTEST = re.compile(r"(?:FAILED|ERROR|SUBFAIL(?:ED)?\S*) ((?:.+?::.+?|.+?\.py))(?: - .*)?$")
@@ -25,10 +25,10 @@ _BEGINNINGS = frozenset("FES-tn✕✖×=")
 
 
 def failed_tests(output: str) -> tuple[str, ...]:
-    """Return the ids of the tests that failed, in the order of the output, each once; () when no runner is recognised.
+    """Return the distinct ids of the failed tests in the order of the output; () for an unknown runner.
 
     Known are pytest's short summary, unittest, go test, cargo test, TAP, and the marks of jest, vitest and node. At
-    most `MOST_FAILURES` ids of at most `LONGEST_ID` characters come back. An id is the same in each run of a test.
+    most `MOST_FAILURES` ids of at most `LONGEST_ID` characters are returned. A test has the same id in each run.
     """
     found: dict[str, None] = {}
     for name in _Reader().names(output):
@@ -39,7 +39,7 @@ def failed_tests(output: str) -> tuple[str, ...]:
 
 
 class _Reader:
-    """What was seen so far and decides how a line is read."""
+    """State of the reader: what was seen so far decides how a line is read."""
 
     def __init__(self) -> None:
         self._in_summary = False
@@ -54,7 +54,7 @@ class _Reader:
                 yield from self._read(line)
             elif line:
                 self._after_rule = False
-        # The package's own line was cut off, or this is one package only.
+        # The package's own line is missing, or there is one package only.
         yield from self._go_tests
 
     def _read(self, line: str) -> Iterator[str]:
@@ -80,6 +80,6 @@ class _Reader:
 
 
 def _unittest_id(method: str, place: str, subtest: str) -> str:
-    """Return `module.Class.method`: since Python 3.11 the place ends with the method, before it did not."""
+    """Return `module.Class.method`. Since Python 3.11 `place` ends with the method, before it did not."""
     name = place if place.rpartition(".")[2] == method else f"{place}.{method}"
     return f"{name}{subtest.rstrip()}"

@@ -1,4 +1,4 @@
-"""What of a failed run's output is worth reading: the runner's own summary, then the lines around each failure."""
+"""Excerpt of a failed run's output: the runner's summary first, then the lines around each failure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ _LEAST_CHARS = 200
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SUMMARY = re.compile(r"=+ short test summary info =+$|Ran \d+ tests? in |failures:$|Tests?:? +\d+ |# tests \d+|FAIL\t")
 _CUT = re.compile(r"… (\d{1,9}) lines? cut …")
-# What says why, in the words of Python, pytest, compilers and linters, go, rust, node.
+# Lines that explain a failure in Python, pytest, compilers, linters, go, rust and node.
 _TELLING = re.compile(
     r"E {2,}\S|[\w.]*(?:Error|Exception|Failure|Exit|Interrupt)(?::|$)|thread '.*' panicked"
     r"|(?:---? )?FAIL(?:ED|URE)?\b|ERROR\b|not ok \d|[✕✖×●] \S|fatal:|error(?:\[\w+\])?:|assertion .*failed"
@@ -20,10 +20,10 @@ _TELLING = re.compile(
 
 
 def report_failure(output: str, limit_chars: int) -> str:
-    """Return what tells most of `output` in about `limit_chars` characters, each cut stated; all of it when it fits.
+    """Return the most useful part of `output` in about `limit_chars` characters, each cut stated.
 
-    The runner's summary comes first, then the lines that say why something failed with those around them, in order;
-    where no such line is known, the beginning and the end.
+    The runner's summary comes first, then the lines that explain a failure, with their context, in order. If no such
+    line is found: the beginning and the end. An output that fits is returned whole.
     """
     text = COLOUR.sub("", output).strip("\n")
     if len(text) <= limit_chars:
@@ -40,26 +40,26 @@ def report_failure(output: str, limit_chars: int) -> str:
 
 
 def is_telling(line: str) -> bool:
-    """Return whether a line says why something failed."""
+    """Return True if a line explains a failure."""
     return _TELLING.match(line.strip()) is not None
 
 
 def shortened(line: str) -> str:
-    """Return a line, cut with the number of characters that are missing where it is longer than `LONGEST_LINE`."""
+    """Return a line, cut to `LONGEST_LINE` characters with the number of missing ones stated."""
     if len(line) <= LONGEST_LINE:
         return line
     return f"{line[:LONGEST_LINE]} … {len(line) - LONGEST_LINE} characters cut …"
 
 
 def _summary_start(lines: Sequence[str]) -> int:
-    """Return where the last summary begins; behind the end where there is none."""
+    """Return the line where the last summary begins; the number of lines if there is none."""
     earliest = max(0, len(lines) - 2 * SUMMARY_LINES)
     found = [at for at in range(earliest, len(lines)) if _SUMMARY.match(lines[at].strip())]
     return found[0] if found else len(lines)
 
 
 def _kept(lines: Sequence[str], room: int) -> set[int]:
-    """Return the numbers of the lines to keep: around each telling line as long as there is room, first ones first."""
+    """Return the numbers of the lines to keep: the context of each explaining line while there is room, in order."""
     kept: set[int] = set()
     for at in _telling(lines):
         window = [
@@ -75,7 +75,7 @@ def _kept(lines: Sequence[str], room: int) -> set[int]:
 
 
 def _telling(lines: Sequence[str]) -> Iterator[int]:
-    """Yield the numbers of telling lines: those that begin a failure before those that follow one closely."""
+    """Yield the numbers of explaining lines: those that begin a failure before those that follow closely."""
     found = [at for at, line in enumerate(lines) if _TELLING.match(line.strip())]
     first = [at for index, at in enumerate(found) if index == 0 or at - found[index - 1] > AFTER]
     yield from first
@@ -86,7 +86,7 @@ def _with_cuts(lines: Sequence[str], kept: set[int]) -> Iterator[str]:
     cut = 0
     for at, line in enumerate(lines):
         if at not in kept:
-            # What was cut before is stated in a line of its own.
+            # Each cut is stated in a line of its own.
             before = _CUT.fullmatch(line)
             cut += int(before[1]) if before else 1
             continue

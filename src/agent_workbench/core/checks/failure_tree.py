@@ -1,4 +1,4 @@
-"""What failed in a run of checks, as a tree: command, test, the lines that say why, and where in the files that is."""
+"""Failures of a run of checks as a tree: command, test, explaining lines, and position in the files."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _PLACE = re.compile(
     r'File "(?P<quoted>[^"]+)", line (?P<at>\d+)'
     r"|(?:panicked at |--> |\()?(?P<path>(?:[\w.@+-]*/)*[\w.@+-]+\.[A-Za-z]\w{0,4}):(?P<line>\d+)\b"
 )
-# Where the account of one test begins, in the words of pytest, unittest, jest and vitest, cargo, go.
+# Headings of one test's failure in pytest, unittest, jest, vitest, cargo and go.
 _HEADS = (
     re.compile(r"_{3,} (?:ERROR \w+ (?:of|at \w+ of) )?(?P<name>\S.*?) _{3,}$"),
     re.compile(r"(?:FAIL|ERROR): (?P<name>\S+) \("),
@@ -37,16 +37,16 @@ _FOREIGN = ("site-packages/", "<", "node_modules/")
 
 
 class CodePlace(Struct, frozen=True):
-    """A line of a file, from 1; `path` as the run spelt it, so perhaps only the end of it."""
+    """A line of a file, counted from 1. `path` is spelled as in the output, so it may lack its first folders."""
 
     path: str
     line: int
 
 
 class Failure(Struct, frozen=True):
-    """A test that failed, or a problem that a command named (then `test` is that line).
+    """A failed test, or a problem that a command named (`test` is then that line).
 
-    `lines` say why, `place` is where; `before`: it failed before any change too.
+    `lines` explain it, `place` is its position. `before`: it failed before any change too.
     """
 
     test: str
@@ -56,9 +56,9 @@ class Failure(Struct, frozen=True):
 
 
 class FailedCommand(Struct, frozen=True):
-    """A command that failed, with what failed in it; `more` failures are not listed.
+    """A failed command and its failures; `more` of them are not listed.
 
-    `before`: it failed before any change too, and nothing tells its failures then from those now.
+    `before`: the command failed before any change too, and its output names no tests to compare.
     """
 
     result: CheckResult
@@ -70,11 +70,10 @@ class FailedCommand(Struct, frozen=True):
 def failed_commands(
     results: Sequence[CheckResult], baseline: Sequence[CheckResult] | None = None, root: str = ""
 ) -> tuple[FailedCommand, ...]:
-    """Return the commands that failed, of their failures the new ones first.
+    """Return the failed commands, each with its new failures first.
 
-    `baseline` is how they ended before any change (None: not known).
-
-    Places are told relative to `root`, the folder in which they ran; those outside of it are none of the repo's.
+    `baseline` are the results before any change (None: unknown). Positions are relative to `root`, the folder in which
+    the checks ran; those outside of it are dropped.
     """
     earlier = {result.command: result for result in baseline or ()}
     return tuple(_command(result, earlier.get(result.command), root) for result in results if not result.passed)
@@ -106,7 +105,7 @@ def _failure(test: str, accounts: dict[str, list[str]], reason: str, *, before: 
 
 
 def _names(test: str) -> Iterator[str]:
-    """Yield what a test may be called above its account: pytest writes `Class.test`, unittest only the method."""
+    """Yield a test's possible names in the heading of its failure: pytest writes `Class.test`, unittest the method."""
     yield test
     file, _, inner = test.partition("::")
     if inner:
@@ -117,7 +116,7 @@ def _names(test: str) -> Iterator[str]:
 
 
 def _accounts(lines: Sequence[str]) -> dict[str, list[str]]:
-    """Return what stands below the head of each test, by the name in the head; of equal names the first."""
+    """Return the lines below each test's heading, by the name in the heading; the first of equal names counts."""
     found: dict[str, list[str]] = {}
     here: list[str] | None = None
     for line in lines:
@@ -132,7 +131,7 @@ def _accounts(lines: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _place(lines: Sequence[str]) -> CodePlace | None:
-    """Return the last place in a file of the repo that these lines name: the innermost call stands last."""
+    """Return the last position in a file of the repo that these lines name: the innermost call comes last."""
     for line in reversed(lines):
         for match in reversed(list(_PLACE.finditer(line[:LONGEST_LINE]))):
             path = match["quoted"] or match["path"]

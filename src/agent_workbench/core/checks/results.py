@@ -1,4 +1,4 @@
-"""Outcomes of tests and lint, and how two runs of them compare."""
+"""Results of tests and lint, and the comparison of two runs."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class CheckPurpose(StrEnum):
-    """Why checks are run."""
+    """Reason why checks are run."""
 
     BASELINE = "baseline"
     AFTER_DIFF = "after_diff"
@@ -15,9 +15,10 @@ class CheckPurpose(StrEnum):
 
 
 class CheckResult(RecordedValue, frozen=True):
-    """One command: exit code (None: it timed out or could not start), bounded output, tests that failed by id.
+    """Result of one command. `exit_code` is None if it timed out or could not start.
 
-    In a session's state a long output is its digest (`core.digests`).
+    `output` is bounded; in a session's state a long output is its digest (`core.events.output_digests`). `failed_tests`
+    are test ids.
     """
 
     command: str
@@ -29,27 +30,27 @@ class CheckResult(RecordedValue, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """True when the command ended with 0."""
+        """True if the command exited with 0."""
         return self.exit_code == 0
 
 
 def all_passed(results: tuple[CheckResult, ...]) -> bool:
-    """True when every command passed (also when there is none)."""
+    """Return True if every command passed, also if there is none."""
     return all(result.passed for result in results)
 
 
 def acceptable(results: tuple[CheckResult, ...], baseline: tuple[CheckResult, ...] | None, required: int) -> bool:
-    """True when the first `required` checks pass and none of the others is worse than in the baseline."""
+    """Return True if the first `required` checks pass and none of the others is worse than in the baseline."""
     if baseline is None:
         return all_passed(results)
     return all_passed(results[:required]) and not regressions(baseline, results)
 
 
 def regressions(before: tuple[CheckResult, ...], after: tuple[CheckResult, ...]) -> tuple[str, ...]:
-    """Return what passed in `before` and fails in `after`: commands, and tests by id where both runs named them.
+    """Return the commands and test ids that passed in `before` and fail in `after`.
 
-    A command that failed in both runs and named its failures then and now is compared by test; one that did not
-    is not blamed on the change.
+    A command that failed in both runs and named its failed tests in both is compared by test. One that named none is
+    not counted as a regression.
     """
     earlier = {result.command: result for result in before}
     worse: list[str] = []

@@ -1,4 +1,4 @@
-"""The endpoints of the roles as they can be told without asking any of them."""
+"""Endpoints of each role, as far as the settings alone tell."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -15,9 +15,9 @@ ROLES = (Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.PLANNER)
 
 
 class EndpointLine(Struct, frozen=True):
-    """One endpoint in one role's chain: its name, its address or file (empty: none is set), what it takes.
+    """One endpoint in one role's chain: its name, its address or file (empty: none), its price.
 
-    `key_variable` is the environment variable that holds its key (empty: it has none), `key_set` whether it is set.
+    `key_variable` is the environment variable of its key (empty: it has none); `key_set`: that variable is set.
     """
 
     role: str
@@ -29,7 +29,7 @@ class EndpointLine(Struct, frozen=True):
 
 
 def endpoint_named(settings: Settings, name: str) -> EndpointSettings | None:
-    """Return the endpoint that chains mean by `name`, None where there is none."""
+    """Return the endpoint that a chain names, None if there is none."""
     if name != SHORT_FORM:
         return dict(settings.endpoints).get(name)
     model = settings.model
@@ -44,9 +44,9 @@ def endpoint_named(settings: Settings, name: str) -> EndpointSettings | None:
 
 
 def settings_for(settings: Settings, named: str, is_file: Callable[[str], bool]) -> tuple[str, Settings]:
-    """Return the endpoint that a user means by `named`, and the settings in which it stands by that name.
+    """Return the endpoint that a user named on the command line, and settings that define it.
 
-    Meant is an endpoint's name, an address, or a GGUF file. Raises `UsageError` for what is none of these.
+    `named` is an endpoint's name, an address, or a GGUF file. Raises `UsageError` for anything else.
     """
     names = (*dict(settings.endpoints), SHORT_FORM)
     if named in names:

@@ -1,4 +1,4 @@
-"""What an examination of the machine and the repo finds."""
+"""Findings of an examination of the machine and the repo."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Health(StrEnum):
-    """How a part is."""
+    """State of an examined part."""
 
     GOOD = "ok"
     WARNING = "warn"
@@ -14,7 +14,7 @@ class Health(StrEnum):
 
 
 class Finding(Struct, frozen=True):
-    """One line: the part, how it is, what was seen, and what to do (empty when it is good)."""
+    """One finding: the part, its state, what was seen, and what to do (empty if it is good)."""
 
     part: str
     health: Health

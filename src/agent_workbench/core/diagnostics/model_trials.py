@@ -1,4 +1,4 @@
-"""What trying a model out brought: its answers, what they took, and for which role it is fit."""
+"""Results of a model test: the answers, their speed, and the roles for which the model is fit."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from agent_workbench.core.state.prompt_reads import PromptReads
 
 
 class Kind(StrEnum):
-    """What a question is about."""
+    """Kind of a test question."""
 
     CALL = "call"
     DIFF = "diff"
@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 
 class Asked(Struct, frozen=True):
-    """One question with its answer: whether it ended by itself, has the form, is right, and what it took.
+    """One test question with its answer: whether it ended, is well-formed, kept the grammar, and is right.
 
     `seconds` and `first_seconds` (until the first token) were measured here, `figures` by the server.
     """
@@ -38,10 +38,10 @@ class Asked(Struct, frozen=True):
 
 
 class ModelReport(Struct, frozen=True):
-    """What the test found. `reads` are the prompts that grew (None: the server does not tell).
+    """Report of a model test. `reads` are those of growing prompts (None: the server does not report them).
 
-    `keeps_grammar` and `repeats` are None where it could not be tried; `repeats_cached` is the same with the cache.
-    `stopped` says why not all was asked.
+    `keeps_grammar` and `repeats` are None if they could not be tried; `repeats_cached` is the same with the cache.
+    `stopped` is the reason why not everything was asked.
     """
 
     facts: ModelFacts
@@ -54,17 +54,17 @@ class ModelReport(Struct, frozen=True):
 
     @property
     def valid_share(self) -> float:
-        """The share of answers that have the form they were asked for."""
+        """Share of the well-formed answers."""
         return _share([each.valid for each in self.asked])
 
     @property
     def right_share(self) -> float:
-        """The share of answers that do what was asked."""
+        """Share of the right answers."""
         return _share([each.right for each in self.asked])
 
     @property
     def tokens_per_second(self) -> float:
-        """The speed of answers, 0.0 where there is no telling."""
+        """Generation speed, 0.0 if unknown."""
         tokens = sum(each.figures.answer_tokens for each in self.asked)
         told = sum(each.figures.answer_seconds for each in self.asked)
         seconds = told or sum(each.seconds - each.first_seconds for each in self.asked)
@@ -72,7 +72,7 @@ class ModelReport(Struct, frozen=True):
 
     @property
     def prefill_tokens_per_second(self) -> float:
-        """The speed at which the largest piece of a prompt was read, 0.0 where there is no telling."""
+        """Speed at which the largest uncached prompt part was read, 0.0 if unknown."""
         read = max(self.asked, key=lambda each: each.figures.prompt_tokens - each.figures.cached_tokens, default=None)
         if read is None:
             return 0.0
@@ -85,7 +85,7 @@ def _share(held: list[bool]) -> float:
 
 
 class Fitness(Struct, frozen=True):
-    """Whether a model is fit for a role: `because` says what speaks for or against it, `but` what one has to know."""
+    """Fitness of a model for a role: `because` is the reason, `but` are its limitations."""
 
     role: Purpose
     fit: bool

@@ -1,4 +1,4 @@
-"""How well a search finds files: what is asked, what the answer is, and the figures that come of it."""
+"""Quality of a code search: questions with known answers, and figures of what a method finds."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ FIRST = 10
 
 
 class FileQuestion(Struct, frozen=True):
-    """A message that asks, the files that answer it, and whether it names none of them."""
+    """A commit message as a question, and the files that answer it. `strict`: it names none of them."""
 
     text: str
     answers: tuple[str, ...]
@@ -19,7 +19,7 @@ class FileQuestion(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True):
-    """Of `questions`: how much was among the first (0 to 1), the mean of 1/rank of the first hit, seconds for each."""
+    """Figures of one method: recall among the first results, mean reciprocal rank, seconds for one question."""
 
     method: str
     questions: int
@@ -29,7 +29,7 @@ class Measured(Struct, frozen=True):
 
 
 def file_question(message: str, answers: Sequence[str]) -> FileQuestion | None:
-    """Return the question that a past commit asks; None where it says too little or touched too much."""
+    """Return the question that a past commit asks; None if it says too little or touched too many files."""
     if not 0 < len(answers) <= MOST_ANSWERS or len(re.findall(r"[^\W\d_]{2,}", message)) < LEAST_WORDS:
         return None
     said = set(re.findall(r"\w+", message.lower()))
@@ -40,9 +40,9 @@ def file_question(message: str, answers: Sequence[str]) -> FileQuestion | None:
 def measure(
     method: str, questions: Sequence[FileQuestion], ranked: Sequence[Sequence[str]], seconds: float
 ) -> Measured:
-    """Return the figures of one method; `ranked` are the files it brought for each question, best first.
+    """Return the figures of one method; `ranked` are its results for each question, best first.
 
-    `seconds` is what one question took on average.
+    `seconds` is the average time for one question.
     """
     recalls, reciprocals = [], []
     for question, files in zip(questions, ranked, strict=True):

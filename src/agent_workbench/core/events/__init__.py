@@ -1,4 +1,4 @@
-"""Every event of a session: what happened, in the past tense, as pure values. The journal holds nothing else.
+"""Events of a session: facts in the past tense. The journal holds nothing else.
 
 A body's field may be added with a default; anything else is a new schema version with a migration.
 """
@@ -112,7 +112,7 @@ Event = SessionEvent | PlanEvent | StepEvent | GateEvent | WorkEvent
 
 
 class Recorded(Struct, frozen=True):
-    """An event as it stands in the journal: position, UTC time in ISO 8601 with microseconds, hash of its line."""
+    """An event in the journal: position, UTC time in ISO 8601 with microseconds, hash of its line."""
 
     seq: int
     time: str

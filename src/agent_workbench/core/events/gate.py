@@ -1,4 +1,4 @@
-"""The gate's events: what waited, and what was decided."""
+"""Events at the gate: proposals and the decisions about them."""
 
 from agent_workbench.core.events.plan import Author
 from agent_workbench.core.ids import ProposalId
@@ -7,13 +7,13 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class ActionProposed(RecordedValue, frozen=True):
-    """An action stands at the gate."""
+    """An action was proposed and waits at the gate."""
 
     proposal: Proposal
 
 
 class ProposalReplaced(RecordedValue, frozen=True):
-    """What waits was changed before its decision: by the user's editing, or because a file moved under it."""
+    """The waiting proposal was replaced, because the user edited it or a file changed under it."""
 
     proposal: Proposal
     reason: str
@@ -21,7 +21,7 @@ class ProposalReplaced(RecordedValue, frozen=True):
 
 
 class ActionDecided(RecordedValue, frozen=True):
-    """The gate was answered; `by` is `user` or `policy:<rule>`."""
+    """The proposal was decided; `by` is `user` or `policy:<rule>`."""
 
     proposal_id: ProposalId
     verdict: Verdict
@@ -33,18 +33,18 @@ class ActionDecided(RecordedValue, frozen=True):
 
 
 class AbortAsked(RecordedValue, frozen=True):
-    """The user gave the task up while nothing waited at the gate."""
+    """The user aborted the task while nothing waited at the gate."""
 
     reason: str
 
 
 class UndoAsked(RecordedValue, frozen=True):
-    """The user wants this diff, the one applied last, to be taken back; what waits is not carried out any more."""
+    """The user asked to undo this diff, the newest one. A waiting proposal is dropped."""
 
     proposal_id: ProposalId
 
 
 class PauseChanged(RecordedValue, frozen=True):
-    """The user wants the model not to be asked again for the time being, or (not `paused`) wants the task to go on."""
+    """The user paused the task before the next question to the model, or resumed it (not `paused`)."""
 
     paused: bool

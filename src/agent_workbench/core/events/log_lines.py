@@ -1,4 +1,4 @@
-"""Each event in one line for a person who reads a log; events that say nothing to them have no line."""
+"""Events as single lines of a log. Events without interest for a person have none."""
 
 from agent_workbench.core.checks.results import CheckPurpose, all_passed
 from agent_workbench.core.events import (
@@ -55,7 +55,7 @@ PURPOSES = {
 
 
 def log_line(event: Event) -> str:
-    """Return one line of plain text about `event`, empty where there is nothing to say."""
+    """Return one line of plain text about `event`, empty if it has none."""
     return sanitize_line(_said(event), LINE_CHARS)
 
 
@@ -153,7 +153,7 @@ def _said_of_work(event: Event) -> str:
 
 
 def detail(event: Event) -> str:
-    """Return the whole text that an event brings, empty where its line says all; nothing in it is made inert."""
+    """Return the full text that belongs to an event, not sanitized; empty if its line says everything."""
     match event:
         case ModelAnswered():
             return event.text
@@ -174,7 +174,7 @@ def detail(event: Event) -> str:
 
 
 def describe(proposal: Proposal) -> str:
-    """Return what a proposal is about in a few words."""
+    """Return a proposal in a few words."""
     match proposal.kind:
         case Permission.DIFF:
             return f"diff of {', '.join(proposal.paths)}"

@@ -1,4 +1,4 @@
-"""Digests of long outputs: what a session keeps in memory, while all of it stands in the blobs of its journal."""
+"""Digests of long command outputs for the state in memory. The journal's blobs keep the full outputs."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,12 +13,12 @@ KEPT_CHARS = 64_000
 LOOKED_AT_HEAD, LOOKED_AT_TAIL = 50_000, 400_000
 """Characters at an output's beginning and end that are searched for lines that say why something failed."""
 HEAD_CHARS, TAIL_CHARS = 4_000, 20_000
-# Above the account of one test, in the words of pytest and cargo.
+# Headings of one test's failure in pytest and cargo.
 _HEAD = re.compile(r"_{3,} \S.* _{3,}$|---- \S+ stdout ----$")
 
 
 def digested(event: Event) -> Event:
-    """Return the event as a session keeps it. What is a digest already stays as it is."""
+    """Return the event with its outputs replaced by digests. A digest of a digest is the same text."""
     match event:
         case TestsFinished():
             return digest_results(event)
@@ -29,16 +29,16 @@ def digested(event: Event) -> Event:
 
 
 def digest_results(event: TestsFinished) -> TestsFinished:
-    """Return a run of checks with the digest of each output."""
+    """Return a run of checks with each output replaced by its digest."""
     if all(len(result.output) <= KEPT_CHARS for result in event.results):
         return event
     return replace(event, results=tuple(replace(result, output=digest(result.output)) for result in event.results))
 
 
 def digest(output: str) -> str:
-    """Return at most `KEPT_CHARS` characters of an output, each cut stated; all of it when it fits.
+    """Return at most `KEPT_CHARS` characters of an output, each cut stated; all of it if it fits.
 
-    Beginning and end are kept, and of what lies between the lines that say why something failed, with those around.
+    The digest has the beginning, the end, and the lines between them that explain a failure, with their context.
     """
     if len(output) <= KEPT_CHARS:
         return output
@@ -56,11 +56,11 @@ def digest(output: str) -> str:
 
 
 def _lines(output: str) -> tuple[list[str], int, int]:
-    """Return the lines that are looked at, and before which of them how many were passed over."""
+    """Return the lines to examine, and for each skipped part the line it precedes and its length."""
     start, end = LOOKED_AT_HEAD, len(output) - LOOKED_AT_TAIL
     if end <= start:
         return [_short(line) for line in output.split("\n")], 0, 0
-    # Whole lines where there are any.
+    # Cut at line ends if there are any.
     start, end = output.rfind("\n", 0, start) + 1 or start, output.find("\n", end) + 1 or end
     head, tail = output[:start].removesuffix("\n").split("\n"), output[end:].split("\n")
     return [_short(line) for line in (*head, *tail)], len(head), output.count("\n", start, end)
@@ -83,7 +83,7 @@ def _first(lines: Sequence[str], order: Iterable[int], room: int) -> Iterator[in
 
 
 def _windows(lines: Sequence[str]) -> Iterator[list[int]]:
-    """Yield the lines around each telling one, with the head above it if none was yielded with that yet."""
+    """Yield the context of each line that explains a failure, preceded once by its heading."""
     head = -1
     for at, line in enumerate(lines):
         if _HEAD.match(line):

@@ -1,4 +1,4 @@
-"""The plan's events: what it holds, how tasks stand, what scratchpads say."""
+"""Events of the plan: its content, the status of tasks, scratchpads."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class Author(StrEnum):
-    """Who changed a plan or a scratchpad."""
+    """Author of a change to a plan or a scratchpad."""
 
     USER = "user"
     MODEL = "model"
@@ -16,7 +16,7 @@ class Author(StrEnum):
 
 
 class PlanRead(RecordedValue, frozen=True):
-    """The plan as it stood in its file."""
+    """The plan was read from its file."""
 
     path: str
     plan: Plan
@@ -32,7 +32,7 @@ class TaskStatusChanged(RecordedValue, frozen=True):
 
 
 class ScratchpadChanged(RecordedValue, frozen=True):
-    """The whole text of a task's scratchpad after a change; prompts show `told_chars` characters of it (0: all)."""
+    """A task's scratchpad was changed to `text`; prompts show `told_chars` characters of it (0: all)."""
 
     task: TaskId
     text: str

@@ -1,4 +1,4 @@
-"""The session's own events: beginning, configuration, who answers, trouble, leaving."""
+"""Events of the session itself: start, configuration, models, trouble, end."""
 
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
@@ -9,7 +9,7 @@ from agent_workbench.core.workspace import Checkpoint, SandboxFacts, WorkspaceFa
 
 
 class SessionStarted(RecordedValue, frozen=True):
-    """Line 0 of every journal."""
+    """The session started; line 0 of every journal."""
 
     session: SessionId
     repo: str
@@ -20,9 +20,9 @@ class SessionStarted(RecordedValue, frozen=True):
 
 
 class SessionForked(RecordedValue, frozen=True):
-    """The lines before this one were copied from the parent, up to its event `parent_seq`; here the own ones begin.
+    """The session was forked: the lines above were copied from the parent up to its event `parent_seq`.
 
-    `workspace` is where the open task goes on and `checkpoint` keeps the files it goes on from; None: no task was open.
+    `workspace` is where the open task continues and `checkpoint` keeps its files; both are None if no task was open.
     """
 
     product_version: str
@@ -31,9 +31,9 @@ class SessionForked(RecordedValue, frozen=True):
 
 
 class SessionConfigured(RecordedValue, frozen=True):
-    """What this session was set to do; recorded at its start and at each resumption.
+    """The session was configured; recorded at its start and at each resumption.
 
-    The repo's rules stand in `approvals`, `own_rules` are those that the user keeps outside of it.
+    `approvals` holds the repo's rules, `own_rules` those that the user stores outside of the repo.
     """
 
     approvals: Approvals
@@ -55,20 +55,20 @@ class SessionResumed(RecordedValue, frozen=True):
 
 
 class SessionLeft(RecordedValue, frozen=True):
-    """The user left, or the process was asked to end; the work can be taken up again."""
+    """The user left, or the process was asked to end. The session can be resumed."""
 
     reason: str
 
 
 class ModelObserved(RecordedValue, frozen=True):
-    """The server that answers for `purpose` introduced itself."""
+    """The server for `purpose` reported its facts."""
 
     facts: ModelFacts
     purpose: Purpose = Purpose.EXECUTOR
 
 
 class EndpointPassed(RecordedValue, frozen=True):
-    """An endpoint of a role could not answer, and why; the next one of its chain is asked."""
+    """An endpoint of a role could not answer; the next one of the chain is asked."""
 
     purpose: Purpose
     endpoint: str
@@ -76,7 +76,7 @@ class EndpointPassed(RecordedValue, frozen=True):
 
 
 class GrammarIgnored(RecordedValue, frozen=True):
-    """An answer did not fit the grammar it was asked under: `endpoint` is treated as one without from now on."""
+    """An answer broke the grammar it was asked under. `endpoint` counts as one without grammars from now on."""
 
     endpoint: str
     step: int
@@ -84,9 +84,9 @@ class GrammarIgnored(RecordedValue, frozen=True):
 
 
 class TroubleMet(RecordedValue, frozen=True):
-    """Something outside stopped the work; it waits for `RetryAsked`, a resumption, or an abort.
+    """An outside failure stopped the work until `RetryAsked`, a resumption, or an abort.
 
-    `lasting`: only a new start, with other settings, can help.
+    `lasting`: only a new start with other settings can help.
     """
 
     source: str
@@ -96,13 +96,13 @@ class TroubleMet(RecordedValue, frozen=True):
 
 
 class RetryAsked(RecordedValue, frozen=True):
-    """The user wants what failed to be tried again."""
+    """The user asked to retry what failed."""
 
 
 class ApprovalChanged(RecordedValue, frozen=True):
-    """The user kept a rule, or (not `always`) revoked one; it was written where it is `kept` before this.
+    """The user added an approval rule, or revoked it (not `always`); it was written to `kept` before.
 
-    Without a rule, as former versions recorded it, a whole kind of gate was opened or closed for the session.
+    Older versions recorded no rule: then a whole kind was switched to auto, or back, for the session.
     """
 
     kind: Permission

@@ -1,4 +1,4 @@
-"""The steps' events: what the model was shown, what it was told besides, and what it said."""
+"""Events of the steps: prompts, what was added to them, and answers."""
 
 from enum import StrEnum
 
@@ -21,11 +21,11 @@ class SkillText(RecordedValue, frozen=True):
 
 
 class TaskStarted(RecordedValue, frozen=True):
-    """A task got its workspace. `definition` and `tools` are what this run goes by, whatever becomes of the plan.
+    """A task got its workspace. `definition` and `tools` apply to this run even if the plan changes.
 
     `checks` are its acceptance commands, the repo's test command and lint, in order. The first `required` must pass;
-    the others must not get worse than they were before the change. `wording` is the version of the words in which the
-    model is told of this run's events; 0 stands for all versions that did not record it.
+    the others must not get worse than before the change. `wording` is the version of the texts for the model in this
+    run; 0 is any version that did not record it.
     """
 
     task: TaskId
@@ -39,14 +39,14 @@ class TaskStarted(RecordedValue, frozen=True):
 
 
 class CodeRetrieved(RecordedValue, frozen=True):
-    """What the search brought for the task's first prompt."""
+    """The code search for the task's first prompt returned these chunks."""
 
     query: str
     chunks: tuple[Chunk, ...]
 
 
 class PromptPart(RecordedValue, frozen=True):
-    """One part of a prompt: what it is, its tokens (0 where the server cannot count), and SHA-256 of its text."""
+    """One part of a prompt: its label, its tokens (0: not counted), and SHA-256 of its text."""
 
     label: str
     tokens: int
@@ -54,10 +54,10 @@ class PromptPart(RecordedValue, frozen=True):
 
 
 class PromptBuilt(RecordedValue, frozen=True):
-    """A prompt was made: parts that are new since the last one, tokens of all, SHA-256 of its messages.
+    """A prompt was built: its parts that are new since the last one, all its tokens, SHA-256 of its messages.
 
-    `endpoint` is who is asked, `seed` what its sampling starts from, `grammar_sha` SHA-256 of the grammar that the
-    answer is held to (empty: none), `answer_tokens` how long it may be (0: not recorded).
+    `endpoint` is who is asked, `seed` the seed of its sampling. `grammar_sha` is SHA-256 of the answer's grammar
+    (empty: none), `answer_tokens` the limit of its length (0: not recorded).
     """
 
     step: int
@@ -74,7 +74,7 @@ class PromptBuilt(RecordedValue, frozen=True):
 
 
 class ModelAnswered(RecordedValue, frozen=True):
-    """The whole answer, who gave it, and what it cost. `reasoning` is kept and never sent back."""
+    """The model answered. `reasoning` is recorded and never sent back."""
 
     step: int
     text: str
@@ -85,7 +85,7 @@ class ModelAnswered(RecordedValue, frozen=True):
 
 
 class InterruptCause(StrEnum):
-    """Why an answer has no end."""
+    """Reason why an answer is unfinished."""
 
     LENGTH = "length"
     STOPPED = "stopped"
@@ -93,7 +93,7 @@ class InterruptCause(StrEnum):
 
 
 class ModelInterrupted(RecordedValue, frozen=True):
-    """An answer without its end; never executed."""
+    """An answer was interrupted; it is never executed."""
 
     step: int
     partial: str
@@ -106,9 +106,9 @@ class ModelInterrupted(RecordedValue, frozen=True):
 
 
 class ActionRejected(RecordedValue, frozen=True):
-    """An answer that holds no valid action: exactly what was wrong with it.
+    """An answer held no valid action; `reason` says exactly what was wrong.
 
-    `empty_finish`: it is a finish that was sent back because nothing is changed, which is no failed step.
+    `empty_finish`: a finish was sent back because nothing is changed. That is no failed step.
     """
 
     step: int
@@ -117,41 +117,41 @@ class ActionRejected(RecordedValue, frozen=True):
 
 
 class ReflexionNoted(RecordedValue, frozen=True):
-    """The model's own account of why a step failed."""
+    """The model explained why a step failed."""
 
     step: int
     text: str
 
 
 class UserSaid(RecordedValue, frozen=True):
-    """A word from the user to the model; it stands in the next prompt."""
+    """The user added a message to the next prompt."""
 
     text: str
 
 
 class ChunkPinned(RecordedValue, frozen=True):
-    """The user wants this piece of code kept before the model, or (not `pinned`) no longer so."""
+    """The user pinned a piece of code, so that compactions keep it, or unpinned it (not `pinned`)."""
 
     chunk: Chunk
     pinned: bool = True
 
 
 class ChunkDropped(RecordedValue, frozen=True):
-    """The user says that the piece of code at `place` does not matter; the next compaction leaves it out."""
+    """The user marked the code at `place` as irrelevant; the next compaction removes it."""
 
     place: str
 
 
 class CompactionAsked(RecordedValue, frozen=True):
-    """The user wants the older steps to become a summary, though there is room yet."""
+    """The user asked for a summary of the older steps before the context is full."""
 
 
 class ContextFilled(RecordedValue, frozen=True):
-    """A prompt and its answer do not fit into the context any more: older steps have to become a summary.
+    """A prompt and its answer no longer fit into the context: older steps must become a summary.
 
-    The summary is asked of a prompt that ends with the event `through_seq` (-1: the newest), so that it finds room.
-    `by` is the user where there is room and they asked for it; then they may do without it. `notes`: it is the task's
-    scratchpad of `prompt_tokens` tokens that is too long; a summary is to take its place, and no step's.
+    The summary is requested with a prompt that ends at event `through_seq` (-1: the newest), so that it fits. `by` is
+    the user if they asked while there was room; then the summary is optional. `notes`: the task's scratchpad of
+    `prompt_tokens` tokens is too long, and the summary replaces it instead of steps.
     """
 
     step: int
@@ -164,14 +164,16 @@ class ContextFilled(RecordedValue, frozen=True):
 
 
 class ContextCompacted(RecordedValue, frozen=True):
-    """What the task's events up to `through_seq` were is told by `summary` from now on.
+    """A summary replaced the task's events up to `through_seq` in the prompt.
 
-    Verbatim beside it stay rules, task, skills, notes, the user's words, the `pinned` code and what of the found `code`
-    has room, the change so far (`diff`), the `failing` output, and the events after `through_seq`. Of those, of the
-    notes and of the words, each is cut to `piece_chars` characters (0: none is cut). `by` is who wrote the summary: the
-    model, the user, or the workbench where the model could not. `newest_apart`: `diff` leaves out what the newest steps
-    changed, as their diffs stand below it. `repeated` are lines of the code that these diffs show, and `code` does not.
-    The notes are cut to `notes_chars` characters (0: to `piece_chars`).
+    These stay verbatim: rules, task, skills, notes, the user's messages, the `pinned` code, as much of the found `code`
+    as fits, the change so far (`diff`), the `failing` output, and the events after `through_seq`. These events, the
+    notes and the messages are each cut to `piece_chars` characters (0: none is cut), the notes to `notes_chars` (0: to
+    `piece_chars`).
+
+    `by` is who wrote the summary: the model, the user, or the workbench if the model could not. `newest_apart`: `diff`
+    leaves out the changes of the newest steps, whose own diffs follow it. `repeated` are code lines that these diffs
+    show and `code` therefore omits.
     """
 
     step: int

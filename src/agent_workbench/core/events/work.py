@@ -1,4 +1,4 @@
-"""The work's events: effects of approved actions, checks, checkpoints, commits, and the end of a task."""
+"""Events of the work: effects of approved actions, checks, checkpoints, commits, and the end of a task."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -12,13 +12,13 @@ from agent_workbench.core.workspace import Checkpoint, MergeOutcome
 
 
 class ActionStarted(RecordedValue, frozen=True):
-    """An approved action is about to have its effect."""
+    """An approved action is about to take effect."""
 
     proposal_id: ProposalId
 
 
 class ActionResult(StrEnum):
-    """How an action ended."""
+    """Result of an action."""
 
     OK = "ok"
     FAILED = "failed"
@@ -27,7 +27,7 @@ class ActionResult(StrEnum):
 
 
 class ActionFinished(RecordedValue, frozen=True):
-    """What came of an action; `observation` is what the model is told, bounded; `output` the rest that is kept.
+    """An action ended. `observation` is the bounded text for the model, `output` the rest of the output.
 
     `shown` are the lines of files that the observation shows.
     """
@@ -42,9 +42,9 @@ class ActionFinished(RecordedValue, frozen=True):
 
 
 class PatchApplied(RecordedValue, frozen=True):
-    """Approved changes stand in the workspace; `tree` is the tree of all that was approved so far.
+    """Approved changes were applied; `tree` is the tree of all approved content.
 
-    `shown` are the changed files' lines around the change as they now are, for the prompt.
+    `shown` are the changed lines with their context as they now are, for the prompt.
     """
 
     proposal_id: ProposalId
@@ -55,9 +55,9 @@ class PatchApplied(RecordedValue, frozen=True):
 
 
 class StepUndone(RecordedValue, frozen=True):
-    """The diff that was applied last is taken back: the workspace is at `tree`, as it was before that diff.
+    """The newest diff was undone: the workspace is at `tree`, as before that diff.
 
-    `step` and `paths` are the diff's, `shown` its files' lines around the change as they are again, for the prompt.
+    `step` and `paths` are the diff's; `shown` are its lines with their context as they are again, for the prompt.
     """
 
     proposal_id: ProposalId
@@ -68,16 +68,17 @@ class StepUndone(RecordedValue, frozen=True):
 
 
 class CheckpointTaken(RecordedValue, frozen=True):
-    """The workspace's exact content is kept."""
+    """The exact content of the workspace was saved."""
 
     step: int
     checkpoint: Checkpoint
 
 
 class TestsFinished(RecordedValue, frozen=True):
-    """Acceptance commands and lint ran (all, in order).
+    """All acceptance commands and lint ran, in order.
 
-    `restored_paths` are approved files that were put back, `removed_paths` others that were removed before or after.
+    `restored_paths` are approved files that were put back; `removed_paths` are others that were removed before or
+    after.
     """
 
     __test__: ClassVar[bool] = False  # the name would make pytest collect it
@@ -89,7 +90,7 @@ class TestsFinished(RecordedValue, frozen=True):
 
 
 class TaskCommitted(RecordedValue, frozen=True):
-    """The approved changes are a commit on the task's branch."""
+    """The approved changes were committed on the task's branch."""
 
     task: TaskId
     commit: CommitId
@@ -98,14 +99,14 @@ class TaskCommitted(RecordedValue, frozen=True):
 
 
 class TaskMerged(RecordedValue, frozen=True):
-    """The task's commit is on the user's branch."""
+    """The task's commit was merged into the user's branch."""
 
     task: TaskId
     outcome: MergeOutcome
 
 
 class TaskRolledBack(RecordedValue, frozen=True):
-    """The workspace is back at its base; the attempts stay under `refs/agent/`."""
+    """The workspace was reset to its base; the attempts stay under `refs/agent/`."""
 
     task: TaskId
     to: CommitId
@@ -113,7 +114,7 @@ class TaskRolledBack(RecordedValue, frozen=True):
 
 
 class TaskFinished(RecordedValue, frozen=True):
-    """The task is over in this session."""
+    """The task ended in this session."""
 
     task: TaskId
     status: TaskStatus

@@ -1,4 +1,4 @@
-"""From events to state: each group of events has its own fold."""
+"""Fold of events to the state of a session; each group of events has a fold of its own."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -36,5 +36,5 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
 
 
 def fold_all(events: Iterable[Recorded], state: SessionState | None = None) -> SessionState:
-    """Return the state after all these events, from an empty state or the one given."""
+    """Return the state after all these events, starting from `state` (None: empty)."""
     return reduce(fold, events, state or SessionState())

@@ -1,4 +1,4 @@
-"""Fold of the gate: what waits, and what was decided."""
+"""Fold of the gate's events: proposals and decisions."""
 
 from typing import assert_never
 
@@ -43,7 +43,7 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
             trouble = None if event.verdict is Verdict.ABORT else state.trouble
             return replace(state, trouble=trouble, run=_decided(run, event))
         case AbortAsked():
-            # What runs is settled first; what was approved and not begun is not carried out any more.
+            # A running action ends first; one that is approved but not started is dropped.
             stage = run.stage if run.stage is ProposalStage.RUNNING else ProposalStage.REFUSED
             aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, stage=stage, undoing=None)
             return replace(state, trouble=None, run=aborted)
@@ -57,7 +57,7 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
 
 
 def _to_undo(run: TaskRun, event: UndoAsked) -> TaskRun:
-    """Return the run with a diff to take back. What runs is settled first; a summary is made on no files, and stays."""
+    """Return the run with a diff to undo. A running action ends first; a summary touches no files and stays."""
     begun = run.stage is ProposalStage.APPROVED and run.proposal is not None and run.proposal.tool != COMPACT
     return replace(run, undoing=event.proposal_id, answer=None, stage=ProposalStage.REFUSED if begun else run.stage)
 
@@ -82,9 +82,9 @@ def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:
 
 
 def _without_summary(run: TaskRun, verdict: Verdict) -> TaskRun:
-    """Only a compaction that the user asked for can be done without; for any other there is to be another summary.
+    """Return the run without the pending summary: an optional one is skipped, another is requested again.
 
-    Notes stay as they are without one.
+    A skipped summary of the notes leaves them as they are.
     """
     if run.notes_full:
         return with_notes_settled(run, run.notes_settled)

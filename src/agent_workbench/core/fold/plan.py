@@ -1,4 +1,4 @@
-"""Fold of the plan's events: what it holds, how tasks stand, what scratchpads say."""
+"""Fold of the plan's events: its content, the status of tasks, scratchpads."""
 
 from typing import assert_never
 

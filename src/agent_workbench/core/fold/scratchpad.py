@@ -1,4 +1,4 @@
-"""The end of what was to become of a scratchpad that is too long."""
+"""Fold step shared by several groups: the end of a compaction of the scratchpad."""
 
 from msgspec.structs import replace
 
@@ -6,5 +6,5 @@ from agent_workbench.core.state.session_state import TaskRun
 
 
 def with_notes_settled(run: TaskRun, chars: int) -> TaskRun:
-    """Return the run where it goes on, with a scratchpad of `chars` characters that is not asked about again."""
+    """Return the run in its former phase; a scratchpad of `chars` characters is not summarised again."""
     return replace(run, phase=run.compacts_for, notes_full=False, notes_settled=chars)

@@ -1,4 +1,4 @@
-"""Fold of the session's own events: beginning, configuration, model, trouble, leaving."""
+"""Fold of the session's own events: start, configuration, model, trouble, end."""
 
 from typing import assert_never
 
@@ -63,7 +63,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
 
 
 def _configured(state: SessionState, event: SessionConfigured) -> tuple[StoredRule, ...]:
-    """Return the session's own rules and those that were found in files now."""
+    """Return the session's own rules and the ones found in files now."""
     session = tuple(each for each in state.rules if each.kept is RuleScope.SESSION)
     return (*session, *(StoredRule(rule, RuleScope.REPO) for rule in event.approvals.rules), *event.own_rules)
 
@@ -73,7 +73,7 @@ def _but(state: SessionState, kept: RuleScope) -> tuple[StoredRule, ...]:
 
 
 def _moved(state: SessionState, event: SessionForked) -> TaskRun | None:
-    """Return the run that is open, in the fork's own workspace and with notes of its own."""
+    """Return the open run in the fork's own workspace, with notes of its own."""
     if state.run is None or event.workspace is None:
         return state.run
     fork = session_suffix(state.session)

@@ -1,4 +1,4 @@
-"""Fold of the steps: what the model was shown and what it said."""
+"""Fold of the steps' events: prompts and answers."""
 
 from typing import assert_never
 
@@ -39,7 +39,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case CodeRetrieved():
             return replace(state, run=replace(run, phase=Phase.STEPPING))
         case PromptBuilt():
-            # What asks for a summary is no part of the prompts after it.
+            # A request for a summary is not part of later prompts.
             grown = 0 if event.purpose is Purpose.SUMMARY else len(event.parts)
             prompted = replace(run, step=event.step, prompt_parts=run.prompt_parts + grown)
             return replace(state, prompt=event, run=prompted)
@@ -48,7 +48,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             return replace(state, figures=event.figures, run=replace(costed, answer=event, answered_step=event.step))
         case ModelInterrupted():
             costed = _costed(state, run, event)
-            # A summary that got too long is written by the workbench instead; it is no step of the task.
+            # The workbench replaces a summary that got too long; it is no step of the task.
             blamed = int(event.cause is InterruptCause.LENGTH and run.phase is not Phase.COMPACTING)
             return replace(
                 state,
@@ -61,7 +61,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             )
         case ActionRejected():
             rejected = _rejected(run, event)
-            # There is no summary of the notes: they stay as they are.
+            # Without a summary the notes stay as they are.
             return replace(state, run=with_notes_settled(rejected, run.notes_settled) if run.notes_full else rejected)
         case ReflexionNoted():
             return replace(
@@ -144,7 +144,7 @@ def _costed(state: SessionState, run: TaskRun, answer: ModelAnswered | ModelInte
     figures = answer.figures
     asked = state.model_for(state.prompt.purpose) if state.prompt is not None else None
     thinks = asked is not None and asked.thinks
-    # What asks for a summary is counted apart: no step's prompt grows from it.
+    # A request for a summary is counted apart, because no step's prompt grows from it.
     summing_up = run.phase is Phase.COMPACTING
     counts = bool(figures.prompt_tokens) and not summing_up
     return replace(

@@ -1,4 +1,4 @@
-"""Fold of the work: effects of approved actions, checks, checkpoints, commits, and the end of a task."""
+"""Fold of the work's events: effects of approved actions, checks, checkpoints, commits, and the end of a task."""
 
 from typing import assert_never
 
@@ -87,7 +87,7 @@ def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
 
 
 def _undone(run: TaskRun, event: StepUndone) -> TaskRun:
-    """Return the run with the diff taken back: nothing is checked any more, and what failed on it counts no longer."""
+    """Return the run with the diff undone: the checks no longer count, nor do failures caused by it."""
     return replace(
         run,
         tree=event.tree,

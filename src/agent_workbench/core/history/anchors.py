@@ -1,4 +1,4 @@
-"""Anchors of journals: lines of commit messages that name an event of a session by its hash."""
+"""Journal anchors: lines of commit messages that name an event of a session by its hash."""
 
 import re
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.proposals import TRAILER
 from agent_workbench.core.text.sanitizer import sanitize_line
 
-# A squash indents what it quotes, or puts it behind a bullet.
+# A squash merge indents the messages it quotes, or makes them list items.
 _LINE = re.compile(rb"^[ \t>*+-]{0,40}" + TRAILER.encode() + rb":[ \t]*([^\r\n]{0,300}?)[ \t]*\r?$", re.MULTILINE)
 _VALUE = re.compile(rb"([0-9]{8}T[0-9]{6}-[a-z2-7]{6}):(0|[1-9][0-9]{0,11}):([0-9a-f]{64})")
 MOST_MALFORMED = 20
 
 
 class Anchor(Struct, frozen=True):
-    """A commit's claim that event `seq` of a session has this hash; `ref` is the checkpoint at that commit, if any."""
+    """Claim of a commit that event `seq` of a session has this hash; `ref` is the checkpoint's ref, if any."""
 
     session: SessionId
     seq: int
@@ -26,22 +26,22 @@ class Anchor(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The commit or checkpoint in a few words."""
+        """Short name of the commit or checkpoint."""
         return f"checkpoint {self.ref}" if self.ref else f"commit {self.commit[:10]}"
 
 
 class Trailers(Struct, frozen=True):
-    """The anchors in one commit's message, and the values after `Agent-Journal:` that name no event."""
+    """Anchors in one commit's message, and the values after `Agent-Journal:` that name no event."""
 
     anchors: tuple[Anchor, ...]
     malformed: tuple[str, ...]
 
 
 class FoundAnchors(Struct, frozen=True):
-    """The anchors that a repository holds for some sessions.
+    """Anchors that a repository holds for some sessions.
 
-    `malformed` are values of trailers that name one of the sessions and no event of it, each with its commit. `notes`
-    say what could not be read.
+    `malformed` are trailer values that name one of the sessions but no event, each with its commit. `notes` name what
+    could not be read.
     """
 
     anchors: tuple[Anchor, ...] = ()
@@ -49,13 +49,13 @@ class FoundAnchors(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     def of(self, session: str) -> "FoundAnchors":
-        """Return those of one session."""
+        """Return the anchors of one session."""
         mine = tuple(each for each in self.anchors if each.session == session)
         return FoundAnchors(mine, tuple(each for each in self.malformed if session in each), self.notes)
 
 
 def read_trailers(commit: CommitId, message: bytes, ref: str = "") -> Trailers:
-    """Return the trailers of a commit's message, each once."""
+    """Return the distinct trailers of a commit's message."""
     anchors: dict[Anchor, None] = {}
     malformed: dict[str, None] = {}
     for value in _values(message):

@@ -1,4 +1,4 @@
-"""Proof of a commit: the approvals that its trailers name, and the comparison of what was shown with what it holds."""
+"""Proof of a commit: the approvals in its trailers, and the approved diff compared with the committed changes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -30,7 +30,7 @@ OTHER_FILES = "its files are not what the approved diff makes of its parent's"
 
 
 class CommitFacts(Struct, frozen=True):
-    """A commit as git stores it; `intact`: its content has the hash that is its name."""
+    """A commit as git stores it. `intact`: its content hashes to its id."""
 
     commit: CommitId
     tree: str
@@ -41,9 +41,9 @@ class CommitFacts(Struct, frozen=True):
 
 
 class Approval(Struct, frozen=True):
-    """A decision that led to a commit: `by` is `user` or `policy:<rule>`.
+    """A decision that led to a commit; `by` is `user` or `policy:<rule>`.
 
-    `shown` is SHA-256 of what the gate showed, `patch` of its diff alone.
+    `shown` is SHA-256 of the whole proposal as the gate showed it, `patch` of its diff alone.
     """
 
     seq: int
@@ -59,7 +59,7 @@ class Approval(Struct, frozen=True):
 
 
 class TrailerProof(Struct, frozen=True):
-    """Proof by one trailer of a commit; without a task where its event is no approval of a commit."""
+    """Proof by one trailer of a commit. `task` is None if its event is no approval of a commit."""
 
     session: SessionId
     seq: int
@@ -74,12 +74,12 @@ class TrailerProof(Struct, frozen=True):
 
     @property
     def proof(self) -> Proof:
-        """Red with a problem, not provable where what it takes is missing."""
+        """Red with a problem, unprovable if something needed is missing, else green."""
         return Proof.RED if self.problems else Proof.UNPROVABLE if self.missing else Proof.GREEN
 
 
 class CommitProof(Struct, frozen=True):
-    """The outcome for a commit: red if anything is, else not provable if anything is or there is no trailer."""
+    """Proof of one commit: red if any part is red, unprovable without a trailer or if any part is."""
 
     facts: CommitFacts
     trailers: tuple[TrailerProof, ...] = ()
@@ -88,7 +88,7 @@ class CommitProof(Struct, frozen=True):
 
     @property
     def proof(self) -> Proof:
-        """The worst of its parts."""
+        """The worst result of the parts."""
         parts = {each.proof for each in self.trailers}
         if self.problems or Proof.RED in parts:
             return Proof.RED
@@ -96,7 +96,7 @@ class CommitProof(Struct, frozen=True):
 
 
 def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, journal: JournalProof) -> TrailerProof:
-    """Return what a trailer of the commit proves by its session's journal; the files are compared by `with_files`."""
+    """Return the proof by one trailer, from its session's journal. `with_files` compares the files afterwards."""
     found = TrailerProof(anchor.session, anchor.seq)
     if anchor.seq > report.sound or report.hashes[anchor.seq] != anchor.hash:
         return replace(found, problems=journal.problems or ("the journal does not have the event that it names",))
@@ -107,7 +107,7 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
     if run is None or waited is None or not approves or waited.kind is not Permission.COMMIT:
         return replace(found, problems=(f"event {anchor.seq} is no approval of a commit",))
     damaged = tuple(f"the session's journal is damaged: {each}" for each in journal.problems)
-    # The commit alone does not speak for a journal that something else contradicts: both may have been replaced.
+    # A commit alone is no evidence for a contradicted journal: both may have been replaced.
     supported = any(each.seq >= anchor.seq and each.commit != facts.commit for each in journal.anchors)
     return replace(
         found,
@@ -145,7 +145,7 @@ def _problems(
 
 
 def _unapproved(run: TaskRun) -> Iterator[str]:
-    """Yield which applied diffs are not what somebody approved."""
+    """Yield a problem for each applied diff that differs from what was approved."""
     approved: dict[ProposalId, str] = {}
     for recorded in run.history:
         match recorded.event:
@@ -158,7 +158,7 @@ def _unapproved(run: TaskRun) -> Iterator[str]:
 
 
 def _approvals(run: TaskRun) -> Iterator[Approval]:
-    """Yield the decisions about the diffs that stand, and the one about the commit."""
+    """Yield the decisions about the diffs in effect, then the one about the commit."""
     proposals = {each.proposal.id: each.proposal for each in applied_diffs(run.history)}
     if run.proposal is not None:
         proposals[run.proposal.id] = run.proposal
@@ -184,13 +184,13 @@ def _approval(recorded: Recorded, event: ActionDecided, proposal: Proposal) -> A
 
 
 def approved_diff(report: VerifyReport, seq: int) -> str:
-    """Return the diff that the gate showed with the commit which event `seq` approves."""
+    """Return the diff that the gate showed with the commit approved in event `seq`."""
     run = fold_all(report.recorded[: seq + 1]).run
     return run.proposal.diff if run is not None and run.proposal is not None else ""
 
 
 def with_files(found: TrailerProof, shown: str, changes: Sequence[FileChange]) -> TrailerProof:
-    """Return the proof with the comparison of the diff that was `shown` with the commit's changes to its parent."""
+    """Return the proof, extended by the comparison of the `shown` diff with the commit's changes to its parent."""
     exact = _same_changes(shown, changes)
     if not found.problems:
         return found if exact else replace(found, problems=(OTHER_FILES,))
@@ -207,7 +207,7 @@ def _hunks(diff: str) -> tuple[str, ...] | None:
 
 
 def _same_changes(shown: str, changes: Sequence[FileChange]) -> bool:
-    """Return whether the diff makes exactly these changes; how it was rendered may differ between versions."""
+    """Return True if the diff makes exactly these changes. Its text may differ between versions of the workbench."""
     if render_changes(changes) == shown:
         return True
     before = {change.path: change.before for change in changes}

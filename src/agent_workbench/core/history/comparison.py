@@ -1,4 +1,4 @@
-"""Two sessions of one repo beside each other: where they part, what each did, what each came to."""
+"""Comparison of two sessions of one repository: where they diverge, what each run cost, and its result."""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,10 @@ from agent_workbench.core.workspace import FileStat
 
 
 class RunFigures(Struct, frozen=True):
-    """What a run took. `new` and `again` are the tokens of prompts that were read, `seconds` those worked.
+    """Figures of a run. `new_tokens` and `again_tokens` are prompt tokens read for the first time and re-read.
 
-    `by_hunk` counts the diffs of which a part was approved; they are among the `approved`.
+    `seconds` is time worked, without waiting at the gate. `by_hunk` counts the `approved` diffs that were approved in
+    part.
     """
 
     steps: int = 0
@@ -34,7 +35,7 @@ class RunFigures(Struct, frozen=True):
     by_hunk: int = 0
 
     def minus(self, other: "RunFigures") -> "RunFigures":
-        """Return what was added to `other`."""
+        """Return the difference to `other`."""
         return RunFigures(
             self.steps - other.steps,
             self.answers - other.answers,
@@ -50,10 +51,10 @@ class RunFigures(Struct, frozen=True):
 
 
 class ComparedSession(Struct, frozen=True):
-    """One of the sessions: its run of the task that is compared, None where it worked on none.
+    """One of two compared sessions: its run of the compared task, None if it has no run.
 
-    `since` is what it took after the two parted, all of it where they have nothing in common. `files` is how its
-    result differs from what it began with, None where git has its files no more.
+    `since` are the figures after the sessions diverged; all of them if they share no event. `files` is the difference
+    between result and base, None if git no longer has the files.
     """
 
     session: SessionId
@@ -69,10 +70,10 @@ class ComparedSession(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """Two sessions; `parted` is the last event that both have (None: no common step), `common` what it says.
+    """Two sessions side by side. `parted` is the last common event (None: no common step), `common` its text.
 
-    `between` is how the result of the first differs from that of the second, `diff` the same as a diff; both are None
-    where git has one of them no more.
+    `between` are the files that differ between the two results and `diff` is their diff, from first to second. Both are
+    None if git no longer has one of the results.
     """
 
     first: ComparedSession
@@ -85,7 +86,7 @@ class Comparison(Struct, frozen=True):
 
 
 def compare(first: Sequence[Recorded], second: Sequence[Recorded]) -> Comparison:
-    """Return the comparison of two journals, what git knows left out."""
+    """Return the comparison of two journals, without the fields that only git can fill."""
     ours, others = fold_all(first), fold_all(second)
     run, other = _runs(ours, others)
     count = common_events(first, second)
@@ -99,9 +100,9 @@ def compare(first: Sequence[Recorded], second: Sequence[Recorded]) -> Comparison
 
 
 def common_events(first: Sequence[Recorded], second: Sequence[Recorded]) -> int:
-    """Return how many events at the beginning are the same: a fork keeps number, time and kind of those it was given.
+    """Return the number of common first events. A fork keeps number, time and kind of the events it copied.
 
-    The texts are not compared: what is secret today is left out of a fork, and may stand in its parent.
+    Texts are not compared: a value that became secret later is redacted in a fork but not in its parent.
     """
     count = 0
     for one, other in zip(first, second, strict=False):
@@ -112,7 +113,7 @@ def common_events(first: Sequence[Recorded], second: Sequence[Recorded]) -> int:
 
 
 def _runs(first: SessionState, second: SessionState) -> tuple[TaskRun | None, TaskRun | None]:
-    """Return the newest runs of the newest task of the first that the second has too; else of each the newest."""
+    """Return the newest runs of the first session's newest task that the second has too; else each newest run."""
     ours, others = _newest_first(first), _newest_first(second)
     for run in ours:
         other = next((each for each in others if each.task == run.task), None)
@@ -162,7 +163,7 @@ def _amounts(run: TaskRun) -> RunFigures:
 
 
 def _verdicts(run: TaskRun) -> list[tuple[Proposal | None, Verdict]]:
-    """Return what was decided, by whomever, but for what only reads."""
+    """Return all decided proposals with their verdicts, without those that only read."""
     proposed: dict[ProposalId, Proposal] = {}
     found: list[tuple[Proposal | None, Verdict]] = []
     for recorded in run.history:

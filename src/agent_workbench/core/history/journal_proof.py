@@ -1,4 +1,4 @@
-"""Proof of a journal: its own hash chain, compared with every anchor that is left in the repository."""
+"""Proof of a journal: its hash chain, compared with every anchor that the repository holds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -17,7 +17,7 @@ REDACTED = "«redacted:"
 
 
 class Proof(StrEnum):
-    """The answer of a verification."""
+    """Result of a verification."""
 
     GREEN = "green"
     RED = "red"
@@ -25,7 +25,7 @@ class Proof(StrEnum):
 
 
 class Problem(Struct, frozen=True):
-    """A line of a journal that does not fit, counted from 1; 0 where it is the whole journal."""
+    """A journal line that does not fit, counted from 1; 0 for the whole journal."""
 
     line: int
     what: str
@@ -36,11 +36,11 @@ class Problem(Struct, frozen=True):
 
 
 class VerifyReport(Struct, frozen=True):
-    """A journal examined by itself; `head` is the hash that the last line claims.
+    """Result of checking a journal on its own.
 
-    `hashes` are what all lines claim, `recorded` the events of the lines that fit. An unfinished last line
-    (`torn_bytes`) is no problem: it was never acknowledged. A journal that was cut at a line or hashed anew fits in
-    itself: `prove_journal` compares it with its anchors.
+    `hashes` are the claims of all lines, `recorded` the events of the valid ones. An unfinished last line
+    (`torn_bytes`) is no problem: it was never acknowledged. A journal that was cut at a line, or hashed anew, is
+    consistent on its own; `prove_journal` compares it with its anchors.
     """
 
     hashes: tuple[str, ...]
@@ -50,29 +50,29 @@ class VerifyReport(Struct, frozen=True):
 
     @property
     def events(self) -> int:
-        """The number of lines."""
+        """Number of lines."""
         return len(self.hashes)
 
     @property
     def head(self) -> str:
-        """The hash of the last line, empty where there is none."""
+        """Hash of the last line, empty if there is none."""
         return self.hashes[-1] if self.hashes else ""
 
     @property
     def ok(self) -> bool:
-        """True when every line and every blob fits."""
+        """True if every line and every blob is valid."""
         return not self.problems
 
     @property
     def sound(self) -> int:
-        """The last event up to which every line fits, -1 where there is none."""
+        """Number of the last event before the first invalid line, -1 if there is none."""
         return min((max(problem.line - 2, -1) for problem in self.problems), default=len(self.hashes) - 1)
 
 
 class JournalProof(Struct, frozen=True):
-    """The outcome: events 0 to `through` (-1: none) are proved by the anchor named `by`.
+    """Proof of a session's journal: events 0 to `through` (-1: none) are proved by the anchor named `by`.
 
-    `anchors` are those that fit, and name an event before which every line fits.
+    `anchors` are the matching ones up to which every line is valid.
     """
 
     session: SessionId
@@ -94,7 +94,7 @@ class JournalProof(Struct, frozen=True):
 
 
 class Relative(Struct, frozen=True):
-    """A parent or a fork of a session: both began with the same events up to number `shared`."""
+    """A parent or fork of a session; both share their events up to number `shared`."""
 
     report: VerifyReport
     proof: JournalProof
@@ -106,7 +106,7 @@ Tips = Mapping[str, CommitId | None]
 
 
 def prove_journal(session: SessionId, report: VerifyReport, found: FoundAnchors, tips: Tips) -> JournalProof:
-    """Return what the journal's hash chain, the anchors of the session and its checkpoints' refs prove."""
+    """Return the proof from the journal's hash chain, the session's anchors, and the refs of its checkpoints."""
     sound = [each for each in found.anchors if each.seq <= report.sound and not _misfit(report, each)]
     best = max(sound, key=lambda each: (each.seq, each.ref == ""), default=None)
     refs = list(_moved(report, tips))
@@ -141,7 +141,7 @@ def _own_problems(session: SessionId, report: VerifyReport, found: FoundAnchors)
 
 
 def _misfit(report: VerifyReport, anchor: Anchor) -> str:
-    """Return how an anchor contradicts the journal, empty where it does not."""
+    """Return how an anchor contradicts the journal, empty if it does not."""
     if anchor.seq >= report.events:
         ends = f"ends with event {report.events - 1}" if report.events else "has no event"
         return f"names event {anchor.seq}, and the journal {ends}: its end was cut off"
@@ -162,7 +162,7 @@ def checkpoints(events: Sequence[Recorded]) -> Iterator[Checkpoint]:
 
 
 def _moved(report: VerifyReport, tips: Tips) -> Iterator[str]:
-    # A checkpoint that a crash kept from being recorded may be recorded later, under the same ref.
+    # After a crash, an unrecorded checkpoint may be recorded later under the same ref.
     named: dict[str, set[str]] = {}
     for each in checkpoints(report.recorded):
         named.setdefault(each.ref, set()).add(each.commit)
@@ -173,10 +173,10 @@ def _moved(report: VerifyReport, tips: Tips) -> Iterator[str]:
 
 
 def with_relatives(proof: JournalProof, report: VerifyReport, relatives: Sequence[Relative]) -> JournalProof:
-    """Return the proof with what the session's parent and forks add: each holds a copy of the same first events.
+    """Return the proof, extended by the session's parent and forks: each holds a copy of the shared events.
 
-    A copy that differs is held against the journal where neither its own anchors prove it so far, nor the relative
-    contradicts its own. One that is the same proves as much of it as the relative's anchors prove.
+    A copy that differs is a problem of this journal unless its own anchors prove the events, or the relative's own
+    anchors contradict the relative. An equal copy proves what the relative's anchors prove.
     """
     for each in relatives:
         same, differs = _compared(report.recorded, each)
@@ -192,7 +192,7 @@ def with_relatives(proof: JournalProof, report: VerifyReport, relatives: Sequenc
 
 
 def _compared(mine: Sequence[Recorded], relative: Relative) -> tuple[int, int | None]:
-    """Return the last event up to which both have the same, and the first that differs, None where none does."""
+    """Return the last event that both share, and the first that differs, None if none does."""
     own = {recorded.seq: recorded for recorded in mine}
     same = -1
     for other in relative.report.recorded:
@@ -202,7 +202,7 @@ def _compared(mine: Sequence[Recorded], relative: Relative) -> tuple[int, int | 
         if this is None:
             return same, other.seq
         if other.seq and (this.time, this.event) != (other.time, other.event):
-            # A fork leaves out the secrets of the environment it was made in.
+            # A fork redacts the secrets of the environment it was made in.
             return same, None if REDACTED in f"{this.event!r}{other.event!r}" else other.seq
         same = other.seq
     return same, None

@@ -1,4 +1,4 @@
-"""What stands out in a recorded session, and where: the places that a replay jumps to and that its timeline shows."""
+"""Marks of a recorded session: the events that a replay jumps to and that its timeline shows."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ from agent_workbench.core.settings import Permission
 
 
 class MarkKind(StrEnum):
-    """What a place is looked up for."""
+    """Kinds of marked events."""
 
     DIFF = "diff"
     FAILURE = "failure"
@@ -46,7 +46,7 @@ class MarkKind(StrEnum):
 
 
 class Marks(Struct, frozen=True):
-    """For each kind the numbers of its events, rising. `count` is how many events there are."""
+    """Numbers of the marked events of each kind, ascending. `count` is the number of all events."""
 
     count: int = 0
     places: Mapping[MarkKind, tuple[int, ...]] = field(default_factory=dict)
@@ -56,18 +56,18 @@ class Marks(Struct, frozen=True):
         return self.places.get(kind, ())
 
     def beside(self, kind: MarkKind, seq: int, *, forward: bool) -> int | None:
-        """Return the next event of a kind after `seq` (or before it), None where there is none."""
+        """Return the next event of a kind after `seq`, or the previous one; None if there is none."""
         return beside(self.of(kind), seq, forward=forward)
 
 
 def beside(places: tuple[int, ...], seq: int, *, forward: bool) -> int | None:
-    """Return the first of the rising `places` after `seq`, or the last before it; None where there is none."""
+    """Return the first of the ascending `places` after `seq`, or the last before it; None if there is none."""
     at = bisect_right(places, seq) if forward else bisect_left(places, seq) - 1
     return places[at] if 0 <= at < len(places) else None
 
 
 def marks_of(events: Iterable[Recorded]) -> Marks:
-    """Return what stands out in a session."""
+    """Return the marks of a session."""
     found: dict[MarkKind, list[int]] = {kind: [] for kind in MarkKind}
     count = 0
     for recorded in events:
@@ -102,7 +102,7 @@ def _kinds(event: Event) -> Iterator[MarkKind]:
 
 
 def fails(event: Event) -> bool:
-    """Return whether an event tells of something that went wrong; what failed before any change is none of ours."""
+    """Return True if an event reports a failure. Failures before any change do not count."""
     match event:
         case TestsFinished():
             return event.purpose is not CheckPurpose.BASELINE and not all_passed(event.results)

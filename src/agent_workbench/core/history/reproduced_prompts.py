@@ -1,4 +1,4 @@
-"""What comes of making a session again: each prompt beside its record."""
+"""Prompts of a recorded session, built again and compared with their records."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from agent_workbench.core.events import PromptBuilt
 
 
 class Difference(Struct, frozen=True):
-    """Where it goes another way: what it is about, in which part of the prompt, and a short diff."""
+    """First difference between a rebuilt prompt and its record: the subject, the part, and a short diff."""
 
     what: str
     part: str = ""
@@ -14,9 +14,9 @@ class Difference(Struct, frozen=True):
 
 
 class ReproducedPrompt(Struct, frozen=True):
-    """Prompt `number` of a session, from 1, made again; `seq` is where its record stands in the journal.
+    """Rebuilt prompt `number` of a session, counted from 1; `seq` is the event of its record.
 
-    `compared` is False where the record holds nothing to compare with. `remark` says what else is to be known.
+    `compared` is False where the record holds nothing to compare with. `remark` is a further note for the reader.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""The sessions of a repo at a glance, and what can be asked of them from a screen."""
+"""Summaries of a repo's sessions, and the port through which a screen asks about them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from msgspec import Struct
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 
-if TYPE_CHECKING:  # what a comparison is made of is not needed to list sessions
+if TYPE_CHECKING:  # listing sessions does not need the modules of a comparison
     from agent_workbench.core.history.comparison import Comparison
     from agent_workbench.core.history.journal_proof import JournalProof
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:  # what a comparison is made of is not needed to list sessions
 class SessionSummary(Struct, frozen=True):
     """A session as a list shows it.
 
-    `started` and `last` are UTC times in ISO 8601; `tasks` in the order they were started; `status` of the task
-    worked on last; `waits`: something is at its gate; `left` tells that it came to its own end; `holder` says who has
-    it open, empty: nobody. `steps` and `tokens` are those of all tasks, with what a fork has of its `parent` (its
-    events up to `parent_seq`). `ours`: it was begun here, so it can be taken up. `problem` is what of the lines looked
-    at does not fit (all lines are looked at by a verification alone).
+    `started` and `last` are UTC times in ISO 8601. `tasks` are in the order of their start, `status` is that of the
+    last one. `waits`: a proposal is at the gate. `left`: the session ended normally. `holder` is who has it open, empty
+    for nobody. `steps` and `tokens` count all tasks, including what a fork copied from its `parent` (events up to
+    `parent_seq`). `ours`: the session was started here, so it can be resumed. `problem` is the first invalid line among
+    those read; only a verification reads all lines.
     """
 
     id: SessionId
@@ -44,32 +44,32 @@ class SessionSummary(Struct, frozen=True):
 
 
 class Onward(Struct, frozen=True):
-    """A session to be shown in a tab, live or (`replayed`) as it was recorded; without a name one that is begun."""
+    """A session to show in a tab: resumed, or as recorded (`replayed`). Without an id a new one."""
 
     session: SessionId = NO_SESSION
     replayed: bool = False
 
 
 class PastSessions(Protocol):
-    """What a screen asks of the repo's sessions; each may raise `WorkbenchError`."""
+    """Port: what a screen asks of the repo's sessions. Each method may raise `WorkbenchError`."""
 
     async def summaries(self) -> Sequence[SessionSummary]:
         """Return all sessions, newest first."""
 
     async def verify(self, session: SessionId) -> "JournalProof":
-        """Return what the session's journal and the repository prove."""
+        """Return the proof of the session's journal."""
 
     async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
-        """Return what a fork after event `at` (None: the last) would go on from, line by line."""
+        """Return a preview of a fork after event `at` (None: the last), line by line."""
 
     async def fork(self, session: SessionId, at: int | None) -> SessionId:
-        """Make a new session that goes on from there; return its name."""
+        """Create a session that continues after event `at`; return its id."""
 
     async def export(self, session: SessionId) -> str:
-        """Write the session as markdown into a file nothing else is in; return its path."""
+        """Write the session as Markdown into a new file; return its path."""
 
     async def compare(self, first: SessionId, second: SessionId) -> "Comparison":
-        """Return two sessions beside each other."""
+        """Return the comparison of two sessions."""
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
-        """Write a picture of the screen at event `seq` into a file nothing else is in; return its path."""
+        """Write a picture of the screen at event `seq` into a new file; return its path."""

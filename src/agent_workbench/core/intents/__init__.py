@@ -1,4 +1,4 @@
-"""What a user or a client wants, in the imperative; a session turns intents into events."""
+"""Intents of a user or client, in the imperative. A session answers each with events."""
 
 from msgspec import Struct
 
@@ -11,16 +11,16 @@ from agent_workbench.core.settings import Permission, Rule
 
 
 class StartTask(Struct, frozen=True):
-    """Work on this task next; None takes the plan's next one."""
+    """Start this task; None starts the plan's next one."""
 
     task: TaskId | None = None
 
 
 class ApproveProposal(Struct, frozen=True):
-    """Let it through as it is shown. `shown_sha` is `proposals.shown_sha` of what was on screen.
+    """Approve a proposal as shown; `shown_sha` is `proposals.shown_sha` of what was on screen.
 
-    Of a diff, what is `left` is not applied; what stays of it is `patch.leave_out`, and `result_sha` its `patch_hash`
-    as it was shown.
+    `left` are the parts of a diff that are not applied. `patch.leave_out` computes the rest, and `result_sha` is its
+    `patch_hash` as shown.
     """
 
     proposal: ProposalId
@@ -30,27 +30,27 @@ class ApproveProposal(Struct, frozen=True):
 
 
 class RejectProposal(Struct, frozen=True):
-    """Do not do it; the reason goes to the model."""
+    """Reject a proposal; the reason goes to the model."""
 
     proposal: ProposalId
     reason: str
 
 
 class SkipProposal(Struct, frozen=True):
-    """Go on without it."""
+    """Continue without carrying out the proposal."""
 
     proposal: ProposalId
 
 
 class EditProposal(Struct, frozen=True):
-    """Put this text (a diff, a command, a commit message) in its place; it is shown again before it counts."""
+    """Replace the proposal's text (a diff, a command, a commit message). The result is shown again for approval."""
 
     proposal: ProposalId
     text: str
 
 
 class AllowAlways(Struct, frozen=True):
-    """Keep a rule that lets proposals through from now on (or, not `always`, revoke it)."""
+    """Add an approval rule, or revoke it (not `always`)."""
 
     rule: Rule
     kept: RuleScope
@@ -58,36 +58,36 @@ class AllowAlways(Struct, frozen=True):
 
 
 class LookBack(Struct, frozen=True):
-    """Show which past actions of a kind there were, in all sessions of the repo."""
+    """Show the past actions of a kind in all sessions of the repo."""
 
     kind: Permission
 
 
 class AbortTask(Struct, frozen=True):
-    """Give the task up: roll back, keep the attempts."""
+    """Abort the task: roll back, keep the attempts."""
 
 
 class UndoStep(Struct, frozen=True):
-    """Take back the diff that was applied last: the files go back to what they were before it, the model is told.
+    """Undo the newest applied diff: its files are restored and the model is told.
 
-    `proposal` is the diff that was on screen as the last one; if it is not any more, nothing is taken back.
+    `proposal` is the diff that the screen showed as the newest. If it no longer is, nothing is undone.
     """
 
     proposal: ProposalId | None = None
 
 
 class PauseTask(Struct, frozen=True):
-    """Stop before the model is asked again (or, not `paused`, go on)."""
+    """Pause before the next question to the model, or resume (not `paused`)."""
 
     paused: bool = True
 
 
 class RetryTrouble(Struct, frozen=True):
-    """Try again what something outside had stopped."""
+    """Retry what an outside failure stopped."""
 
 
 class EditScratchpad(Struct, frozen=True):
-    """The user's text of the task's scratchpad; `before` is the text that was edited."""
+    """Replace the task's scratchpad by the user's text; `before` is the text that was edited."""
 
     task: TaskId
     before: str
@@ -95,28 +95,28 @@ class EditScratchpad(Struct, frozen=True):
 
 
 class SayToModel(Struct, frozen=True):
-    """A word to the model: it stands in the next prompt."""
+    """Add a message from the user to the next prompt."""
 
     text: str
 
 
 class PinChunk(Struct, frozen=True):
-    """Keep the piece of code at `place` before the model, whatever is compacted (or, not `pinned`, no longer)."""
+    """Keep the code at `place` in the prompt through every compaction, or unpin it (not `pinned`)."""
 
     place: str
     pinned: bool = True
 
 
 class DropChunk(Struct, frozen=True):
-    """Tell the model that the piece of code at `place` does not matter; the next compaction leaves it out."""
+    """Mark the code at `place` as irrelevant; the next compaction removes it."""
 
     place: str
 
 
 class FindCode(Struct, frozen=True):
-    """Look for code to pin: `asked` is a place (`path`, `path:line`, `path:first-last`), or words.
+    """Find code to pin. `asked` is a location (`path`, `path:line`, `path:first-last`) or words to search for.
 
-    A place that there is becomes pinned, words bring a choice; one of it is taken by `PinChunk`.
+    An existing location is pinned at once. Words lead to a list, from which `PinChunk` pins one.
     """
 
     asked: str
@@ -130,11 +130,11 @@ class OpenFile(Struct, frozen=True):
 
 
 class CompactContext(Struct, frozen=True):
-    """Make the older steps a summary now, though there is room yet."""
+    """Summarize the older steps now, before the context is full."""
 
 
 class MergeTask(Struct, frozen=True):
-    """Propose to merge a task that is done."""
+    """Propose the merge of a finished task."""
 
     task: TaskId
 
@@ -146,45 +146,45 @@ class Leave(Struct, frozen=True):
 
 
 class AnswerQuestion(Struct, frozen=True):
-    """Answer what must be settled before a session can start (init, trust)."""
+    """Answer a question of the preflight (init, trust)."""
 
     question: str
     yes: bool
 
 
 class StepReplay(Struct, frozen=True):
-    """Move by so many steps, back when negative."""
+    """Move a replay by `steps` events; back if negative."""
 
     steps: int
 
 
 class SeekReplay(Struct, frozen=True):
-    """Go to the start (0.0), the end (1.0), or in between."""
+    """Move a replay to a fraction of its length: 0.0 is the start, 1.0 the end."""
 
     fraction: float
 
 
 class GoToEvent(Struct, frozen=True):
-    """Go to the event `seq` of a recording, or to its nearest end."""
+    """Move a replay to event `seq`, or to the nearest end."""
 
     seq: int
 
 
 class JumpReplay(Struct, frozen=True):
-    """Go to the next event of a kind, or (not `forward`) to the one before."""
+    """Move a replay to the next event of a kind, or to the previous one (not `forward`)."""
 
     kind: MarkKind
     forward: bool = True
 
 
 class PlayReplay(Struct, frozen=True):
-    """Play or stop playing."""
+    """Play or pause a replay."""
 
     playing: bool
 
 
 class PaceReplay(Struct, frozen=True):
-    """Play faster or slower from now on, by one speed of `pacing.SPEEDS`."""
+    """Change the speed of a replay by one step of `replay_pace.SPEEDS`."""
 
     faster: bool
 

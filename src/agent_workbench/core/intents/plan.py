@@ -1,4 +1,4 @@
-"""What a user wants of the plan, also while it is worked on; `core.intents` holds the rest."""
+"""Intents that concern the plan; they are accepted while a task runs too."""
 
 from msgspec import Struct
 
@@ -7,28 +7,28 @@ from agent_workbench.core.plan_text import PlanPiece
 
 
 class OpenPlan(Struct, frozen=True):
-    """Show the text of a task (None: of the whole plan), or a new one behind it, so that it can be edited."""
+    """Show the text of a task (None: of the whole plan) for editing, or a new task after it."""
 
     task: TaskId | None = None
     new: bool = False
 
 
 class EditPlan(Struct, frozen=True):
-    """Put `text` in the place of a piece that was shown."""
+    """Replace a piece of the plan that was shown by `text`."""
 
     piece: PlanPiece
     text: str
 
 
 class MoveTask(Struct, frozen=True):
-    """Bring a task before its neighbour in the plan, or behind it."""
+    """Move a task one place up or down in the plan."""
 
     task: TaskId
     up: bool
 
 
 class BlockTask(Struct, frozen=True):
-    """Say that a task is not to be started for now and why, or (not `blocked`) that it may be again."""
+    """Block a task, with a reason, or unblock it (not `blocked`)."""
 
     task: TaskId
     reason: str = ""

@@ -1,7 +1,4 @@
-"""What the engine needs of the world, and what a front end needs of a session, as protocols named by role.
-
-`core.workspace_ports` holds those of files, git and commands.
-"""
+"""Ports of a session's services: clock, journal, model, code search, plan, notes, trust, rules, skills, desktop."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Protocol
@@ -31,172 +28,172 @@ class Session(Protocol):
 
 
 class Clock(Protocol):
-    """Time, so that tests and replays decide what it is."""
+    """Time, injected so that tests and replays control it."""
 
     def now(self) -> str:
         """Return UTC time in ISO 8601 with microseconds and `Z`."""
 
     def monotonic_seconds(self) -> float:
-        """Return seconds that never go back."""
+        """Return seconds that never decrease."""
 
 
 class Ids(Protocol):
-    """Fresh names."""
+    """Source of new ids."""
 
     def session(self) -> SessionId:
-        """Return a session id nobody has."""
+        """Return an unused session id."""
 
 
 class Journal(Protocol):
-    """The append-only log of one session, held by one writer."""
+    """Append-only log of one session, held by one writer."""
 
     async def append(self, seq: int, time: str, event: Event) -> Recorded:
-        """Write the event durably (flush, fsync), return it with its hash; raise `StorageError`, `JournalError`."""
+        """Write the event durably and return it with its hash; raise `StorageError`, `JournalError`."""
 
     async def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
 
 
 class Model(Protocol):
-    """A server that thinks."""
+    """Language models behind the endpoints of each role."""
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
-        """Wait until who answers for `purpose` is ready and return what it says of itself; raise `ModelError`."""
+        """Wait until the model for `purpose` is ready and return its facts; raise `ModelError`."""
 
     def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
-        """Stream an answer, ended by `AnswerEnd`; closing the iterator frees the server.
+        """Stream an answer that ends with `AnswerEnd`. Closing the iterator frees the server.
 
-        Raises `ModelError`; one that has `another` set says that the next `observe` finds another endpoint.
+        Raises `ModelError`; if its `another` is set, the next `observe` finds another endpoint.
         """
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
-        """Return the true token count of each text for who answers for `purpose`, zeros where it cannot count."""
+        """Return the exact token count of each text for the model of `purpose`; zeros if it cannot count."""
 
     async def close(self) -> None:
-        """Let go of the server; one that we started ends."""
+        """Release the servers; those that the workbench started end."""
 
 
 class Retriever(Protocol):
-    """Finds code. What it searches is the folder's files as they are at the time of the search."""
+    """Code search in a folder's files as they are at the time of the search."""
 
     def prepare(self, sources: Sources) -> object:
-        """Begin to index in the background, so that the first search need not."""
+        """Start indexing in the background."""
 
     def status(self, sources: Sources) -> IndexStatus:
-        """Return how far the index of this folder is. Does not block."""
+        """Return the progress of the folder's index without blocking."""
 
     async def close(self) -> None:
-        """Stop what runs in the background."""
+        """Stop the background work."""
 
     async def search(
         self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
     ) -> tuple[Chunk, ...]:
-        """Return the best chunks, best first; unless `complete`, of what is indexed so far, without waiting."""
+        """Return the best chunks, best first. Unless `complete`, search what is indexed so far, without waiting."""
 
 
 class Plans(Protocol):
-    """The plan's file."""
+    """The file of the plan."""
 
     @property
     def path(self) -> str:
-        """Where the plan is, relative to the repo."""
+        """Path of the plan, relative to the repo."""
 
     async def read(self) -> Plan:
         """Return the plan; raise `PlanError` with file and line."""
 
     async def set_status(self, task: TaskId, status: TaskStatus, reason: str = "") -> None:
-        """Write one task's status, keeping everything else of the file to the byte where possible.
+        """Write one task's status and preserve the rest of the file, byte for byte where possible.
 
-        The reason stands beside it while the task is blocked.
+        A reason is written beside it while the task is blocked.
         """
 
     async def move(self, task: TaskId, *, up: bool) -> None:
-        """Bring a task before its neighbour (or behind it); one that has none there stays."""
+        """Move a task one place up or down; unchanged at the end of the list."""
 
     async def piece(self, task: TaskId | None, *, new: bool = False) -> PlanPiece:
-        """Return the text of a task (None: all of the plan, also a broken one), or a new one to be filled in behind it.
+        """Return the text of a task (None: the whole plan, even an invalid one), or of a new one after it.
 
         Raises `PlanError` with file and line.
         """
 
     async def replace_text(self, before: str, text: str, keep: Sequence[TaskId] = ()) -> None:
-        """Make the plan `text`, which `before` was edited to; what was changed on the disk meanwhile is kept as well.
+        """Replace `before`, the text that was edited, by `text`; changes made on disk meanwhile are kept too.
 
-        Raises `PlanError`, with nothing written, for what cannot be read (file and line as in `text`), lacks one of
-        the tasks `keep`, or was changed meanwhile in the same lines.
+        Raises `PlanError`, with nothing written, if the text cannot be read (file and line as in `text`), lacks one of
+        the tasks `keep`, or conflicts with a change on disk in the same lines.
         """
 
     async def add(self, tasks: Sequence[Task]) -> None:
-        """Append tasks, keeping comments and order."""
+        """Append tasks; comments and order are preserved."""
 
     async def new_plan(self, plan: Plan) -> str:
-        """Begin a new plan; return where the former one was archived, empty where there was none."""
+        """Start a new plan; return the path of the archived former one, empty if there was none."""
 
 
 class Memory(Protocol):
-    """Scratchpads."""
+    """Scratchpads of tasks."""
 
     def path(self, task: TaskId, fork: str = "") -> str:
-        """Return where the task's scratchpad is, relative to the repo."""
+        """Return the path of the task's scratchpad, relative to the repo."""
 
     async def read_scratchpad(self, task: TaskId, fork: str = "") -> str:
-        """Return the text, empty when there is none; a `fork` (its six letters) has notes of its own."""
+        """Return the text, empty if there is none. A `fork` (its suffix) has notes of its own."""
 
     async def write_scratchpad(self, task: TaskId, before: str, text: str, fork: str = "") -> str:
-        """Replace `before` by `text` and return what now stands; a text changed meanwhile is merged, never lost."""
+        """Replace `before` by `text` and return the new content; a concurrent change is merged, never lost."""
 
     async def archive_scratchpad(self, task: TaskId, before: str, text: str, time: str, fork: str = "") -> str:
-        """Replace `before` by `text` and return what now stands; a text changed meanwhile is left as it is.
+        """Replace `before` by `text` and return the new content; a concurrent change is left as it is.
 
-        What is replaced stands in the archive by then, once, under a name with `time`; no file there is written over.
+        The replaced text is archived first, once, under a name with `time`. No file of the archive is overwritten.
         """
 
 
 class Setup(Protocol):
-    """What a repo needs before it can be worked in."""
+    """Files that a repo needs before work can begin."""
 
     async def missing(self) -> tuple[str, ...]:
-        """Return the files that would be written, none when the repo is set up."""
+        """Return the files that would be written; none if the repo is set up."""
 
     async def write(self) -> tuple[str, ...]:
-        """Write them, leaving what is there alone; return what was written."""
+        """Write the missing files, never an existing one; return those written."""
 
 
 class Trust(Protocol):
-    """What the repo would have us run or obey, and whether the user said yes to it."""
+    """The repo's code and settings that would be executed or obeyed, and the user's consent."""
 
     async def question(self) -> tuple[str, ...]:
-        """Return what has to be trusted, a line each; nothing when it was, or when there is nothing to trust."""
+        """Return what must be trusted, a line each; nothing if it was, or if there is nothing to trust."""
 
     async def accept(self) -> None:
-        """Remember that the user trusts exactly what the question showed."""
+        """Record that the user trusts exactly what the question showed."""
 
 
 class Rules(Protocol):
-    """Rules that outlive a session, and what past sessions did, to try them on."""
+    """Approval rules stored outside of sessions, and past actions to test a rule on."""
 
     async def kept(self) -> tuple[StoredRule, ...]:
-        """Return the rules that the user keeps outside of the repo and that count in it; raise `ConfigError`."""
+        """Return the rules in force that the user stores outside of the repo; raise `ConfigError`."""
 
     async def keep(self, kept: StoredRule) -> None:
-        """Write a rule where it is kept; raise `TrustError` where the repo's own rules count for nothing."""
+        """Store a rule; raise `TrustError` if the repo's own rules are not trusted."""
 
     async def revoke(self, kept: StoredRule) -> None:
-        """Take a rule out of where it is kept; raise as `keep` does."""
+        """Remove a stored rule; raise as `keep` does."""
 
     async def past(self, kind: Permission) -> PastActions:
-        """Return the actions of a kind that stood at the gate in all sessions of the repo, bounded in number."""
+        """Return past actions of a kind from all sessions of the repo, bounded in number."""
 
 
 class Skills(Protocol):
-    """Folders with a `SKILL.md`."""
+    """Skills of the repo: folders with a `SKILL.md`."""
 
     async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
-        """Return these skills' texts in order; unknown names raise `ConfigError` naming the known ones."""
+        """Return the texts of these skills in order; an unknown name raises `ConfigError` naming the known ones."""
 
 
 class Desktop(Protocol):
-    """The desktop that the terminal is on, if there is one."""
+    """Desktop of the terminal, if there is one."""
 
     async def notify(self, title: str, text: str) -> None:
-        """Show a notification, in the background of whatever the user does; where that cannot be, nothing happens."""
+        """Show a desktop notification; without a desktop nothing happens."""

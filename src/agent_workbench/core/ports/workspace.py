@@ -1,4 +1,4 @@
-"""What the engine needs of files, git and commands, as protocols named by role."""
+"""Ports of the world a task works on: files under git, worktrees, the user's repo, and commands."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
@@ -23,104 +23,104 @@ from agent_workbench.core.workspace import (
 
 
 class Sources(Protocol):
-    """The files of one folder under git and its past, as the code search reads them. A `Workspace` is one."""
+    """Files of one folder under git and their history, as the code search reads them. A `Workspace` is one."""
 
     @property
     def root(self) -> str:
-        """The folder's absolute path."""
+        """Absolute path of the folder."""
 
     async def list_files(self) -> tuple[str, ...]:
-        """Return tracked and untracked-not-ignored files, sorted."""
+        """Return the tracked and the untracked, not ignored files, sorted."""
 
     async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
-        """Return what is in these files; one that is gone, a link, or cannot be read is left out."""
+        """Return the contents of these files, without those that are gone, links, or unreadable."""
 
     async def past_commits(self, limit: int, until: str = "") -> tuple[PastCommit, ...]:
-        """Return the newest commits before now, newest first, at most `limit` and none from commit `until` on."""
+        """Return the newest past commits, newest first, at most `limit` and none from commit `until` on."""
 
 
 class Workspace(Sources, Protocol):
-    """A git worktree outside the user's checkout. Paths are repo-relative POSIX; refusals are `WorkspaceError`."""
+    """A git worktree outside the user's checkout. Paths are repo-relative POSIX; errors are `WorkspaceError`."""
 
     @property
     def facts(self) -> WorkspaceFacts:
-        """Where it is and what it started from."""
+        """Location of the worktree and the commit it started from."""
 
     async def read(self, path: str) -> FileContent | None:
-        """Return a regular file's content, None where there is none; raise for symlinks and paths that leave."""
+        """Return a regular file's content, None if there is none; raise for symlinks and paths outside."""
 
     async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
-        """Make all the changes or none, return the tree of `parent_tree` with them. Raises when a preimage moved."""
+        """Apply all changes or none; return `parent_tree` with them. Raises if a file differs from its preimage."""
 
     async def strays(self, tree: str) -> tuple[FileChange, ...]:
-        """Return how files differ from `tree` (files that it lacks and its rules do not ignore included)."""
+        """Return the files that differ from `tree`, including new ones that its own rules do not ignore."""
 
     async def put_back(self, tree: str, paths: Collection[str]) -> None:
-        """Make these paths what they are in `tree` (absent there: removed)."""
+        """Restore these paths to their content in `tree` (absent there: removed)."""
 
     async def reset(self, tree: str) -> Reset:
-        """Make the files exactly those of `tree` and what its own rules ignore, with no bytecode of Python's."""
+        """Restore exactly the files of `tree` and what its own rules ignore, without Python's bytecode."""
 
     async def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:
-        """Keep all content under `refs/agent/<session>/<seq>`."""
+        """Save all content under `refs/agent/<session>/<seq>`."""
 
     async def restore(self, commit: CommitId) -> None:
-        """Make tracked and untracked-not-ignored files exactly those of the checkpoint or commit."""
+        """Restore exactly the tracked and not ignored files of a checkpoint or commit."""
 
     async def commit(self, tree: str, message: str) -> CommitId:
-        """Commit `tree` on the task's branch on top of its base; raise if the branch was moved by somebody else."""
+        """Commit `tree` on the task's branch, on top of its base; raise if somebody else moved the branch."""
 
     async def withdraw(self) -> None:
-        """Delete the task's branch unless it holds a commit of somebody else; one of ours stays under `refs/agent/`."""
+        """Delete the task's branch unless it holds a foreign commit; our own one stays under `refs/agent/`."""
 
     async def changes(self, tree: str) -> tuple[FileChange, ...]:
-        """Return how `tree` differs from the base."""
+        """Return the difference of `tree` to the base."""
 
     async def release(self, keep: bool) -> None:
-        """Give the task's lock back, and remove the worktree unless it is to be kept."""
+        """Release the task's lock, and remove the worktree unless it is to be kept."""
 
 
 class Workspaces(Protocol):
-    """The user's repo, never touched, and the worktrees beside it."""
+    """The user's repo, which is never touched, and the worktrees beside it."""
 
     async def inspect(self) -> RepoFacts:
-        """Return the state of the user's checkout, running nothing that the repo configures; raise `RepoError`."""
+        """Return the state of the user's checkout; nothing that the repo configures is run. Raises `RepoError`."""
 
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
-        """Return the branch for this session's work on the task: `agent/<task>`, with a suffix if that is taken.
+        """Return the branch for this session's work on the task: `agent/<task>`, with a suffix if taken.
 
-        Orphans of the task in which there is no work are removed before.
+        Orphans of the task that hold no work are removed first.
         """
 
     async def orphans(self) -> tuple[Orphan, ...]:
-        """Return branches and worktrees of the workbench that no session began a task on, and nobody is at."""
+        """Return branches and worktrees of the workbench that no session and no process owns."""
 
     async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> Mapping[TaskId, str]:
-        """Return the tasks that other sessions than this one have a workspace open for, with who holds each."""
+        """Return the tasks that other sessions have open, with the holder of each."""
 
     async def open(self, request: WorkspaceRequest) -> Workspace:
-        """Lock the task and make (or rebuild) its worktree; raise `LockedError` naming the holder, `WorkspaceError`."""
+        """Lock the task and make (or rebuild) its worktree; raise `LockedError` or `WorkspaceError`."""
 
     async def task_commit(self, task: TaskId) -> CommitId | None:
-        """Return the newest commit of the task on one of its branches that is not merged into HEAD, or None."""
+        """Return the newest commit of the task that is not merged into HEAD, or None."""
 
     async def merge(self, commit: CommitId, message: str, target: MergeTarget) -> MergeOutcome:
-        """Bring the commit into the user's checked-out branch; raise with nothing changed on conflict or dirt.
+        """Merge the commit into the user's checked-out branch; on conflict or local changes raise, unchanged.
 
-        Raises `TargetMoved` where the checked-out branch or its commit is not `target`.
+        Raises `TargetMoved` if the checked-out branch or its commit is not `target`.
         """
 
     async def merge_preview(self, commit: CommitId) -> MergePreview:
-        """Return a merge of the commit into the user's checked-out branch as it would be made now."""
+        """Return a preview of merging the commit into the user's checked-out branch."""
 
 
 OnOutput = Callable[[str], None]
 
 
 class Command(Struct, frozen=True):
-    """A command line for `/bin/sh -c`, where and how long it may run (seconds), and what is added to its environment.
+    """A command line for `/bin/sh -c`, with its folder and its time limit.
 
-    `environment` names are set over a clean environment. `writable` are absolute paths a sandbox leaves writable
+    `environment` is added to a clean environment. `writable` are absolute paths that the sandbox leaves writable
     besides `folder`.
     """
 
@@ -132,10 +132,10 @@ class Command(Struct, frozen=True):
 
 
 class Shell(Protocol):
-    """Runs commands in a sandbox where there is one; no descendant outlives a command."""
+    """Runner of commands, in a sandbox if there is one. No descendant outlives a command."""
 
     async def observe(self) -> SandboxFacts:
-        """Return how commands are confined, found out by a canary."""
+        """Return the confinement of commands, found out by a canary."""
 
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
-        """Run to the end, the timeout or cancellation; output (stdout and stderr as they come) is bounded."""
+        """Run to the end, the timeout or cancellation; stdout and stderr are interleaved and bounded."""

@@ -1,4 +1,4 @@
-"""Command lines as a shell reads them: their simple commands, and the programs that they start."""
+"""Command lines as a shell reads them: their simple commands and the programs these start."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ _PROGRAM = re.compile(r"(?!-)[\w./+-]+", re.ASCII)
 
 
 def programs_of(line: str) -> tuple[str, ...]:
-    """Return the program of each simple command, and `python -m NAME` for a module; those in quotes are left out."""
+    """Return the program of each simple command, `python -m NAME` for a module. Quoted programs are left out."""
     found: list[str] = []
     words: list[str] = []
     redirects = False
@@ -32,7 +32,10 @@ def programs_of(line: str) -> tuple[str, ...]:
 
 
 def commands_in(line: str, nested: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield each simple command as words joined by blanks, with the whole line spelled so; those in quotes too."""
+    """Yield each simple command as words joined by spaces, with the whole line in that spelling.
+
+    Commands inside quotes are yielded too, up to a depth of `nested`.
+    """
     words = _words(line)
     simple: list[list[str]] = [[]]
     chain = ""
@@ -53,12 +56,12 @@ def commands_in(line: str, nested: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def _words(line: str) -> list[tuple[str, bool]]:
-    """Return the words of a line as a shell reads them, each with whether it is an operator."""
+    """Return the shell words of a line, each with True if it is an operator."""
     lexer = shlex.shlex(line.replace("\\\n", ""), posix=True, punctuation_chars=_OPERATORS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
         tokens = list(lexer)
-    except ValueError:  # a quote without its end
+    except ValueError:  # an unclosed quote
         tokens = re.findall(r"[^\s'\"();<>|&`]+|[();<>|&`\n]+", line)
     found: list[tuple[str, bool]] = []
     for token in tokens:

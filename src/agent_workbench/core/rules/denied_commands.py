@@ -1,6 +1,6 @@
-"""Patterns of commands that a task must not run, and how a command line is compared with them.
+"""Patterns of commands that a task must not run, and their comparison with a command line.
 
-A pattern is a glob over the words of one command. It is no protection against somebody who wants to get past it.
+A pattern is a glob over the words of one command. It does not stop an agent that wants to evade it; the sandbox does.
 """
 
 import re
@@ -17,13 +17,13 @@ MAX_CHARS = 10_000
 MAX_PATTERN_CHARS = 500
 _WILD = frozenset("*?[")
 _PLAIN = re.compile(r"[\w ./:@=+,~%-]+")
-# Options with or without a value, as in `git -C . --no-pager push`; bounded, as either reading is tried.
+# Options with or without a value, as in `git -C . --no-pager push`; bounded, because both readings are tried.
 _OPTIONS = r"(?: -\S+(?: [^\s-]\S*)?){0,8}"
 _BETWEEN = re.compile(r" *([;|&]) *")
 
 
 def pattern_fault(pattern: str) -> tuple[str, str]:
-    """Return what is wrong with a pattern and what to do, both empty where it can be used."""
+    """Return what is wrong with a pattern and what to do about it; both empty for a valid one."""
     if not pattern.strip():
         return "expected a command, found nothing", "remove it"
     if len(pattern) > MAX_PATTERN_CHARS:
@@ -40,7 +40,7 @@ def pattern_fault(pattern: str) -> tuple[str, str]:
 
 
 def denial(line: str, patterns: Sequence[str]) -> str:
-    """Return why a task with these patterns does not run a command line; empty where it does."""
+    """Return why these patterns deny a command line, empty if they do not."""
     if not patterns:
         return ""
     if len(line) > MAX_CHARS:
@@ -57,16 +57,16 @@ def _matches(pattern: str, line: str, commands: Sequence[tuple[str, str]]) -> bo
         return True
     compiled = _compiled(pattern)
     whole = not {";", "|", "&"}.isdisjoint(pattern)
-    # All commands of a line share its chain; read again for each of them, the search would be cubic.
+    # All commands of a line share its chain; reading it again for each would make the search cubic.
     texts = dict.fromkeys(chain if whole else command for command, chain in commands)
     return any(map(compiled.search, texts))
 
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return the expression for a glob that begins where a word begins; without wildcards it may end anywhere."""
+    """Return the regular expression for a glob that starts at a word. Without wildcards it may end anywhere."""
     glob = _BETWEEN.sub(r"\1", " ".join(pattern.split()))
-    # `translate` uses atomic groups: no pattern takes more than time in proportion to the text from each beginning.
+    # `translate` uses atomic groups, so each start position takes linear time.
     beginning = r"\A" if glob.startswith("*") else r"(?<!\w)" if re.match(r"\w", glob) else ""
     wanted = glob if _WILD & set(glob) else f"{glob}*"
     program, _, rest = wanted.partition(" ")

@@ -1,4 +1,4 @@
-"""Regular expressions where globs are expected: recognised, and put as the globs that mean the same."""
+"""Regular expressions written where globs are expected: detection, and the equivalent globs."""
 
 import itertools
 import re
@@ -12,12 +12,12 @@ _BLANK, _ANY = " ", "?"
 
 
 def looks_like_expression(pattern: str) -> bool:
-    """Return whether a pattern was written as a regular expression."""
+    """Return True if a pattern was written as a regular expression."""
     return bool(_SIGNS.search(pattern))
 
 
 def globs_of(expression: str) -> tuple[str, ...]:
-    """Return the globs that match what a regular expression finds, none where it takes more than globs can say."""
+    """Return the globs equivalent to a regular expression; none if globs cannot express it."""
     try:
         globs, end = _alternatives(expression, 0)
     except ValueError:
@@ -30,7 +30,7 @@ def globs_of(expression: str) -> tuple[str, ...]:
 
 
 def _alternatives(text: str, at: int) -> tuple[list[str], int]:
-    """Return the globs of `a|b|…` from `at` on, and where that ends: at a closing bracket or the end."""
+    """Return the globs of `a|b|…` from `at` on, and the index after them: a closing bracket or the end."""
     found: list[str] = []
     ways = [""]
     while at < len(text) and text[at] != ")":

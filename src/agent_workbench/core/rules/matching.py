@@ -1,4 +1,4 @@
-"""Rules that let proposals through without a question: what each one matches, and which ones a proposal offers."""
+"""Approval rules: their validity, the proposals they allow, and the rules that a proposal offers."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Permission, R
 from agent_workbench.core.yaml_documents.nodes import nearest, shown
 
 EVERY_FILE = "**"
-# Which of a rule's fields say what it matches; exactly one of them has to.
+# Fields of a rule that say what it matches; exactly one is set.
 MATTERS: dict[Permission, tuple[str, ...]] = {
     Permission.READ: ("tool",),
     Permission.DIFF: ("paths",),
@@ -27,9 +27,9 @@ MATTERS: dict[Permission, tuple[str, ...]] = {
 }
 FIELDS = ("any", "commands", "program", "paths", "tool")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
-# Whatever makes a shell do more than run one program; in quotes too, as not every shell reads those alike.
+# Characters with which a shell does more than run one program; in quotes too, because shells differ.
 _MORE_THAN_WORDS = re.compile(r"[;&|<>()$`\\!{}]")
-# What runs whatever its arguments say: with any arguments it would be any command.
+# Programs that execute their arguments: a rule for any arguments would allow any command.
 _RUNS_ANYTHING = re.compile(
     r"(?:ba|da|a|k|z|c|tc|fi|pw|rba|mk|ya)?sh[-0-9.]*|busybox|toybox|env|sudo|doas|su|runuser|pkexec|xargs|parallel"
     r"|exec|eval|command|builtin|source|\.|trap|coproc|if|then|else|elif|while|until|for|case|do|select|function"
@@ -41,7 +41,7 @@ _RUNS_ANYTHING = re.compile(
 
 
 class RuleScope(StrEnum):
-    """Where a rule is kept: until the session is left, in the repo's settings, in the user's for it, for all repos."""
+    """Where a rule is stored: in the session, the repo's settings, the user's rules for the repo, or for all repos."""
 
     SESSION = "session"
     REPO = "repo"
@@ -58,14 +58,14 @@ RULE_SCOPE_LABELS = {
 
 
 class StoredRule(RecordedValue, frozen=True):
-    """A rule that counts, and where it is kept."""
+    """A rule that is in force, and where it is stored."""
 
     rule: Rule
     kept: RuleScope
 
 
 def rule_problem(rule: Rule) -> str:
-    """Return why a rule is none (it lets nothing through then), empty where it is one."""
+    """Return why a rule is invalid and allows nothing; empty if it is valid."""
     fits = MATTERS[rule.kind]
     said = [name for name in FIELDS if getattr(rule, name)]
     if not fits:
@@ -82,7 +82,7 @@ def rule_problem(rule: Rule) -> str:
 
 
 def rule_allows(rule: Rule, proposal: Proposal) -> bool:
-    """Return whether the rule matches all of the proposal; one that needs a second look (`special`) it never does."""
+    """Return True if the rule matches the whole proposal. It never allows one with `special` paths."""
     if rule.kind is not proposal.kind or rule_problem(rule):
         return False
     match rule.kind:
@@ -104,17 +104,17 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
 
 
 def offered(proposal: Proposal) -> tuple[Rule, ...]:
-    """Return the rules that would let this proposal through, the narrowest first; none where a person is needed."""
+    """Return the rules that would allow this proposal, narrowest first; none if a person must decide."""
     return tuple(dict.fromkeys(rule for rule in _thinkable(proposal) if rule_allows(rule, proposal)))
 
 
 def is_wide(rule: Rule) -> bool:
-    """Return whether a rule lets more through than anybody can foresee."""
+    """Return True if a rule allows more than anyone can foresee."""
     return bool(rule.program) or EVERY_FILE in rule.paths
 
 
 def rule_words(rule: Rule) -> str:
-    """Return the rule in words, as decisions name it and lists show it."""
+    """Return the text of a rule, as decisions and lists show it."""
     match rule.kind:
         case Permission.READ:
             return f"tool {rule.tool}"
@@ -131,19 +131,19 @@ def rule_words(rule: Rule) -> str:
 
 
 def decided_by(rule: Rule) -> str:
-    """Return who decided, as the record of a decision names a rule."""
+    """Return the value of a decision's `by` for a rule."""
     return f"{POLICY}{rule_words(rule)}"
 
 
 def runs_only(line: str, program: str) -> bool:
-    """Return whether a shell that is given `line` runs `program` with some words as arguments, and does no more."""
+    """Return True if a shell runs only `program` with some arguments for `line`."""
     if not program or not line.isprintable() or _MORE_THAN_WORDS.search(line) or not _may_take_anything(program):
         return False
     if line != program and not line.startswith(f"{program} "):
         return False
     try:
         return shlex.split(line)[0] == program
-    except ValueError:  # a quote without its end
+    except ValueError:  # an unclosed quote
         return False
 
 
@@ -178,7 +178,7 @@ def _is_touchable(path: str, globs: tuple[str, ...]) -> bool:
 
 
 def _path_fault(path: str) -> str:
-    """Return why no file of the repo can be called so (`..`, an absolute path, git's folder), empty where one can."""
+    """Return why no file of the repo can have this path (`..`, absolute, git's folder); empty if one can."""
     try:
         check_path(path)
     except PatchError as error:
@@ -191,6 +191,6 @@ def _plain(glob: str) -> str:
 
 
 def _folder(path: str) -> str:
-    """Return the glob of the folder in which a file is; of one at the top the file itself."""
+    """Return the glob of a file's folder; the file itself if it is at the top."""
     above = path.rpartition("/")[0]
     return f"{literal_glob(above)}/**" if above else literal_glob(path)

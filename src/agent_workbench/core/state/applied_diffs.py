@@ -1,4 +1,4 @@
-"""Which of a task's diffs stand in its workspace: applied, and not taken back."""
+"""Diffs that are in effect in a task's workspace: applied and not undone."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,21 +11,21 @@ from agent_workbench.core.state.session_state import TaskRun
 
 
 class AppliedDiff(Struct, frozen=True):
-    """A diff as it was applied, and the tree of all that was approved up to it."""
+    """A diff in effect, and the tree of all approved content up to it."""
 
     proposal: Proposal
     tree: str
 
 
 class LastAppliedDiff(Struct, frozen=True):
-    """The diff that was applied last, and the tree as it was before it."""
+    """The newest diff in effect, and the tree before it was applied."""
 
     proposal: Proposal
     before: str
 
 
 def applied_diffs(history: Sequence[Recorded]) -> Iterator[AppliedDiff]:
-    """Yield the diffs that stand, the newest first; no more of `history` is read than is asked for."""
+    """Yield the diffs in effect, newest first; `history` is read lazily, from its end."""
     undone: set[ProposalId] = set()
     applied: PatchApplied | None = None
     for recorded in reversed(history):
@@ -43,7 +43,7 @@ def applied_diffs(history: Sequence[Recorded]) -> Iterator[AppliedDiff]:
 
 
 def last_applied_diff(run: TaskRun) -> LastAppliedDiff | None:
-    """Return the diff that an undo takes back, None where nothing stands."""
+    """Return the diff that an undo would revert, None if there is none."""
     standing = applied_diffs(run.history)
     last = next(standing, None)
     if last is None:

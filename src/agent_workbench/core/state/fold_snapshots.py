@@ -1,4 +1,4 @@
-"""A fold over events that can be had at any place: some of its values are kept, so that every place has one near it."""
+"""Snapshots of a fold over events, so that its value at any earlier event is cheap."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -10,7 +10,7 @@ STRIDE = 64
 
 
 class FoldSnapshots(Generic[Value]):
-    """The values of one fold. Going on costs what is new, any place that was passed before at most `STRIDE` events."""
+    """Values of one fold: a new event costs one step, any earlier position at most `STRIDE` steps."""
 
     def __init__(self, first: Value, step: Callable[[Value, Recorded], Value]) -> None:
         self._first = first
@@ -19,9 +19,10 @@ class FoldSnapshots(Generic[Value]):
         self._newest: tuple[int, Recorded | None, Value] = (0, None, first)
 
     def at(self, events: Sequence[Recorded], count: int | None = None) -> Value:
-        """Return the value after the first `count` of `events` (all of them when None).
+        """Return the value after the first `count` of `events` (all of them if None).
 
-        Events that do not go on from those of the call before begin a new trail; they are told apart by their identity.
+        If `events` do not continue those of the previous call, the snapshots start anew. Events are compared by
+        identity.
         """
         wanted = len(events) if count is None else count
         start, value = self._nearest(events, wanted)
@@ -34,7 +35,7 @@ class FoldSnapshots(Generic[Value]):
         return value
 
     def reach(self, events: Sequence[Recorded], most: int) -> bool:
-        """Pass at most `most` events that were not passed yet; return whether there are more of them."""
+        """Fold at most `most` events beyond the last snapshot; return True if there are more."""
         wanted = len(self._kept) * STRIDE + most
         self.at(events, min(wanted, len(events)))
         return wanted < len(events)

@@ -1,4 +1,4 @@
-"""Sequences that never change and cost little: one that grows by sharing its items, one that reads several as one."""
+"""Immutable sequences with cheap operations: a tuple that grows in constant time, and a joined view of several."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,9 +9,9 @@ Item = TypeVar("Item")
 
 
 class Log(Sequence[Item]):
-    """A tuple in all but this: `plus` takes the same time however long it is.
+    """Tuple to which an item is added in constant time.
 
-    Logs that grew from each other share one list, of which each sees its own beginning.
+    Tuples that grew from each other share one list; each sees a beginning of it.
     """
 
     __slots__ = ("_items", "_size")
@@ -21,11 +21,11 @@ class Log(Sequence[Item]):
         self._size = len(self._items)
 
     def plus(self, item: Item) -> "Log[Item]":
-        """Return the log with one more item at its end."""
+        """Return the tuple with one more item at its end."""
         shared = self._items
         if len(shared) == self._size:
             shared.append(item)
-        # Another log, or one in another thread, may have gone on from here: then they part.
+        # Another tuple, perhaps in another thread, may have grown from here first: then copy.
         if shared[self._size] is not item:
             shared = [*islice(shared, self._size), item]
         longer: Log[Item] = Log()
@@ -65,7 +65,7 @@ class Log(Sequence[Item]):
 
 
 class JoinedSequence(Sequence[Item]):
-    """Sequences read as one, without copying any of them; they must not change meanwhile."""
+    """View of several sequences as one, without copies. The parts must not change."""
 
     __slots__ = ("_ends", "_parts")
 

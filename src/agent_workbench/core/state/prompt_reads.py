@@ -1,4 +1,4 @@
-"""How much of its prompts a server read: what was new, and what it had read before and read again."""
+"""Prompt tokens that a server read: new ones, and ones it read again."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,9 @@ from agent_workbench.core.model import AnswerFigures, Purpose
 
 
 class PromptReads(Struct, frozen=True):
-    """Tokens of some prompts: all, those that were new in them, and those that were read again.
+    """Token counts of some prompts: all, new, and re-read.
 
-    Read again is what a prompt has in common with the prompt and the answer before it and what the server did not find
-    in its cache.
+    Re-read tokens are those that a prompt shares with the previous prompt and answer, but that were not in the cache.
     """
 
     prompt_tokens: int = 0
@@ -28,7 +27,7 @@ class PromptReads(Struct, frozen=True):
 
     @property
     def again_share(self) -> float:
-        """Which share of all tokens was read again, 0.0 to 1.0."""
+        """Share of all tokens that was re-read, 0.0 to 1.0."""
         return self.again_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
     def plus(self, other: "PromptReads") -> "PromptReads":
@@ -41,10 +40,10 @@ class PromptReads(Struct, frozen=True):
 
 
 def reads_of(figures: AnswerFigures, before: AnswerFigures | None) -> PromptReads:
-    """Return what was read for an answer; `before` are the figures of the prompt it grew from (None: it is a new one).
+    """Return the reads of one answer; `before` are the figures of the prompt it grew from (None: a new prompt).
 
-    What was read for a wholly new prompt counts as new. So does the last token of the answer before: a server says it
-    and does not read it.
+    All tokens of a new prompt count as new. So does the last token of the previous answer: a server generates it and
+    does not read it.
     """
     read = max(0, figures.prompt_tokens - figures.cached_tokens)
     known = 0 if before is None else before.prompt_tokens + max(0, before.answer_tokens - 1)
@@ -54,19 +53,19 @@ def reads_of(figures: AnswerFigures, before: AnswerFigures | None) -> PromptRead
 
 
 def grown_from(answer: ModelAnswered | ModelInterrupted, *, thinks: bool = False) -> AnswerFigures:
-    """Return an answer's figures as far as the next prompt begins with what they count.
+    """Return an answer's figures, limited to the tokens with which the next prompt begins.
 
-    An answer that broke off or was cut is no part of it, or not whole. One of a model that `thinks` stood behind its
-    thought, even an empty one, which is not sent back: it stands in another place there.
+    An interrupted answer is not part of the next prompt, or not whole. An answer after reasoning moves, because the
+    reasoning (even an empty one, of a model that `thinks`) is not sent back.
     """
     broken = isinstance(answer, ModelInterrupted)
     return replace(answer.figures, answer_tokens=0) if broken or thinks or answer.reasoning else answer.figures
 
 
 def newest_reads(history: Sequence[Recorded], *, thinks: bool = False) -> PromptReads | None:
-    """Return what was read of the newest prompt whose answer told, None where there is none since a compaction.
+    """Return the reads of the newest prompt with a reported answer, None if there is none since a compaction.
 
-    `thinks`: the model that answered thinks before it answers.
+    `thinks`: the model reasons before it answers.
     """
     newest: AnswerFigures | None = None
     answer: ModelAnswered | ModelInterrupted | None = None

@@ -1,4 +1,4 @@
-"""What a session's events amount to: the one value that panes, prompts and reports are made from."""
+"""State of a session: the fold of its events, from which panes, prompts and reports are made."""
 
 from enum import StrEnum
 
@@ -29,7 +29,7 @@ NO_COMMIT = CommitId("")
 
 
 class Phase(StrEnum):
-    """Where a task's run stands; together with the open proposal it says what comes next."""
+    """Phase of a task's run. With the open proposal it determines the next move."""
 
     BASELINE = "baseline"
     RETRIEVING = "retrieving"
@@ -50,16 +50,17 @@ ENDED = frozenset({Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER})
 class TaskRun(Struct, frozen=True):
     """One task being worked on in one workspace.
 
-    `tree` is the git tree of everything approved so far, `checked_tree` the one the last checks saw. `history` holds
-    every event since the task started; prompts and the transcript are made from it. `working_seconds` counts answers
-    and actions, not the time spent waiting at gates. `reads` sums up what the server read of the prompts,
-    `last_figures` are those of the prompt before, as far as the next one grows from it. `compacts_for` is the phase to
-    which a compaction goes back; `compaction_asked`: the user wants one that need not be. `notes_full`: it is the
-    scratchpad that is to be summarised, `notes_settled` how many characters it had when that was decided last.
-    `undoing` is the proposal whose diff is to be taken back; `paused`: the model is not to be asked.
-    `finish_returned`: a finish with nothing changed was sent back to the model. `failures` counts the steps that failed
-    in a row, `reflected` those of them that the newest reflexion came after. `fork` are the six letters of the session
-    that took the run over from its parent, empty where it was begun in this one.
+    `tree` is the git tree of everything approved so far, `checked_tree` the one of the last checks. `history` holds
+    every event since the task started. `working_seconds` counts answers and actions, not the time at gates. `reads`
+    sums up the prompt tokens read; `last_figures` are those of the last prompt, limited to what the next one begins
+    with.
+
+    `compacts_for` is the phase to return to after a compaction. `compaction_asked`: the user asked for an optional one.
+    `notes_full`: the compaction is about the scratchpad; `notes_settled` is its length when that was last decided.
+    `undoing` is the proposal whose diff is to be undone. `paused`: the model is not asked. `finish_returned`: a finish
+    without changes was sent back to the model. `failures` counts consecutive failed steps, `reflected` those before the
+    newest reflexion. `fork` is the suffix of the session that took the run over from its parent, empty if it began
+    here.
     """
 
     task: TaskId
@@ -111,53 +112,53 @@ class TaskRun(Struct, frozen=True):
 
     @property
     def waiting(self) -> Proposal | None:
-        """The proposal that waits at the gate, if one does."""
+        """The proposal that waits at the gate, None if there is none."""
         return self.proposal if self.proposal is not None and self.stage is ProposalStage.WAITING else None
 
     @property
     def merging(self) -> bool:
-        """True from the approval of a merge to its end; it is not given up halfway."""
+        """True from the approval of a merge to its end. A merge is never aborted halfway."""
         begun = self.stage in {ProposalStage.APPROVED, ProposalStage.RUNNING}
         return begun and self.proposal is not None and self.proposal.kind is Permission.MERGE
 
     @property
     def held(self) -> bool:
-        """True when the model would be asked now, and is not as the user paused."""
+        """True if only the user's pause keeps the model from being asked."""
         asks = self.phase in {Phase.STEPPING, Phase.REFLECTING, Phase.COMPACTING}
         begun = self.stage in {ProposalStage.WAITING, ProposalStage.APPROVED, ProposalStage.RUNNING}
         return self.paused and asks and not begun and self.answer is None and self.undoing is None
 
     def known_parts(self, purpose: Purpose) -> int:
-        """Return how many parts of the next prompt stood in the one before; a prompt about the notes is its own."""
+        """Return how many parts of the next prompt were in the previous one. Prompts about notes share none."""
         return 0 if self.notes_full and purpose is Purpose.SUMMARY else self.prompt_parts
 
     @property
     def changed(self) -> bool:
-        """True when something was approved that is not in the base."""
+        """True if the approved content differs from the base."""
         return self.tree != self.workspace.tree
 
     @property
     def passes(self) -> bool:
-        """True when the last checks saw all that is approved, and nothing but it, and are acceptable."""
+        """True if the last checks ran on exactly the approved content and are acceptable."""
         return self.results is not None and self.checked_tree == self.tree and self.acceptable(self.results)
 
     @property
     def checks_told(self) -> str:
-        """The state of its checks in a few words."""
+        """State of the checks in a few words."""
         if not self.checks:
             return "it has no checks"
         return "its checks pass" if self.passes else "its checks were not run at the end"
 
     def acceptable(self, results: tuple[CheckResult, ...]) -> bool:
-        """True when the required checks pass and none of the others is worse than in the baseline."""
+        """Return True if the required checks pass and none of the others is worse than in the baseline."""
         return acceptable(results, self.baseline, self.required)
 
 
 class SessionState(Struct, frozen=True):
-    """Everything a session's journal amounts to up to `seq` (-1: nothing yet).
+    """State of a session after event `seq` (-1: before the first).
 
-    `opening` holds the events before the first task; those after it stand in a run's history. `models` holds who was
-    met last for each purpose, `ungrammatical` the endpoints that do not keep to a grammar.
+    `opening` holds the events before the first task; later ones are in the history of a run. `models` holds the last
+    observed model of each purpose, `ungrammatical` the endpoints that ignore a grammar.
     """
 
     session: SessionId = NO_SESSION
@@ -185,20 +186,20 @@ class SessionState(Struct, frozen=True):
 
     @property
     def model(self) -> ModelFacts | None:
-        """Who answers the executor, or whoever was met first."""
+        """Facts of the executor's model, or of the first one observed."""
         return self.model_for(Purpose.EXECUTOR) or next((facts for _, facts in self.models), None)
 
     def model_for(self, purpose: Purpose) -> ModelFacts | None:
-        """Return who was met last for `purpose`; nobody of its own means who answers the executor."""
+        """Return the last observed model for `purpose`; the executor's if it has none of its own."""
         met = dict(self.models)
         return met.get(purpose, met.get(Purpose.EXECUTOR))
 
     def scratchpad(self, task: TaskId) -> str:
-        """Return the text of a task's scratchpad as it was recorded last."""
+        """Return the recorded text of a task's scratchpad."""
         return dict(self.scratchpads).get(task, "")
 
     def fork_of(self, task: TaskId) -> str:
-        """Return which fork's notes are the task's here, empty where it has those that are everybody's."""
+        """Return the suffix of the fork that owns the task's notes here; empty if they are shared by all."""
         run = self.run_of(task)
         return run.fork if run is not None else ""
 
@@ -209,5 +210,5 @@ class SessionState(Struct, frozen=True):
 
     @property
     def unfinished(self) -> bool:
-        """True when a task was started here and is not over."""
+        """True if a task was started here and is not over."""
         return self.run is not None and self.run.phase is not Phase.OVER

@@ -1,4 +1,4 @@
-"""Which pieces of code the model sees with an event."""
+"""Pieces of code that an event puts before the model."""
 
 from agent_workbench.core.events import (
     ActionFinished,
@@ -13,7 +13,7 @@ from agent_workbench.core.retrieval import Chunk
 
 
 def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
-    """Return the pieces of code that the model sees with this event; one that is pinned it has seen since then."""
+    """Return the chunks that the model sees with this event. A pinned chunk it has seen before."""
     match event:
         case CodeRetrieved():
             return event.chunks

@@ -1,10 +1,10 @@
-"""Figures as people read them."""
+"""Numbers and amounts as text for a person."""
 
 from agent_workbench.core.workspace import FileStat
 
 
 def dollars_text(dollars: float) -> str:
-    """Return a price: cents where there are some, four places below, never a zero for what did cost something."""
+    """Return a price: cents if it has some, else four decimal places; a cost is never shown as zero."""
     if dollars >= 1:
         return f"${dollars:,.2f}"
     return f"${dollars:.4f}" if dollars >= 0.0001 else "< $0.0001"
@@ -16,7 +16,7 @@ def counted_text(many: int, what: str) -> str:
 
 
 def stat_text(stat: FileStat) -> str:
-    """Return `+3 −1`, or that the file is no text."""
+    """Return `+3 −1`, or that the file is binary."""
     return "not text" if stat.added is None else f"+{stat.added} −{stat.removed}"
 
 

@@ -1,4 +1,4 @@
-"""Literals of llama.cpp's grammar notation, GBNF."""
+"""Literals in GBNF, the grammar notation of llama.cpp."""
 
 import re
 

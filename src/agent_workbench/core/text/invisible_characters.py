@@ -1,8 +1,8 @@
-"""Characters that a reader does not see, or takes for an ordinary blank, each shown as its code: `‹200B›`.
+"""Invisible characters, and those that look like a space, each replaced by its code: `‹200B›`.
 
-By Unicode's categories these are controls, format characters, surrogates, private use, noncharacters, unassigned code
-points, and spaces other than U+0020 and the wide U+3000. The lists below hold the rest: what else is default-ignorable
-or blank. Marks, joiners and selectors are seen where a letter or an emoji carries them, and nowhere else.
+Unicode's categories name most of them: controls, format characters, surrogates, private use, noncharacters, unassigned
+code points, and spaces other than U+0020 and the wide U+3000. The lists below hold the rest: other default-ignorable or
+blank characters. Marks, joiners and variation selectors are visible only on a letter or emoji that carries them.
 """
 
 import re
@@ -15,12 +15,12 @@ MOST_MARKS = 6
 LONGEST_KNOWN = 40
 """So long may be a word that is kept with its codes, in case it comes again."""
 
-# Default_Ignorable_Code_Point (DerivedCoreProperties.txt, Unicode 15.1), as far as the categories do not tell it.
+# Default_Ignorable_Code_Point (DerivedCoreProperties.txt, Unicode 15.1) beyond the categories above.
 _IGNORED = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"
 # Blank in the code charts: object replacement, Braille pattern blank, Khitan filler, musical null notehead.
 _BLANK = "\ufffc\u2800\U00016fe4\U0001d159"
 _UNSEEN = re.compile(f"[{_IGNORED}{_BLANK}]")
-# Hangul vowels and final consonants (Hangul_Syllable_Type V and T) have no cell of their own: they join a letter.
+# Hangul vowels and final consonants (Hangul_Syllable_Type V and T) have no cell of their own; they join a letter.
 _JOINING = re.compile("[\u1161-\u11ff\ud7b0-\ud7fb]")
 _SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
 # Extended_Pictographic (emoji-data.txt, Unicode 15.1); the unassigned code points among them count as unassigned.
@@ -37,7 +37,7 @@ _PICTOGRAPHIC = re.compile(
 )
 _SELECTOR, _JOINER, _KEYCAP = "\ufe0f", "\u200d", "\u20e3"
 _KEYS = frozenset("0123456789#*")
-# Seen wherever they stand. A text of these alone, as nearly every one is, need not be looked at one by one.
+# Visible anywhere. Nearly every text consists of these alone and needs no closer look.
 _ALONE = (
     "\n -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0377\u037a-\u037f\u0384-\u038a\u038e-\u03a1\u03a3-\u0482\u048a-\u052f"
     "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u218b\u2190-\u2426\u2460-\u27ff\u2900-\u2b73\u3000-\u3029"
@@ -47,23 +47,23 @@ _ALONE = (
 _OTHER = re.compile(f"[^{_ALONE}]")
 
 
-# Kinds of characters, by what carries them or what they carry. No enum: a line asks for them a hundred times.
+# Kinds of characters by what they carry or what carries them. No enum: they are compared for each character.
 _PLAIN, _LETTER, _EMOJI, _MARK, _TONE, _HIDDEN = "plain", "letter", "emoji", "mark", "tone", "hidden"
 
 
 def all_seen(text: str) -> bool:
-    """Return True if each character is seen wherever it stands, or ends a line; `with_codes` need not look at it."""
+    """Return True if every character is visible wherever it is, or ends a line. `with_codes` is not needed then."""
     if text.isascii():
         return text.isprintable() or text.replace("\n", "").isprintable()
     return _OTHER.search(text) is None
 
 
 def with_codes(line: str) -> str:
-    """Return `line` with its code in the place of each character that is not seen there.
+    """Return `line` with every invisible character replaced by its code.
 
-    Seen are marks on a letter of their own script, and skin tones, joiners and the selector 16 within an emoji.
+    Visible are marks on a letter of their own script, and skin tones, joiners and selector 16 within an emoji.
     """
-    # No mark, joiner or selector is carried over a blank.
+    # A space carries no mark, joiner or selector.
     return " ".join(map(_word_with_codes, line.split(" ")))
 
 
@@ -96,7 +96,7 @@ def _looked_at(word: str) -> str:
 
 
 def _carries(carrier: str, carried: str, char: str, after: str) -> bool:
-    """Return True if `char` is seen behind a letter or emoji and what that carries already; `after` comes next."""
+    """Return True if `char` is visible after a letter or emoji and its marks so far; `after` is the next character."""
     kind, holder = _kind(char), _kind(carrier)
     if kind is _MARK and char != _KEYCAP:
         fits = holder is _LETTER and len(carried) < MOST_MARKS
@@ -127,5 +127,5 @@ def _kind(char: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _script(char: str) -> str:
-    """Return the first word of the name of a letter or mark: its script, or COMBINING for a mark of many scripts."""
+    """Return the script of a letter or mark, read from its Unicode name; COMBINING for marks of many scripts."""
     return unicodedata.name(char, "").partition(" ")[0]

@@ -1,17 +1,17 @@
-"""Bringing two versions of a text together by lines, so that what either side wrote is kept."""
+"""Three-way merge of texts by lines that loses no line of either side."""
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 MARKER = "<!-- changed on both sides: first as it stood in the file, then as it was written -->\n"
-# Comparing takes the product of the numbers of lines at worst; beyond it, texts are taken as changed altogether.
+# A comparison takes the product of the line counts at worst; beyond this limit texts count as entirely changed.
 MOST_COMPARISONS = 4_000_000
 
 Lines = Sequence[str]
 
 
 def merge_cleanly(before: str, theirs: str, ours: str) -> str | None:
-    """Return `merge` of the three, None where the same lines were changed in two ways."""
+    """Return the merge of the three texts, None if both sides changed the same lines differently."""
     merged = merge(before, theirs, ours)
     return None if merged.count(MARKER) > max(theirs.count(MARKER), ours.count(MARKER)) else merged
 
@@ -19,8 +19,8 @@ def merge_cleanly(before: str, theirs: str, ours: str) -> str | None:
 def merge(before: str, theirs: str, ours: str) -> str:
     """Return `before` with the changes of both `theirs` and `ours`.
 
-    Lines that both added at one place are all kept, theirs first; where the same lines were changed in two ways, both
-    versions stand one after the other under `MARKER`. No line that only one side wrote is lost.
+    Lines that both added at one place are all kept, theirs first. If both changed the same lines differently, both
+    versions follow each other under `MARKER`. No line that only one side wrote is lost.
     """
     if ours in (theirs, before):
         return theirs
@@ -40,7 +40,7 @@ def merge(before: str, theirs: str, ours: str) -> str:
 
 
 def _common(base: Lines, first: Lines, second: Lines) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the runs of lines that all three share, as starts in each and a length; an empty one at the ends last."""
+    """Yield the runs of lines shared by all three, as three starts and a length. An empty run at the ends is last."""
     with_first, with_second = _matches(base, first), _matches(base, second)
     while with_first and with_second:
         (start, first_start, size), (other_start, second_start, other_size) = with_first[0], with_second[0]
@@ -78,7 +78,7 @@ def _one_after_the_other(first: Lines, second: Lines) -> Lines:
 
 
 def _append(lines: list[str], more: Lines) -> None:
-    # A last line without its end would grow together with what follows.
+    # A last line without a newline would merge with the line that follows.
     if lines and more and not lines[-1].endswith(("\n", "\r")):
         lines[-1] += "\n"
     lines += more

@@ -1,30 +1,30 @@
-"""Foreign text in markdown: shown as it is, whatever it holds; it links, mentions, closes and formats nothing."""
+"""Foreign text in Markdown: it renders literally and cannot link, mention, format, or end its container."""
 
 import re
 
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|~&$])")
-# What begins a list, a heading's underline or a rule, where a line begins with it.
+# Starts of a list item, a heading's underline or a rule at the beginning of a line.
 _LEAD = re.compile(r"^([-+=]|\d+(?=[.)]))")
-# What forges make links of after the markup was read: an escape does not stop them, an empty comment does.
+# Forges turn these into links after parsing; an escape does not prevent it, an empty comment does.
 _LINKED = re.compile(r"@(?=\w)|\\#(?=\d)|:(?=//)|\b[Ww]{3}(?=\.)|\b[Gg][Hh]-(?=\d)")
 _TICKS = re.compile(r"`+")
 
 
 def plain(text: str, limit_chars: int = 400) -> str:
-    """Return a text as one line of markdown that reads as the text does, cut where it gets long."""
+    """Return a text as one line of Markdown that renders literally, cut to `limit_chars`."""
     escaped = _LEAD.sub(_escaped_lead, _MARKUP.sub(r"\\\1", sanitize_line(text, limit_chars)))
     return _LINKED.sub(lambda match: f"{match[0]}<!-- -->", escaped)
 
 
 def _escaped_lead(match: re.Match[str]) -> str:
-    # A digit cannot be escaped, what stands behind it can: an empty comment keeps the two apart.
+    # A digit cannot be escaped, but an empty comment separates it from what follows.
     return f"{match[0]}<!-- -->" if match[0].isdigit() else f"\\{match[0]}"
 
 
 def code(text: str, limit_chars: int = 200) -> str:
-    """Return a text as a span of code on one line; nothing for nothing."""
+    """Return a text as an inline code span; empty for an empty text."""
     line = sanitize_line(text, limit_chars)
     if not line:
         return ""
@@ -34,12 +34,12 @@ def code(text: str, limit_chars: int = 200) -> str:
 
 
 def cell(text: str, limit_chars: int = 200) -> str:
-    """Return a text as a span of code in a table: a bar would end the cell even there."""
+    """Return a text as an inline code span for a table cell, where a bar would end the cell."""
     return code(text, limit_chars).replace("|", "\\|")
 
 
 def fenced(text: str, language: str = "", limit_chars: int = 4_000) -> str:
-    """Return a text as a block of code that nothing in it can end."""
+    """Return a text as a fenced code block that its content cannot end."""
     block = sanitize(text.strip("\n"), limit_chars=limit_chars)
     fence = "`" * max(3, _longest_ticks(block) + 1)
     return f"{fence}{language}\n{block}\n{fence}"

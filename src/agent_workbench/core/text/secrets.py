@@ -1,4 +1,4 @@
-"""Secrets in environment variables: recognised by the name, by the shape of a token, or by their place in a text."""
+"""Detection of secrets in environment variables: by name, by token shape, or by position in a text."""
 
 import re
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ _ENDINGS = (
     *("APIKEY", "ACCESSKEY", "PRIVATEKEY", "SECRETKEY", "MASTERKEY", "SIGNINGKEY", "DEPLOYKEY", "AUTHKEY", "SSHKEY"),
 )
 _ORDINARY_NAMES = {"COMPASS", "BYPASS", "ENCOMPASS", "OVERPASS", "SURPASS", "TRESPASS", "UNDERPASS"}
-# The shell's own, which name folders.
+# The shell's own variables, which hold folders.
 _NEVER_SECRET = {"PWD", "OLDPWD"}
-# The last word of names of places and of amounts.
+# The last word of a name that holds a path or a number.
 _NO_VALUES = {"DIR", "FILE", "HOME", "PATH", "SOCK", "SOCKET", "LIMIT", "SIZE", "TTL", "COUNT", "TIMEOUT", "TYPE"}
-# Too common in code and texts to be replaced there, and no secrets.
+# Values too common in code and prose to be redacted; they are no secrets.
 _ORDINARY_VALUES = {
     *("password", "postgres", "postgresql", "changeme", "changeit", "username", "anonymous", "disabled", "required"),
     *("optional", "localhost", "undefined", "development", "production", "external", "internal", "keyboard"),
     *("interactive", "publickey", "basic-auth", "access_token", "refresh_token", "x-access-token"),
 }
-# Whose address names a user and not a token: `ssh://deployer@host`.
+# Schemes whose URL names a user and not a token: `ssh://deployer@host`.
 _NAMES_USERS = re.compile(
     r"(?:.*\+)?(?:ssh|scp|sftp|ftp|ftps|rsync|git|svn|smb|imaps?|smtps?|ldaps?|vnc|rdp)|.*sql.*", re.IGNORECASE
 )
@@ -39,7 +39,7 @@ _ASSIGNED = re.compile(
 _BEARER = re.compile(
     r"(?:\bbearer|\bauthorization[\"']?\s{0,3}[=:]\s{0,3}[\"']?\w{0,20})\s{1,3}([\w.~+/=-]+)", re.IGNORECASE
 )
-# What makes an address a key: the end of a Discord webhook, the signature of a signed address, a bot's token.
+# Parts that make a URL a secret: the end of a Discord webhook, a signature, a bot's token.
 _IN_ADDRESS = (
     re.compile(r"discord(?:app)?\.com/api/(?:v[0-9]{1,3}/)?webhooks/[0-9]{1,30}/([\w-]+)", re.IGNORECASE),
     re.compile(r"(?<![\w-])(?:sig|x-(?:amz|goog)-signature)=([\w%+/=.~-]{16,})", re.IGNORECASE),
@@ -58,7 +58,7 @@ _NAMES_CONTENT = re.compile(r"COMMIT|SHA|HASH|DIGEST|REVISION|CHECKSUM|VERSION|A
 
 
 def looks_secret(name: str) -> bool:
-    """Return whether the value of a variable of this name is a secret, whatever it is."""
+    """Return True if a variable of this name holds a secret, whatever its value."""
     words = re.split(r"[^A-Z0-9]+", name.upper())
     if name in _NEVER_SECRET or words[-1] in _NO_VALUES:
         return False
@@ -66,16 +66,16 @@ def looks_secret(name: str) -> bool:
 
 
 def is_ordinary(value: str) -> bool:
-    """Return whether a value is no secret even under a secret's name: a common word, or one character repeated."""
+    """Return True if a value is no secret even under a secret's name: a common word, or one repeated character."""
     return value.lower() in _ORDINARY_VALUES or len(set(value)) < 2
 
 
 def secrets_within(name: str, value: str) -> Iterator[str]:
-    """Yield the parts of a variable's value that are secrets by their shape or place, whatever its name is.
+    """Yield the parts of a variable's value that are secrets by shape or position, whatever its name.
 
-    These are private keys, tokens of known services, user information and signatures of addresses, cookies, and values
-    that the text itself calls a password, key or token. A random-looking value counts where `name` hints at a secret or
-    at a service.
+    These are private keys, tokens of known services, user information and signatures in URLs, cookies, and values that
+    the text itself calls a password, key or token. A random-looking value counts if `name` hints at a secret or a
+    service.
     """
     has_cookies = "COOKIE" in name.upper() or "cookie:" in value.lower()
     for found in (*_candidates(value), *(_COOKIES.findall(value) if has_cookies else ())):
@@ -105,7 +105,7 @@ def _of_userinfo(scheme: str, userinfo: str) -> Iterator[str]:
 
 @cache
 def _tokens() -> re.Pattern[str]:
-    # Services lengthen their tokens: the rest of the word is part of it too.
+    # Services lengthen their tokens, so the rest of the word is part of the token.
     return re.compile(rf"(?<![A-Za-z0-9])(?P<token>{'|'.join(TOKENS)})[\w-]*+")
 
 

@@ -1,7 +1,7 @@
-"""Shapes of tokens that services issue, and names of services whose tokens have no shape of their own.
+"""Shapes of the tokens that services issue, and names of services whose tokens have no typical shape.
 
-The facts are those of gitleaks' default rules. Lengths are lower bounds: services lengthen their tokens. What has to be
-followed by something is bounded, so that a search takes linear time.
+The facts are those of gitleaks' default rules. Lengths are lower bounds, because services lengthen their tokens.
+Patterns with a required suffix are bounded, so that a search takes linear time.
 """
 
 TOKENS = (
@@ -42,7 +42,7 @@ TOKENS = (
     r"YC[\w-]{38}",
     r"t1\.[\w-]{1,400}={0,2}\.[\w-]{86}={0,2}",
     r"A{22}[A-Za-z0-9%]{80,}",
-    # tools of infrastructure
+    # infrastructure
     r"sq[upa]_[\w=-]{30,}",
     r"hv[bsr]\.[\w-]{20,}",
     r"s\.[A-Za-z0-9]{24}",
@@ -65,7 +65,7 @@ TOKENS = (
     r"4b1d[A-Za-z0-9]{38}",
     r"API-[A-Z0-9]{26}",
     r"(?:sc|ext|scauth|authress)_[a-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_-][a-z0-9-]{10,32}\.[\w+/=-]{30,}",
-    # talk, mail, work
+    # chat, mail, project management
     r"xox[a-z](?:\.xox[bp])?-[\w-]{8,}",
     r"xapp-[0-9]-[\w-]{16,}",
     r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,}",
@@ -90,7 +90,7 @@ TOKENS = (
     r"EAA[MC][A-Za-z0-9]{100,}",
     r"pk\.[A-Za-z0-9]{60}\.[A-Za-z0-9]{22}",
     r"s-s4t2(?:ud|af)-[a-f0-9]{64}",
-    # money and trade
+    # payment and commerce
     r"(?:sk|rk)_(?:test|live|prod)_[A-Za-z0-9]{10,}",
     r"(?:live|test)_(?:pub_)?[\w=-]{31,}",
     r"access-(?:sandbox|development|production)-[0-9a-f]{8}-[0-9a-f-]{27}",
@@ -105,7 +105,7 @@ TOKENS = (
     r"sm_[aps]at_[A-Za-z0-9]{16}",
     r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk",
     r"p8e-[A-Za-z0-9]{32}",
-    # signed texts and keys: as they are, in base64, and a private key in base64
+    # signed tokens and keys, plain and in base64
     r"(?:(?<![\w-])eyJ[\w-]{8,4000}+|eyJ[\w-]{8,400}+)(?:\.[\w/-]{0,8000}+={0,2}){2,4}",
     r"ey[A-Za-z0-9]{17,4000}\.ey[\w/-]{17,8000}\.[\w/-]{0,8000}={0,2}",
     r"(?:ops_)?eyJ[\w+/-]{40,}={0,3}",

@@ -1,4 +1,4 @@
-"""A YAML document with the place of everything in it, composed strictly from what a parser saw."""
+"""Nodes of a YAML document with their positions, composed strictly from a parser's events."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ MAX_DEPTH = 20
 
 
 class Mark(Struct, frozen=True):
-    """A place in a text: `index` in characters from 0; `line` and `column` from 1, as editors count."""
+    """A position in a text: `index` in characters from 0; `line` and `column` from 1."""
 
     index: int
     line: int
@@ -18,7 +18,7 @@ class Mark(Struct, frozen=True):
 
 
 class YamlScalar(Struct, frozen=True):
-    """A single value as it was written; `plain` means without quotes, so that it may be a number."""
+    """A scalar as it was written. `plain`: without quotes, so that it may be a number."""
 
     text: str
     plain: bool
@@ -27,7 +27,7 @@ class YamlScalar(Struct, frozen=True):
 
 
 class YamlSequence(Struct, frozen=True):
-    """A list; `flow` is the spelling in brackets."""
+    """A sequence; `flow`: written in brackets."""
 
     items: tuple["Node", ...]
     flow: bool
@@ -36,7 +36,7 @@ class YamlSequence(Struct, frozen=True):
 
 
 class YamlMapping(Struct, frozen=True):
-    """A mapping; `flow` is the spelling in braces."""
+    """A mapping; `flow`: written in braces."""
 
     entries: tuple[tuple[YamlScalar, "Node"], ...]
     flow: bool
@@ -44,7 +44,7 @@ class YamlMapping(Struct, frozen=True):
     end: Mark
 
     def get(self, key: str) -> "Node | None":
-        """Return the value under `key`, or None."""
+        """Return the value of `key`, None if there is none."""
         return next((value for name, value in self.entries if name.text == key), None)
 
 
@@ -52,7 +52,7 @@ Node = YamlScalar | YamlSequence | YamlMapping
 
 
 class Opening(Struct, frozen=True):
-    """A parser's word that a list (or a table) begins."""
+    """Parser event: a sequence or mapping begins."""
 
     is_table: bool
     flow: bool
@@ -60,7 +60,7 @@ class Opening(Struct, frozen=True):
 
 
 class Closing(Struct, frozen=True):
-    """A parser's word that the innermost list or table ends."""
+    """Parser event: the innermost sequence or mapping ends."""
 
     end: Mark
 
@@ -69,7 +69,7 @@ ParserEvent = YamlScalar | Opening | Closing
 
 
 class DocumentError(Exception):
-    """Something in a document is not as it must be; whoever knows the file's name turns it into an error of ours."""
+    """A document is not as it should be. The caller, which knows the file's name, raises a `WorkbenchError`."""
 
     def __init__(self, mark: Mark, what: str, advice: str = "") -> None:
         super().__init__(what)
@@ -78,17 +78,17 @@ class DocumentError(Exception):
         self.advice = advice
 
     def in_file(self, name: str) -> str:
-        """Return the sentence for the user: file, line, column and what is wrong."""
+        """Return the message for the user: file, line, column, and what is wrong."""
         return f"{name}:{self.mark.line}:{self.mark.column}: {self.what}"
 
 
 def mark_at(text: str, index: int) -> Mark:
-    """Return the place of a character of `text`."""
+    """Return the position of the character at `index`."""
     return Mark(index, text.count("\n", 0, index) + 1, index - (text.rfind("\n", 0, index) + 1) + 1)
 
 
 def decode_document(data: bytes) -> str:
-    """Return the text of a file's bytes (line ends kept, a byte order mark left out); raise `DocumentError`."""
+    """Return the text of a file's bytes without a byte order mark; raise `DocumentError`."""
     if len(data) > MAX_BYTES:
         raise DocumentError(Mark(0, 1, 1), f"expected at most {MAX_BYTES} bytes, found more")
     try:
@@ -103,9 +103,9 @@ def decode_document(data: bytes) -> str:
 
 
 def compose(events: Iterable[ParserEvent]) -> Node | None:
-    """Return the document that the events spell, None when there is nothing; raise `DocumentError`.
+    """Return the root node of a stream of parser events, None if it is empty; raise `DocumentError`.
 
-    Refused: a key that stands twice, a key that is not a single value, nesting beyond `MAX_DEPTH`.
+    Refused: duplicate keys, keys that are no scalars, nesting deeper than `MAX_DEPTH`.
     """
     stream = iter(events)
     if (first := next(stream, None)) is None:
@@ -149,11 +149,11 @@ def _table(opening: Opening, stream: Iterator[ParserEvent], depth: int) -> YamlM
 
 
 def shown(text: str, limit: int = 60) -> str:
-    """Return `text` in quotes for a message: one line, nothing unprintable, cut at `limit` characters with a mark."""
+    """Return `text` quoted for a message: one line, nothing unprintable, at most `limit` characters."""
     return repr(text if len(text) <= limit else f"{text[:limit]}…")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence that proposes the known word most like `word`, empty when none is like it."""
+    """Return a suffix for a message that suggests the most similar known word, empty if none is similar."""
     close = difflib.get_close_matches(word[:100], list(known), 1, 0.6)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Reading the nodes of a document as values of a given type, each refusal with its place and what was expected."""
+"""Conversion of YAML nodes to values of given types. An error names the position and what was expected."""
 
 import math
 import re
@@ -31,7 +31,7 @@ WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 BELOW = 1e15
 """Numbers are added, multiplied and told in dollars, seconds and tokens, and have to stay numbers."""
 NUMBER = re.compile(r"(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-# What YAML 1.1 or 1.2 takes for a number, so that no reader disagrees with us on what is text.
+# Numbers of YAML 1.1 and 1.2, so that every reader agrees on what is text.
 NUMBER_LIKE = re.compile(
     r"[-+]?(?:\.\d[\d_]*|\d[\d_]*(?:\.[\d_]*)?)(?:[eE][-+]?\d+)?|[-+]?0[box][\da-fA-F_]+|[-+]?\.(?:inf|nan)",
     re.ASCII | re.IGNORECASE,
@@ -43,18 +43,18 @@ SHAPES: Mapping[object, Callable[[str], object]] = {TaskId: task_id}
 
 
 def is_nothing(node: Node) -> bool:
-    """Return whether a value was left out (`key:` alone, `~`, `null`)."""
+    """Return True if a value was left out (`key:` alone, `~`, `null`)."""
     return isinstance(node, YamlScalar) and node.plain and node.text.lower() in NOTHING
 
 
 def is_text(text: str) -> bool:
-    """Return whether every YAML reader takes this, written without quotes, for text (by its look as a value)."""
+    """Return True if every YAML reader takes this, without quotes, for a string."""
     low = text.lower()
     return not (low in NOTHING or low in BOOLEANS or low in OLD_BOOLEANS or NUMBER_LIKE.fullmatch(text))
 
 
 def is_clean(text: str) -> bool:
-    """Return whether `text` has no control characters (but newline and tab) and no lone surrogates."""
+    """Return True if `text` has no control characters except newline and tab, and no lone surrogates."""
     return all(each in "\n\t" or unicodedata.category(each) not in {"Cc", "Cs"} for each in text)
 
 
@@ -62,7 +62,7 @@ def read_value(node: Node, wanted: object, path: str) -> object:
     """Return the node's value as the type `wanted`; raise `DocumentError` naming `path`, the key's dotted name.
 
     Types: str, int, float, bool, `StrEnum`s, `TaskId`, any of them `| None`, tuples of them, `tuple[tuple[str, str],
-    ...]` (written as a mapping), `Struct`s of all these. Numbers are finite and never negative.
+    ...]` (written as a mapping), frozen values of all these. Numbers are finite and never negative.
     """
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
     if origin is types.UnionType:
@@ -79,7 +79,7 @@ def read_value(node: Node, wanted: object, path: str) -> object:
 
 
 def read_table(node: Node, wanted: type[Value], path: str) -> Value:
-    """Return a mapping as the `Struct` `wanted`: its fields are the known keys; one left out keeps its default."""
+    """Return a mapping as a value of class `wanted`: its fields are the known keys; missing ones take defaults."""
     if not isinstance(node, YamlMapping):
         raise expected(node, "a mapping", path)
     hints = typing.get_type_hints(wanted)
@@ -99,7 +99,7 @@ def read_table(node: Node, wanted: type[Value], path: str) -> Value:
 
 
 def unknown_key(key: YamlScalar, known: typing.Iterable[str], path: str) -> DocumentError:
-    """Return the refusal of a key, with the nearest known one."""
+    """Return the error for an unknown key, with the nearest known one."""
     names = list(known)
     where = f" in {path}" if path else ""
     return DocumentError(
@@ -110,7 +110,7 @@ def unknown_key(key: YamlScalar, known: typing.Iterable[str], path: str) -> Docu
 
 
 def expected(node: Node, what: str, path: str, advice: str = "") -> DocumentError:
-    """Return the refusal of a value: what was expected and what was found."""
+    """Return the error for a value: what was expected and what was found."""
     return DocumentError(node.start, f"{prefix(path)}expected {what}, found {_found(node)}", advice)
 
 
@@ -120,7 +120,7 @@ def join(path: str, key: str) -> str:
 
 
 def prefix(path: str) -> str:
-    """Return how a message about the value at `path` begins."""
+    """Return the beginning of a message about the value at `path`."""
     return f"{path}: " if path else ""
 
 

@@ -1,4 +1,4 @@
-"""The code pane: the pieces of code that were put before the model, why, what they cost, and whether they still are."""
+"""The code pane: pieces of code in the prompt, with their reasons, cost and state."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -22,7 +22,7 @@ MOST_SEARCHED = 30
 
 
 class Standing(Enum):
-    """Where a piece stands: a glyph beside it (hollow: not in the prompt), how its name looks, what is said of it."""
+    """State of a piece: its glyph (hollow: not in the prompt), the tone of its name, and a word."""
 
     IN_PROMPT = ("●", Tone.STRONG, "")
     PINNED = ("◆", Tone.STRONG, "pinned")
@@ -33,15 +33,15 @@ class Standing(Enum):
 
     @property
     def in_prompt(self) -> bool:
-        """Whether the model sees it."""
+        """True if the model sees it."""
         return self in (Standing.IN_PROMPT, Standing.PINNED, Standing.DROPPED)
 
 
 class CodeRow(Struct, frozen=True):
-    """One piece: where it stands, what it costs, why it came, and its text with the line it starts at.
+    """One piece of code: its state, cost and reasons, and its text from line `first_line` on.
 
-    `tokens` begin with `~` where nobody counted them. `number` is its place in what was found, empty for others.
-    `words` are the words of the query that hit. `said` is what there is to say of it besides.
+    `tokens` begin with `~` if they are estimated. `number` is its rank in the search result, empty for others. `words`
+    are the matched words of the query. `said` is a further remark.
     """
 
     key: str
@@ -60,10 +60,10 @@ class CodeRow(Struct, frozen=True):
 
 
 class CodeView(Struct, frozen=True):
-    """The pieces: those the user brought, what the search brought, best first, then what the model searched for itself.
+    """Rows of the pane: pieces the user added, results of the first search, then those of the model's own searches.
 
-    A pin moves nothing. `progress` is how far the index is, in a few words, empty where nothing is to be said.
-    `going_on` tells whether there is a task that would read what is added.
+    Pinning does not move a row. `progress` is the progress of the index in a few words, or empty. `going_on`: a task is
+    running that would read an added piece.
     """
 
     title: str
@@ -76,9 +76,9 @@ class CodeView(Struct, frozen=True):
 def view_code(
     state: SessionState, index: IndexStatus | None = None, trail: FoldSnapshots[ShownCode] | None = None
 ) -> CodeView:
-    """Return what the code pane shows of the current run, and how far the `index` is.
+    """Return the code pane of the current run, with the progress of the `index`.
 
-    `trail` is what was made for it before, which is gone on from.
+    `trail` holds the snapshots of earlier calls, which this one continues.
     """
     run = state.run
     progress = index_line(index) if index is not None else ""
@@ -96,7 +96,7 @@ def view_code(
 
 
 def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
-    """Return a piece as it is offered: nobody has put it before the model yet."""
+    """Return the row of an offered piece, which is not in the prompt yet."""
     return CodeRow(
         key=f"{number}:{chunk.place}",
         number=number,
@@ -114,7 +114,7 @@ def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
 
 
 def _pieces(so_far: ShownCode) -> Iterator[tuple[str, Chunk, str]]:
-    """Yield the pieces with their number among what was found and how they came, each place once."""
+    """Yield the distinct pieces, each with its rank in the search result and its origin."""
     chunks = so_far.found.chunks if so_far.found is not None else ()
     numbered = {chunk.place for chunk in chunks}
     for chunk in so_far.brought.values():

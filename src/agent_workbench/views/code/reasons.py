@@ -1,4 +1,4 @@
-"""Why a piece of code was found, as bars and words; and how far the index is that it was found in."""
+"""Reasons for a search result as bars and words, and the progress of the index."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ _NO_NEWS = frozenset({"", "ready", VECTORS_UNWANTED})
 
 
 class Reason(Struct, frozen=True):
-    """One signal: its name, its share of the score (from 0 to 1), and the words it hit on."""
+    """One signal: its name, its share of the score (0 to 1), and the matched words."""
 
     name: str
     share: float
@@ -21,24 +21,24 @@ class Reason(Struct, frozen=True):
 
 
 def reasons_of(chunk: Chunk) -> tuple[Reason, ...]:
-    """Return what speaks for a piece, the strongest first; nothing where that was not told."""
+    """Return the reasons for a result, strongest first; none if they were not recorded."""
     told = sorted(chunk.signals, key=lambda signal: -signal.share)
     return tuple(Reason(str(each.kind), each.share, _words(each.words)) for each in told if each.share > 0)
 
 
 def words_of(chunk: Chunk) -> tuple[str, ...]:
-    """Return the words of the query that a piece hit, best first."""
+    """Return the matched words of the query, best first."""
     return _words(chunk.why or tuple(dict.fromkeys(word for each in chunk.signals for word in each.words)))
 
 
 def bar(share: float, cells: int) -> str:
-    """Return a bar of at most `cells` cells for a share from 0 to 1, in half cells; anything above 0 shows."""
+    """Return a bar of at most `cells` cells for a share from 0 to 1, in half cells; any share above 0 is visible."""
     halves = min(2 * cells, max(1, round(2 * cells * share))) if share > 0 else 0
     return f"{'█' * (halves // 2)}{'▌' * (halves % 2)}"
 
 
 def index_words(status: IndexStatus) -> tuple[str, ...]:
-    """Return how far an index is and what is not searched, a few words each; nothing where there is none yet."""
+    """Return the progress of an index and what is not searched, a few words each; none without an index."""
     left_out = _left_out(status)
     if not status.complete:
         said = f"indexing {status.done:,} of {status.total:,} files"
@@ -54,7 +54,7 @@ def index_words(status: IndexStatus) -> tuple[str, ...]:
 
 
 def index_line(status: IndexStatus) -> str:
-    """Return the same as one line for where there may be little room: what is not as it should be stands first."""
+    """Return the same as one line that starts with what is wrong, for narrow places."""
     first = index_words(replace(status, vectors="", unsaved="", left_out=0, binary=0, submodules=0))
     rest = index_words(status)[len(first) :]
     told = rest if status.complete and (status.unsaved or status.vectors not in _NO_NEWS) else ()

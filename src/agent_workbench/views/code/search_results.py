@@ -1,4 +1,4 @@
-"""What the user's search brought, to choose from: each piece with its reasons and whether the model sees it already."""
+"""Results of the user's code search, each with its reasons and whether it is in the prompt."""
 
 from msgspec.structs import replace
 
@@ -9,7 +9,7 @@ from agent_workbench.views.code.shown_code import shown_code_snapshots
 
 
 def view_found(state: SessionState, found: FoundCode) -> tuple[CodeRow, ...]:
-    """Return a row for each piece that was found, best first."""
+    """Return a row for each result, best first."""
     run = state.run
     pinned = {chunk.place for chunk in run.pinned} if run is not None else set()
     there = shown_code_snapshots().at(run.history).there if run is not None else frozenset()

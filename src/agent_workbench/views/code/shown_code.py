@@ -1,4 +1,4 @@
-"""The code that a run has shown its model so far, event by event, so that a long run costs no more than a short one."""
+"""Code that a run has shown its model, folded event by event, so that long runs stay cheap."""
 
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
@@ -22,24 +22,24 @@ from agent_workbench.views.receipt.counted_parts import counted_parts
 
 
 class Cost(Struct, frozen=True):
-    """What a piece takes in the prompt; `counted` by the server, or estimated."""
+    """Tokens of a piece in the prompt; `counted` by the server, or estimated."""
 
     tokens: int
     counted: bool
 
     @property
     def text(self) -> str:
-        """The tokens as they are shown, empty when there are none."""
+        """The tokens as text, empty if there are none."""
         return f"{'' if self.counted else '~'}{self.tokens:,}" if self.tokens else ""
 
 
 class ShownCode(Struct, frozen=True):
-    """What a run's events came to.
+    """Fold of a run's events.
 
-    `found` is what the search brought, `searched` by place what the model searched for itself, `brought` what the user
-    did. `there` are the places that the next prompt shows, `costs` what each takes in the newest prompt that holds it.
-    `shown` are the places with the event that showed them, `since` the events after the newest prompt; the costs of the
-    places in `settled` were told since the last summary.
+    `found` is the result of the first search, `searched` the pieces that the model's own searches found, `brought`
+    those the user added, both by location. `there` are the locations in the next prompt, `costs` their tokens in the
+    newest prompt that holds them. `shown` are locations with the event that showed them. `since` are the events after
+    the newest prompt. `settled` are the locations whose cost is known since the last summary.
     """
 
     found: CodeRetrieved | None = None
@@ -53,12 +53,12 @@ class ShownCode(Struct, frozen=True):
 
 
 def shown_code_snapshots() -> FoldSnapshots[ShownCode]:
-    """Return what is kept of a run's code; after one place of it, those near it and before it cost little."""
+    """Return empty snapshots of the fold of a run's code."""
     return FoldSnapshots(ShownCode(), extend_code)
 
 
 def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
-    """Return what it comes to with one more event."""
+    """Return the fold with one more event."""
     event = recorded.event
     after = replace(before, since=(*before.since, recorded))
     if isinstance(event, ContextCompacted):
@@ -89,13 +89,13 @@ def _newer_than(seq: int, shown: Log[tuple[int, frozenset[str]]]) -> frozenset[s
 
 
 def _counted(so_far: ShownCode, built: PromptBuilt) -> ShownCode:
-    """Return it with what each piece takes in this prompt: the server's count where it has a part alone."""
+    """Return the fold with the cost of each piece in this prompt; exact for a piece that is a part of its own."""
     costs: dict[str, Cost] = {}
     settled = set(so_far.settled)
     for part in counted_parts(built, so_far.since):
         alone = {part.place: Cost(part.tokens, not part.estimated)} if part.place else {}
         inside = {piece.place: Cost(piece.tokens, counted=False) for piece in part.pieces}
-        # What is named again, as by a pin, does not stand there a second time.
+        # A repeated mention, for example of a pinned chunk, adds no second copy.
         costs |= {place: cost for place, cost in (alone | inside).items() if place not in settled}
         settled |= alone.keys() | inside.keys()
     if not costs and len(settled) == len(so_far.settled):

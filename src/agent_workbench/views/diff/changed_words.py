@@ -1,4 +1,4 @@
-"""Which words differ between a removed line and the added one that takes its place."""
+"""Words that differ between a removed line and the added line that replaces it."""
 
 import re
 from collections import Counter
@@ -16,9 +16,9 @@ _LEAST_SHARED = 0.35
 
 
 def changed_words(old: str, new: str) -> tuple[Spans, Spans]:
-    """Return what of each line the other lacks; nothing where too little is shared for words to tell anything.
+    """Return the spans in which two lines differ; none if they share too little.
 
-    The time is bounded: beyond some length only what the ends share is told apart, or nothing at all.
+    Time is bounded: beyond some length only the shared ends are found, or nothing.
     """
     if old == new or len(old) > _LONGEST_CHARS or len(new) > _LONGEST_CHARS:
         return (), ()
@@ -35,7 +35,7 @@ def changed_words(old: str, new: str) -> tuple[Spans, Spans]:
 
 
 def alike_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield which of the new lines is most like an old one, both in their order; of as many lines each its own."""
+    """Yield pairs of the most similar old and new lines, both in order. Equal counts are paired one by one."""
     if len(old) == len(new) or len(old) * len(new) > _MOST_ALIKE:
         yield from ((number, number) for number in range(min(len(old), len(new))))
         return
@@ -63,7 +63,7 @@ def _solid(words: Sequence[str]) -> int:
 
 
 def _shared_ends(left: Sequence[str], right: Sequence[str]) -> tuple[int, int]:
-    """Return how many words are equal at the beginning and, behind these, at the end."""
+    """Return the number of equal words at the beginning and, after these, at the end."""
     limit = min(len(left), len(right))
     head = tail = 0
     while head < limit and left[head] == right[head]:
@@ -80,13 +80,13 @@ def _shared_inside(left: list[str], right: list[str], head: int, tail: int) -> I
     from difflib import SequenceMatcher
 
     for block in SequenceMatcher(None, inner_left, inner_right, autojunk=False).get_matching_blocks():
-        # A blank that both share between two other words is no common ground.
+        # A shared space between two changed words does not separate them.
         if block.size > 1 or (block.size and not inner_left[block.a].isspace()):
             yield head + block.a, head + block.b, block.size
 
 
 def _spans(words: Sequence[str], kept: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield the runs of words that are not kept, as characters."""
+    """Yield the character spans of words that are not kept."""
     start, at = -1, 0
     for number, word in enumerate(words):
         if number in kept:

@@ -1,4 +1,4 @@
-"""The header of a file in a diff: several lines of git's, and what they say in one."""
+"""File headers of a diff: several lines of git's, shown as one."""
 
 from collections.abc import Callable
 
@@ -12,9 +12,9 @@ _PLAIN, _EXECUTABLE = "100644", "100755"
 
 
 class FileHead(Struct, frozen=True):
-    """A file of the diff: its paths as the headers write them, made inert, and what is done with it.
+    """Header of one file: its sanitized paths and the kind of change.
 
-    `hunks` is how many there are of it, `first_hunk` the number of the first one in the diff, from 0.
+    `hunks` is the number of its hunks, `first_hunk` the number of the first one in the diff, from 0.
     """
 
     path: str = ""
@@ -32,7 +32,7 @@ class FileHead(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Path and what is done with it, in one line."""
+        """Path and change in one line."""
         name = (self.old_path if self.ends else self.path) or self.old_path or self.path
         return " · ".join((name, *self._said()))
 
@@ -55,12 +55,12 @@ class FileHead(Struct, frozen=True):
 
 
 def is_header(line: str) -> bool:
-    """Return whether this line, outside of a hunk, belongs to the headers of a file."""
+    """Return True if this line, outside of a hunk, belongs to a file header."""
     return line.startswith(tuple(_READ) + _IGNORED)
 
 
 def with_header(head: FileHead, line: str) -> FileHead:
-    """Return the header with what this line of it says."""
+    """Return the header with the facts of this line."""
     for begins, read in _READ.items():
         if line.startswith(begins):
             return read(head, sanitize_whole(line.removeprefix(begins), keep_returns=True))
@@ -68,7 +68,7 @@ def with_header(head: FileHead, line: str) -> FileHead:
 
 
 def _git(head: FileHead, names: str) -> FileHead:
-    """Both names stand in one line, told apart for certain only when they are the same."""
+    """Return the header with the names of a `diff --git` line, which are certain only if both are the same."""
     half = len(names) // 2
     old, new = names[:half].removeprefix("a/"), names[half + 1 :].removeprefix("b/")
     return replace(head, old_path=old, path=new) if old == new else replace(head, path=names)

@@ -1,4 +1,4 @@
-"""A unified diff as lines to look at, numbered; also one that is unfinished, or is none at all."""
+"""Lines of a unified diff for display, numbered; the diff may be unfinished or malformed."""
 
 import re
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ LIMIT_LINES = 50_000
 
 
 class DiffLine(NamedTuple):
-    """One line: its text without the first character for those of a hunk, its numbers (0: none), and what it is.
+    """One line: its text (in a hunk without the sign), its line numbers (0: none), and its tone.
 
-    `hunk` is the number of its hunk in the diff and `at` its own in that hunk, both from 0 (-1: none), `file` that of
-    its file.
+    `hunk` is the number of its hunk in the diff and `at` its own number in that hunk, both from 0 (-1: none). `file` is
+    the number of its file.
     """
 
     text: str
@@ -30,7 +30,7 @@ class DiffLine(NamedTuple):
 
 
 class DiffStat(NamedTuple):
-    """How many lines come and go."""
+    """Numbers of added and removed lines."""
 
     added: int
     removed: int
@@ -41,13 +41,13 @@ class DiffStat(NamedTuple):
 
 @lru_cache(maxsize=2)
 def diff_stat(diff: str) -> DiffStat:
-    """Return how many lines a diff adds and removes; the same diff is asked about with every update."""
+    """Return the numbers of added and removed lines; cached, because every update asks for the same diff."""
     lines = tuple(diff_lines(diff))
     return DiffStat(sum(each.tone is Tone.ADDED for each in lines), sum(each.tone is Tone.REMOVED for each in lines))
 
 
 def diff_lines(diff: str) -> Iterator[DiffLine]:
-    """Yield the lines of `diff` as they are to be shown; carriage returns are seen, no line is left out."""
+    """Yield all lines of `diff` for display; carriage returns are visible."""
     if not diff:
         return
     raw = diff.removesuffix("\n").split("\n")
@@ -59,12 +59,12 @@ def diff_lines(diff: str) -> Iterator[DiffLine]:
 
 
 def not_shown(lines: int) -> DiffLine:
-    """Return the line that stands for so many lines beyond the limit."""
+    """Return the line that stands for lines beyond the limit."""
     return DiffLine(f"… {lines:,} lines more are not shown", Tone.WARN)
 
 
 class LineReader:
-    """Knows how many lines of the current hunk are still to come, so that `--- a` in a hunk is no header."""
+    """Reader that counts the lines left in a hunk, so that `--- a` inside one is no header."""
 
     def __init__(self) -> None:
         self._old = self._new = 0
@@ -74,7 +74,7 @@ class LineReader:
         """The number of the file that the lines belong to, for those who count files."""
 
     def read(self, line: str) -> DiffLine:
-        """Return the next line of the diff as it is shown."""
+        """Return the next line for display."""
         if self._old_left > 0 or self._new_left > 0:
             return self._in_hunk(line)
         found = HUNK.match(line)

@@ -1,13 +1,13 @@
-"""Where a line of a file stands in a diff that is shown."""
+"""Position of a file's line in a displayed diff."""
 
 from agent_workbench.core.checks.failure_tree import CodePlace
 from agent_workbench.views.diff.shown_diff import ShownDiff
 
 
 def line_in_diff(shown: ShownDiff, place: CodePlace) -> int:
-    """Return the number of the diff's line that is this line of the changed file, -1 where it does not show it.
+    """Return the number of the diff's line that shows this line of the changed file, -1 if none does.
 
-    A path that a run of tests spelt counts as the file it ends with, or which ends with it.
+    A path that a test run printed matches a file that ends with it, or that it ends with.
     """
     for number, line in enumerate(shown.lines):
         if line.new == place.line and line.file >= 0 and _same_file(shown.files[line.file].path, place.path):

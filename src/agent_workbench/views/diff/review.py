@@ -1,4 +1,4 @@
-"""The final review of a task: all of its changes as one diff, above each hunk the steps that made it and why."""
+"""Review of a whole task: its changes as one diff, with the steps that wrote each hunk and their reasons."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ LONGEST_THOUGHT = 300
 
 
 class ReviewStep(Struct, frozen=True):
-    """A step that wrote a hunk: `key` is its entry in the transcript (empty: it has none), `text` says why."""
+    """A step that wrote a hunk: `key` is its transcript entry (empty: none), `text` its reason."""
 
     key: str
     text: str
@@ -38,7 +38,7 @@ class ReviewHunk(Struct, frozen=True):
 
 
 class ReviewView(Struct, frozen=True):
-    """A task's changes; `remark` says what became of them, empty while it is worked on."""
+    """The changes of a task; `remark` is the task's outcome, empty while it runs."""
 
     title: str
     remark: str
@@ -63,7 +63,7 @@ def view_review(run: TaskRun) -> ReviewView:
 
 
 def reviewable(state: SessionState, wanted: str = "") -> TaskRun | None:
-    """Return the newest run of the task `wanted` that changed something, or of any task where that has none."""
+    """Return the newest run of task `wanted` with changes; of any task if that has none."""
     runs = [run for run in (state.run, *reversed(state.past)) if run is not None and _changed(run)]
     return next((run for run in runs if run.task == wanted), runs[0] if runs else None)
 
@@ -81,7 +81,7 @@ def _remark(run: TaskRun) -> str:
 
 
 def _steps(history: Sequence[Recorded], proposals: Sequence[Proposal]) -> list[ReviewStep]:
-    """Return for each proposal the step that made it."""
+    """Return the step of each proposal."""
     wanted = {each.id for each in proposals}
     found: dict[ProposalId, Recorded | None] = {}
     answer: Recorded | None = None

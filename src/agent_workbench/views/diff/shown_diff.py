@@ -1,4 +1,4 @@
-"""A diff as it is shown: one header for each file, hunks and lines that know their place; it may still grow."""
+"""A parsed diff for display: one header for each file, hunks, and lines with positions; it may still grow."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -15,7 +15,7 @@ LEAST_FOLDED = 6
 
 
 class ShownDiff(Struct, frozen=True):
-    """The lines and the headers of their files. `same`: so many of the first lines are as they were the last time."""
+    """Lines of a diff and the headers of their files. `same`: number of first lines unchanged since the last read."""
 
     lines: tuple[DiffLine, ...] = ()
     files: tuple[FileHead, ...] = ()
@@ -25,7 +25,7 @@ class ShownDiff(Struct, frozen=True):
 
 
 class DiffReader:
-    """Reads a diff that may grow: what was read of it before is not read again."""
+    """Incremental reader of a diff that may grow."""
 
     def __init__(self) -> None:
         self._whole = _Lines()
@@ -34,14 +34,14 @@ class DiffReader:
         self._shown = ShownDiff()
 
     def read(self, text: str, *, grows: bool = False) -> ShownDiff:
-        """Return the diff of `text`, its last line also while that is unfinished.
+        """Return the diff of `text`, including an unfinished last line.
 
         While it `grows`, an unfinished line outside of hunks is left out: half a path is the path of another file.
         """
         if not text.startswith(self._text):
             self._whole, self._chars, self._shown = _Lines(), 0, ShownDiff()
         self._text = text
-        # Only the last of the finished lines can still change, a header that goes on, and what is shown behind it.
+        # Only the last finished line can change: a header that continues, and the unfinished line after it.
         same = max(len(self._whole.lines) - 1, 0)
         end = text.rfind("\n") + 1
         if end > self._chars:
@@ -63,7 +63,7 @@ class DiffReader:
 
 
 class _Lines:
-    """The lines so far. The headers of a file are one line, which goes on changing until its first hunk comes."""
+    """Lines so far. A file's headers are one line, which changes until its first hunk arrives."""
 
     def __init__(self) -> None:
         self.lines: list[DiffLine] = []
@@ -75,14 +75,14 @@ class _Lines:
         self._highest = 0
 
     def copy(self) -> "_Lines":
-        """Return lines that go on by themselves."""
+        """Return an independent copy."""
         other = copy(self)
         other._reader = copy(self._reader)
         other.lines, other._heads, other._counts = [*self.lines], [*self._heads], [*self._counts]
         return other
 
     def add(self, raw: str) -> None:
-        """Take the next line of the diff."""
+        """Add the next line of the diff."""
         self._read += 1
         missing = self._read - LIMIT_LINES
         if missing > 0:
@@ -120,7 +120,7 @@ class _Lines:
         self.lines[-1] = DiffLine(head.text, Tone.FILE, file=len(self._heads) - 1)
 
     def shown(self, same: int) -> ShownDiff:
-        """Return them as a value."""
+        """Return the lines as a value."""
         files = tuple(
             replace(head, added=added, removed=removed, hunks=hunks)
             for head, (added, removed, hunks) in zip(self._heads, self._counts, strict=True)
@@ -130,9 +130,9 @@ class _Lines:
 
 
 def context_folds(shown: ShownDiff) -> Iterator[tuple[int, int]]:
-    """Yield the runs of unchanged lines that are folded: first line, and the one behind the last.
+    """Yield the folded runs of unchanged lines: the first line, and the one after the last.
 
-    Only lines that the file already holds are folded, and never those next to a change.
+    Only complete runs are folded, and never the lines next to a change.
     """
     start = 0
     for number, line in enumerate((*shown.lines, DiffLine("", Tone.HUNK))):
@@ -145,7 +145,7 @@ def context_folds(shown: ShownDiff) -> Iterator[tuple[int, int]]:
 
 
 def changes_from(shown: ShownDiff, start: int = 0) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield, from line `start` on, removed lines with the added ones that stand in their place."""
+    """Yield the removed lines with the added ones that replace them, from line `start` on."""
     removed: list[int] = []
     added: list[int] = []
     for number in range(start, len(shown.lines)):

@@ -1,4 +1,4 @@
-"""The diff pane: what waits at the gate in full, what runs, what the model is writing, or what was applied last."""
+"""The diff pane: the waiting proposal in full, a running command, a streamed diff, or the diff applied last."""
 
 from typing import assert_never
 
@@ -30,10 +30,10 @@ OUTPUT_LINES = 120
 
 
 class DiffView(Struct, frozen=True):
-    """What the pane shows: notes above, then a diff. `key` names what it is; `proposal` is empty when nothing waits.
+    """Content of the pane: notes above a diff. `key` identifies it; `proposal` is empty if nothing waits.
 
-    `special` are its files outside of the usual. `by_hunk`: parts of the diff can be left. `taken`: it is what the user
-    took of another diff. `grows`: text is added at its end while it is shown.
+    `special` are files that need a second look. `by_hunk`: parts of the diff can be left out. `taken`: it is the user's
+    selection from another diff. `grows`: text is appended while it is shown.
     """
 
     title: str
@@ -49,7 +49,7 @@ class DiffView(Struct, frozen=True):
 
 
 def view_diff(update: SessionUpdate) -> DiffView:
-    """Return what the diff pane shows."""
+    """Return the content of the diff pane."""
     run = update.state.run
     waiting = run.waiting if run is not None else None
     if run is not None and waiting is not None:
@@ -57,7 +57,7 @@ def view_diff(update: SessionUpdate) -> DiffView:
         return view if update.live.replay is None else replace(view, by_hunk=False)
     if update.live.running is not None:
         return _running(update)
-    # What was written stays in sight while it is found out where it belongs.
+    # The streamed diff stays visible while its hunks are being placed.
     streaming = update.live.streaming
     written = streaming or (run.answer if run is not None else None)
     if written is not None:
@@ -69,7 +69,7 @@ def view_diff(update: SessionUpdate) -> DiffView:
 
 
 def proposal_key(proposal: Proposal) -> str:
-    """Return what tells this content of a proposal from every other."""
+    """Return a key that is different for each content of a proposal."""
     return f"{proposal.id}:{shown_sha(proposal)}"
 
 
@@ -124,7 +124,7 @@ def _asked(proposal: Proposal, key: str) -> DiffView:
 
 
 def _remarks(proposal: Proposal) -> tuple[Block, ...]:
-    """Return what has to be known before the diff is read: unusual paths, and what was mended in what came."""
+    """Return the remarks above a diff: paths that need a second look, and repairs."""
     paths = ", ".join(sanitize_line(path, 200) for path in proposal.special)
     mended = "\n".join(sanitize_line(each, 400) for each in proposal.repaired)
     return (
@@ -135,7 +135,7 @@ def _remarks(proposal: Proposal) -> tuple[Block, ...]:
 
 
 def repairs(proposal: Proposal) -> str:
-    """Return how much was mended in a diff, empty when it came as it is."""
+    """Return how much was repaired in a diff, empty if nothing was."""
     many = len(proposal.repaired)
     return counted_text(many, "repair") if many else ""
 
@@ -169,7 +169,7 @@ def _past(state: SessionState) -> DiffView:
 
 
 def _last_diff(run: TaskRun) -> Proposal | None:
-    """Return the newest diff that was let through."""
+    """Return the newest approved diff."""
     now = run.proposal
     if now is not None and now.kind is Permission.DIFF and run.stage in (ProposalStage.APPROVED, ProposalStage.RUNNING):
         return now

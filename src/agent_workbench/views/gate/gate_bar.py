@@ -1,4 +1,4 @@
-"""The gate bar: what waits, what is being done, what went wrong, or what can be started."""
+"""The gate bar: the waiting proposal, a running action, trouble, or what can be started."""
 
 import sys
 from enum import StrEnum
@@ -24,7 +24,7 @@ from agent_workbench.views.transcript.check_entries import PURPOSES
 
 
 class GateMode(StrEnum):
-    """What the bar is about."""
+    """Subject of the bar."""
 
     STARTING = "starting"
     WAITING = "waiting"
@@ -35,7 +35,7 @@ class GateMode(StrEnum):
 
 
 class GateAct(StrEnum):
-    """What a key at the gate does."""
+    """Actions that a key at the gate triggers."""
 
     APPROVE = "approve"
     REJECT = "reject"
@@ -52,7 +52,7 @@ class GateAct(StrEnum):
 
 
 class Waiting(Struct, frozen=True):
-    """The proposal at the gate: what a decision has to name, and what an edit starts from."""
+    """The waiting proposal: what a decision must name, and the text an edit starts from."""
 
     proposal: Proposal
     key: str
@@ -60,9 +60,9 @@ class Waiting(Struct, frozen=True):
 
 
 class GateView(Struct, frozen=True):
-    """The bar: `word` (what kind of thing), `text` (which one), `more` (figures or advice), and what can be done.
+    """The bar: `word` (the subject's kind), `text` (the subject), `more` (figures or advice), and the actions.
 
-    `paused`: the user wants the task to stop before the model is asked (None: there is none that could).
+    `paused`: the user paused the task (None: there is no task to pause).
     """
 
     mode: GateMode
@@ -82,7 +82,7 @@ SKIPPABLE = frozenset({Permission.CHECK, Permission.COMMAND, Permission.MERGE})
 
 
 def view_gate(update: SessionUpdate) -> GateView:
-    """Return what the gate bar shows."""
+    """Return the content of the gate bar."""
     view, run = _view(update), update.state.run
     if run is None or not update.state.unfinished or not update.live.decidable:
         return view
@@ -108,7 +108,7 @@ def _view(update: SessionUpdate) -> GateView:
     if live.activity or state.unfinished:
         pause = GateAct.GO_ON if run is not None and run.paused else GateAct.PAUSE
         acts = (pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
-        # Before there is a session no key of a pane does anything.
+        # Without a session the keys of the panes do nothing.
         mode = GateMode.BUSY if state.session else GateMode.STARTING
         return GateView(mode, sanitize_line(live.activity) or "working", _progress(live), "", acts)
     return _idle(state, live)
@@ -131,9 +131,9 @@ def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateVie
 
 
 def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
-    """Return what can be done about a proposal, in the order of the keys' hints.
+    """Return the possible actions for a proposal, in the order of the key hints.
 
-    Without a summary for which the user `asked` one can go on; any other is needed, and refused there is another one.
+    A summary that the user `asked` for can be skipped. Any other is required; a rejected one is requested again.
     """
     approvable = () if is_too_long(proposal) else (GateAct.APPROVE,)
     skippable = proposal.kind in SKIPPABLE or (asked and proposal.kind is Permission.SUMMARY)
@@ -148,7 +148,7 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
 
 
 def is_too_long(proposal: Proposal) -> bool:
-    """Return whether it has more lines, or a longer one, than are shown: nobody can have seen all of it.
+    """Return True if the proposal has too many lines, or too long ones, to have been shown in full.
 
     The diff of a commit or a merge was shown before, diff by diff.
     """

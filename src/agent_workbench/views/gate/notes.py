@@ -1,4 +1,4 @@
-"""Notes at the gates of a commit, a merge and a finish: what each is made of, and what stands in the way."""
+"""Notes beside the proposal of a commit, a merge or a finish: its content and its obstacles."""
 
 from functools import lru_cache
 
@@ -18,8 +18,8 @@ OF_APPROVAL = "<hash of your approval>"
 
 
 def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
-    """Return the message as it will stand, with its trailer, and the files."""
-    # Which event the approval is, and so its hash, is known when it is given.
+    """Return the final message with its trailer, and the files."""
+    # The approval's event, and so its hash, is known only once it is given.
     trailer = f"{TRAILER}: {session}:<event>:{OF_APPROVAL}"
     return (
         Block(sanitize_whole(proposal.text.strip()), Tone.STRONG),
@@ -29,7 +29,7 @@ def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
 
 
 def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
-    """Return what a merge brings, or why it cannot be done now."""
+    """Return the commits of a merge, or its obstacles."""
     said = Block(sanitize_whole(proposal.text.strip()), Tone.STRONG)
     lead: tuple[Block, ...]
     if proposal.special:
@@ -44,7 +44,7 @@ def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
 
 
 def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
-    """Return what an approval would end, how the checks stand, what was tried, and the reason the model gives."""
+    """Return what an approval would end, the state of the checks, the attempts, and the model's reason."""
     proposed = (each.event.proposal for each in run.history if isinstance(each.event, ActionProposed))
     diffs = sum(each.kind is Permission.DIFF for each in proposed)
     tried = f" {counted_text(diffs, 'diff')} came to the gate; nothing of it stands." if diffs else ""
@@ -61,12 +61,12 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
 
 @lru_cache(maxsize=1)
 def _heads(diff: str) -> tuple[FileHead, ...]:
-    """Return the files of a diff; the same diff is asked about with every update."""
+    """Return the file headers of a diff; cached, because every update asks for the same diff."""
     return DiffReader().read(diff).files
 
 
 def _files(proposal: Proposal) -> tuple[Block, ...]:
-    """Return the files with how many lines come and go."""
+    """Return the files with their numbers of added and removed lines."""
     told = [f"{head.text}  +{head.added} −{head.removed}" for head in _heads(proposal.diff)]
     if not told:
         told = [sanitize_line(path, 300) for path in proposal.paths]

@@ -1,4 +1,4 @@
-"""Rules as they are shown: offered ones with what they would have let through, and those that count."""
+"""Approval rules as list entries: offered ones with the past actions they would allow, and those in force."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ NO_RULES = "There is no rule. A at the gate makes one of what waits there."
 
 
 def offer_entries(rules: Iterable[Rule], chosen: int) -> tuple[Entry, ...]:
-    """Return the rules to choose from, an entry each, the chosen one marked."""
+    """Return an entry for each offered rule; the chosen one is marked."""
     return tuple(
         Entry(str(number), (Block(_shown(rule), Tone.STRONG, "rule ●" if number == chosen else "     ○", Tone.DIM),))
         for number, rule in enumerate(rules)
@@ -46,13 +46,13 @@ def offer_entries(rules: Iterable[Rule], chosen: int) -> tuple[Entry, ...]:
 
 
 def keeping_entry(kept: RuleScope) -> Entry:
-    """Return where a rule can be kept, the chosen place marked, and what that means."""
+    """Return the possible scopes of a rule; the chosen one is marked and explained."""
     places = "   ".join(f"{'●' if each is kept else '○'} {RULE_SCOPE_LABELS[each]}" for each in RuleScope)
     return Entry("keeping", (Block(places, Tone.PLAIN, "for", space_before=True), Block(KEPT_MEANS[kept], Tone.DIM)))
 
 
 def past_entry(rule: Rule, past: PastActions | None) -> Entry:
-    """Return what the rule would have let through: how much, and the newest few."""
+    """Return the past actions that the rule would have allowed: their number, and the newest few."""
     if past is None:
         return Entry("past", (Block("looking through past sessions…", Tone.DIM, space_before=True),))
     passed = would_be_allowed(rule, past)
@@ -60,7 +60,7 @@ def past_entry(rule: Rule, past: PastActions | None) -> Entry:
     said = f"It would have let through {_much(rule, past, len(passed))}"
     said += f"; you refused {refused:,} of these." if refused else "."
     head = Block(said, Tone.WARN if refused else Tone.PLAIN, space_before=True)
-    # What was refused tells most about a rule.
+    # Rejected actions say most about a rule.
     told = sorted(passed, key=lambda each: each.verdict is not Verdict.REJECT)[:NEWEST_SHOWN]
     return Entry("past", (head, *map(_past_block, told)))
 
@@ -75,7 +75,7 @@ def _much(rule: Rule, past: PastActions, passed: int) -> str:
 
 
 def rule_entries(state: SessionState) -> tuple[Entry, ...]:
-    """Return the rules that count, with where each is kept and how often it was used in this session."""
+    """Return the rules in force, with their scope and their uses in this session."""
     used = _uses(state)
     return tuple(
         Entry(
@@ -91,7 +91,7 @@ def rule_entries(state: SessionState) -> tuple[Entry, ...]:
 
 
 def approvals_line(state: SessionState) -> str:
-    """Return what counts where no rule matches."""
+    """Return the approvals that apply if no rule matches."""
     if state.config is None:
         return ""
     approvals = state.config.approvals

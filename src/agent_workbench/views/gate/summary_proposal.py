@@ -1,4 +1,4 @@
-"""What a summary that waits at the gate stands for: which steps, and how much room it makes."""
+"""Texts about a proposed summary: the steps it replaces, and the tokens it frees."""
 
 from agent_workbench.core.events import ContextFilled, ModelAnswered, PromptBuilt
 from agent_workbench.core.model import Purpose
@@ -8,19 +8,19 @@ from agent_workbench.core.text.amounts import span_text
 
 
 def summarized_steps(run: TaskRun, proposal: Proposal) -> str:
-    """Return which steps a summary takes the place of, in words."""
+    """Return the steps that a summary replaces, in words."""
     steps = [step for seq, step in _steps(run) if not 0 <= _through(run, proposal) < seq]
     return span_text(min(steps), max(steps)) if steps else "what was before"
 
 
 def steps_kept(run: TaskRun, proposal: Proposal) -> str:
-    """Return which steps stay as they were said beside a summary, in words; empty for none."""
+    """Return the steps that stay verbatim beside a summary, in words; empty for none."""
     steps = [step for seq, step in _steps(run) if 0 <= _through(run, proposal) < seq]
     return span_text(min(steps), max(steps)) if steps and proposal.outlook is not None else ""
 
 
 def frees_text(proposal: Proposal) -> str:
-    """Return how many tokens become free, empty where that is not known."""
+    """Return the number of freed tokens, empty if unknown."""
     outlook = proposal.outlook
     if outlook is None or not outlook.before:
         return ""
@@ -29,7 +29,7 @@ def frees_text(proposal: Proposal) -> str:
 
 
 def _through(run: TaskRun, proposal: Proposal) -> int:
-    """Return the last event that a summary stands for, -1 for all."""
+    """Return the last event that a summary covers, -1 for all."""
     if proposal.outlook is not None:
         return proposal.outlook.through_seq
     filled = [each.event.through_seq for each in run.history if isinstance(each.event, ContextFilled)]
@@ -37,7 +37,7 @@ def _through(run: TaskRun, proposal: Proposal) -> int:
 
 
 def _steps(run: TaskRun) -> list[tuple[int, int]]:
-    """Return each step's event and number."""
+    """Return the event and number of each step."""
     purpose, steps = Purpose.EXECUTOR, []
     for recorded in run.history:
         event = recorded.event

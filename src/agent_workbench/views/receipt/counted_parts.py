@@ -1,4 +1,4 @@
-"""What a prompt's parts consist of: their tokens, counted or estimated, and the pieces of code in them."""
+"""Parts of a prompt with their tokens, counted or estimated, and the pieces of code in them."""
 
 from collections.abc import Iterator, Mapping
 
@@ -26,14 +26,14 @@ CODE = "code"
 PINNED = "pinned"
 OBSERVATION = "observation"
 MOST_PIECES = 200
-# What a tokenizer makes of English and code, where no server counts.
+# Typical for English and code; used if no server counts.
 _CHARS_PER_TOKEN = 4
-# The text of some parts is not in any event (the rules); they are about so long.
+# Typical length of parts whose text no event holds (the rules).
 _UNKNOWN_CHARS = 3_000
 
 
 class Piece(Struct, frozen=True):
-    """A piece of code in a part: about how many tokens it has, and how many of the part stand before it."""
+    """A piece of code within a part: its estimated tokens, and those of the part before it."""
 
     place: str
     symbol: str
@@ -42,7 +42,7 @@ class Piece(Struct, frozen=True):
 
 
 class CountedPart(Struct, frozen=True):
-    """A part of a prompt with its tokens; `place` where it is one piece of code, `pieces` where it shows some."""
+    """A part of a prompt. `place` is set if it is one piece of code; `pieces` are those within a larger part."""
 
     label: str
     tokens: int
@@ -52,10 +52,10 @@ class CountedPart(Struct, frozen=True):
 
 
 def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[CountedPart]:
-    """Yield the parts that are new in a prompt; `since` are the events after the prompt before."""
+    """Yield the new parts of a prompt; `since` are the events after the previous prompt."""
     events = [recorded.event for recorded in since]
     pins = [event.chunk.place for event in events if isinstance(event, ChunkPinned) and event.pinned]
-    # What is pinned has a part of its own.
+    # A pinned chunk is a part of its own.
     observed = {event.proposal_id: event.observation for event in events if isinstance(event, ActionFinished)}
     shown = [(event, _with_it(event, observed)) for event in events]
     waiting = [(event, chunks) for event, chunks in shown if chunks]
@@ -71,7 +71,7 @@ def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[C
 
 
 def _with_it(event: Event, observed: Mapping[ProposalId, str]) -> tuple[Chunk, ...]:
-    """Return the code that an event's part holds; of a diff that the model wrote, its own answer holds the lines."""
+    """Return the code in an event's part. The lines of a diff are in the model's own answer."""
     match event:
         case ChunkPinned():
             return ()
@@ -83,7 +83,7 @@ def _with_it(event: Event, observed: Mapping[ProposalId, str]) -> tuple[Chunk, .
 
 
 def _taken(kind: str, built: PromptBuilt, waiting: list[tuple[Event, tuple[Chunk, ...]]]) -> tuple[Chunk, ...]:
-    """Take from `waiting` the chunks that a part of this kind shows, none where each is a part of its own."""
+    """Take from `waiting` the chunks that a part of this kind shows; none if each is a part of its own."""
     for position, (event, chunks) in enumerate(waiting):
         found = isinstance(event, CodeRetrieved | ContextCompacted)
         own = {f"{word} {chunk.place}" for chunk in chunks for word in (CODE, PINNED)}
@@ -96,7 +96,7 @@ def _taken(kind: str, built: PromptBuilt, waiting: list[tuple[Event, tuple[Chunk
 
 
 def _pieces(chunks: tuple[Chunk, ...], tokens: int) -> Iterator[Piece]:
-    """Yield the pieces; the tokens of the part are theirs by the length of their text."""
+    """Yield the pieces; the part's tokens are divided by the length of their texts."""
     letters = sum(len(chunk.text) + len(chunk.place) for chunk in chunks)
     before = 0
     for chunk in chunks[:MOST_PIECES]:
@@ -112,7 +112,7 @@ def _estimate(label: str, events: list[Event]) -> int:
 
 
 def _letters(label: str, event: Event) -> int:
-    """Return how much text an event has in a part of this name."""
+    """Return the length of an event's text in a part of this name."""
     match event:
         case TaskStarted() if label == "task":
             task = event.definition

@@ -1,4 +1,4 @@
-"""The receipt of a prompt: each of its parts with its tokens, what the server had of it, and what reading it took."""
+"""The receipt of a prompt: its parts with their tokens, what the server had cached, and the reading time."""
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from agent_workbench.views.receipt.sent_prompts import Sent, has_steps, one_cont
 
 
 class CompactionEstimate(Struct, frozen=True):
-    """What a compaction now would come to: tokens it frees at most, those to be read anew, and the seconds for them."""
+    """Estimated effect of a compaction now: tokens freed at most, tokens to read anew, and their seconds."""
 
     frees: int
     reads: int
@@ -23,10 +23,10 @@ class CompactionEstimate(Struct, frozen=True):
 
 
 class ReceiptView(Struct, frozen=True):
-    """The receipt of prompt `number` of `count`; `tokens` are the server's where it told, `context_tokens` 0: unknown.
+    """Receipt of prompt `number` of `count`. `tokens` are exact if the server reported them.
 
-    `answered` is False while no answer told what the prompt took; then there are no figures. `tells_cache` is False
-    where the server does not say what it had of the prompt.
+    `context_tokens` is 0 if unknown. `answered` is False until an answer reports the figures. `tells_cache` is False if
+    the server does not report its cache.
     """
 
     number: int
@@ -52,12 +52,12 @@ class ReceiptView(Struct, frozen=True):
 
 
 def count_prompts(state: SessionState) -> int:
-    """Return how many prompts the session has built."""
+    """Return the number of prompts in the session."""
     return sum(isinstance(each.event, PromptBuilt) for run in _runs(state) for each in run.history)
 
 
 def view_receipt(state: SessionState, number: int = 0) -> ReceiptView | None:
-    """Return the receipt of the session's prompt `number`, from 1 (0: the newest); None where there is no such."""
+    """Return the receipt of prompt `number`, from 1 (0: the newest); None if there is none."""
     count = count_prompts(state)
     wanted = number or count
     before = 0
@@ -109,9 +109,9 @@ def _receipt(run: TaskRun, sent: tuple[Sent, ...], count: int, *, newest: bool) 
 
 
 def _reads(sent: tuple[Sent, ...]) -> PromptReads:
-    """Return what was read of the last prompt, which grew from the last one before it that the server told of.
+    """Return the reads of the last prompt, which grew from the last reported one before it.
 
-    What asks for a summary is counted apart, and no prompt grows from it.
+    A prompt that asks for a summary is counted apart, and no prompt grows from it.
     """
     if sent[-1].built.purpose is Purpose.SUMMARY:
         return reads_of(sent[-1].figures, None)
@@ -124,12 +124,12 @@ def _reads(sent: tuple[Sent, ...]) -> PromptReads:
 
 
 def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[Sent, ...]) -> CompactionEstimate:
-    """Return what the summary in place of the steps would come to, at the speed this server read with so far."""
+    """Return the estimate for replacing the steps by a summary, at the reading speed measured so far."""
     stays = steps = 0
     kept = False
     for row in rows:
         if row.inside:
-            # A piece in a part that stays can be dropped from it, one in a part that goes can be pinned to stay.
+            # A piece can be dropped from a part that stays, or pinned out of a part that goes.
             change = -row.tokens if kept and row.dropped else row.tokens if row.pinned and not kept else 0
             stays, steps = stays + change, steps - change
             continue

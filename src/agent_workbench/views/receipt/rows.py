@@ -1,4 +1,4 @@
-"""The rows of a receipt: parts of the prompt and the code in them, where each stands, what the server had of it."""
+"""Rows of a receipt: parts of the prompt and the code in them, with cached, new and re-read tokens."""
 
 from collections.abc import Iterator
 
@@ -15,17 +15,18 @@ from agent_workbench.views.receipt.sent_prompts import Sent
 LABEL_CHARS = 300
 TEMPLATE = "template"
 ANSWER = "answer"
-# What a compaction leaves as it is: first what the prompt begins with, then what stands in it anew.
+# Parts that a compaction keeps: the first ones as they are, the others rebuilt.
 BEGINNING = ("rules", "task", "skill")
 KEPT = ("scratchpad", "pinned", "code", "user", "change", "failing")
 
 
 class ReceiptRow(Struct, frozen=True):
-    """A part of the prompt, or (`inside`) a piece of code in the part above it, with the tokens of both.
+    """A part of the prompt, or a piece of code within the part above it (`inside`).
 
-    `tokens` is the sum of `cached`, `new` and `again` where the server tells what it had. `prompt` is the number of the
-    prompt in which it came first. `seconds` is what reading it took in this prompt. A piece has a `place`, by which it
-    is pinned and dropped; dropping it frees `saves` tokens at the next compaction. `estimated`: nobody counted these.
+    `tokens` is the sum of `cached`, `new` and `again` if the server reports its cache. `prompt` is the number of the
+    prompt in which the part first appeared, `seconds` its share of the reading time. A piece has a `place`, by which it
+    is pinned or dropped; dropping it frees `saves` tokens at the next compaction. `estimated`: not counted by the
+    server.
     """
 
     label: str
@@ -44,7 +45,7 @@ class ReceiptRow(Struct, frozen=True):
 
     @property
     def read(self) -> str:
-        """What the server did with it, in words: `cached`, `new`, `read again`, or how much of each."""
+        """What the server did with it: `cached`, `new`, `re-read`, or the number of each."""
         kinds = ((self.cached, "cached"), (self.new, "new"), (self.again, "read again"))
         said = [(tokens, word) for tokens, word in kinds if tokens]
         return said[0][1] if len(said) == 1 else ", ".join(f"{tokens:,} {word}" for tokens, word in said)
@@ -53,7 +54,7 @@ class ReceiptRow(Struct, frozen=True):
 def rows_of(
     run: TaskRun, sent: tuple[Sent, ...], figures: AnswerFigures, reads: PromptReads, *, tells: bool
 ) -> Iterator[ReceiptRow]:
-    """Yield the rows in the prompt's order, each with what the server had of it by where it stands."""
+    """Yield the rows in the prompt's order; a row's position decides what was cached."""
     told = bool(figures.prompt_tokens) and tells
     read = reads.new_tokens + reads.again_tokens
     per_token = figures.prompt_seconds / read if read else 0.0
@@ -82,14 +83,14 @@ def rows_of(
 
 
 def _laid_out(sent: tuple[Sent, ...]) -> Iterator[tuple[ReceiptRow, int, tuple[Piece, ...]]]:
-    """Yield the parts with where they begin (in tokens), and between them what the server's template puts there."""
+    """Yield the parts with their offsets in tokens, and between them what the chat template adds."""
     place = parts = marks = 0
     for each in sent:
         counted = tuple(counted_parts(each.built, each.since))
         parts += sum(part.tokens for part in counted)
         more = max(0, each.figures.prompt_tokens - parts - marks) if each.figures.prompt_tokens else 0
         marks += more
-        # An answer comes right after the prompt before; the marks of roles stand behind it and at the end.
+        # An answer directly follows the previous prompt; the template's role marks follow it and end the prompt.
         behind = bool(counted) and counted[0].label == ANSWER
         for position, part in enumerate(counted):
             if position == int(behind) and more:
@@ -122,9 +123,9 @@ def _piece_row(piece: Piece, part: ReceiptRow) -> ReceiptRow:
 
 
 def _marked(run: TaskRun, row: ReceiptRow, *, kept: bool) -> ReceiptRow:
-    """Return the row of a piece of code with what the user wants of it.
+    """Return the row of a piece of code with the user's marks.
 
-    What a compaction takes out by itself (not `kept`, not pinned) saves nothing more when it is dropped.
+    Dropping a piece that the compaction removes anyway (not `kept`, not pinned) saves nothing more.
     """
     pinned = any(chunk.place == row.place for chunk in run.pinned)
     saves = row.tokens if kept or pinned else 0
@@ -147,5 +148,5 @@ def _overlap(start: int, end: int, low: int, high: int) -> int:
 
 
 def kind_of(row: ReceiptRow) -> str:
-    """Return the first word of its label, which says what kind of part it is."""
+    """Return the first word of a row's label, which is the kind of the part."""
     return row.label.split(" ", 1)[0]

@@ -1,4 +1,4 @@
-"""The prompts that a run has sent, each with what happened before it and what was answered."""
+"""Prompts that a run has sent, each with the events before it and the answer."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ from agent_workbench.core.state.session_state import TaskRun
 
 
 class Sent(Struct, frozen=True):
-    """A prompt as it was sent, the events since the one before, and its answer's figures as far as there are any.
+    """A sent prompt, the events since the previous one, and its answer, if there is one.
 
     `notes`: it asked for a summary of the scratchpad.
     """
@@ -35,18 +35,18 @@ class Sent(Struct, frozen=True):
 
     @property
     def through_seq(self) -> int:
-        """The last event that the prompt knows of where it was made shorter, else -1."""
+        """Last event that a shortened prompt contains, else -1."""
         filled = [each.event.through_seq for each in self.since if isinstance(each.event, ContextFilled)]
         return filled[-1] if filled and self.built.purpose is Purpose.SUMMARY else -1
 
     @property
     def figures(self) -> AnswerFigures:
-        """What the answer's server counted, nothing as long as there is no answer."""
+        """Figures of the answer, zeros until there is one."""
         return self.end.figures if self.end is not None else AnswerFigures()
 
 
 def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Iterator[Sent]:
-    """Yield the prompts of a run; `before` were built in the session until it began. `met` are who answered last."""
+    """Yield the prompts of a run; `before` is the number of earlier prompts, `met` the last observed models."""
     since: list[Recorded] = []
     compacted = notes = False
     open_prompt: Sent | None = None
@@ -77,9 +77,9 @@ def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Ite
 
 
 def one_context(sent: tuple[Sent, ...]) -> tuple[Sent, ...]:
-    """Return the prompts that the last one grew from: those since the last compaction, none that asked for a summary.
+    """Return the prompts that the last one grew from: those since the last compaction, without summary requests.
 
-    One that asks for a summary may be made shorter, to find room. One about the scratchpad grew from none.
+    A request for a summary may be shortened to fit. A request about the scratchpad grew from no other prompt.
     """
     start = max((place for place, each in enumerate(sent) if each.compacted), default=0)
     *grown, last = sent[start:]
@@ -91,7 +91,7 @@ def one_context(sent: tuple[Sent, ...]) -> tuple[Sent, ...]:
 
 
 def has_steps(sent: tuple[Sent, ...]) -> bool:
-    """Return whether anything was answered that a summary could be about."""
+    """Return True if there are answers that a summary could cover."""
     ends = (each.end for each in sent if each.built.purpose is not Purpose.SUMMARY)
     return any(
         isinstance(end, ModelAnswered) or (end is not None and end.cause is InterruptCause.LENGTH) for end in ends

@@ -1,4 +1,4 @@
-"""The receipt of a prompt in lines of text: what is said of all of it, and its table."""
+"""The receipt as lines of text: a heading and a table."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ HEADING = f"{'tokens':>9} {'seconds':>8}  {'read':<30} part"
 
 
 def head_lines(view: ReceiptView) -> tuple[str, ...]:
-    """Return what is said of the whole prompt: its size, what was read of it, and who answered."""
+    """Return the lines about the whole prompt: its size, what was read, and who answered."""
     size = f" of {view.context_tokens:,}" if view.context_tokens else ""
     share = f" ({round(100 * view.tokens / view.context_tokens)} %)" if view.context_tokens else ""
     seed = f", seed {view.seed}" if view.seed else ""
@@ -35,7 +35,7 @@ def _read(view: ReceiptView) -> str:
 
 
 def table_lines(view: ReceiptView) -> Iterator[str]:
-    """Yield a line for each part, pieces of code below theirs, and what a compaction now would come to."""
+    """Yield a line for each part, indented ones for pieces of code, and the estimate of a compaction."""
     yield HEADING
     for row in view.rows:
         tokens = f"{'~' if row.estimated else ''}{row.tokens:,}"

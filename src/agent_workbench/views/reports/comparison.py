@@ -1,4 +1,4 @@
-"""Two sessions beside each other in lines of text, for a terminal and for the screen."""
+"""Comparison of two sessions as lines of text, for the terminal and the screen."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,7 +18,7 @@ NOTHING = "·"
 
 
 def view_comparison(comparison: Comparison) -> DiffView:
-    """Return the comparison as notes above a diff, which goes from the first result to the second."""
+    """Return the comparison as notes above the diff from the first result to the second."""
     parting, table, files = parting_line(comparison), table_lines(comparison), file_lines(comparison)
     first, second = names(comparison)
     return DiffView(
@@ -35,12 +35,12 @@ def view_comparison(comparison: Comparison) -> DiffView:
 
 
 def names(comparison: Comparison) -> tuple[str, str]:
-    """Return what tells the two sessions apart."""
+    """Return short names that tell the two sessions apart."""
     return session_suffix(comparison.first.session), session_suffix(comparison.second.session)
 
 
 def parting_line(comparison: Comparison) -> str:
-    """Return where the two part."""
+    """Return a line about the point where the sessions diverge."""
     if comparison.parted is None:
         return "They have no common step."
     said = f": {sanitize_line(comparison.common, 160)}" if comparison.common else ""
@@ -48,7 +48,7 @@ def parting_line(comparison: Comparison) -> str:
 
 
 def result_line(comparison: Comparison) -> str:
-    """Return what the diff below is."""
+    """Return a line about the diff below."""
     if comparison.diff is None:
         return GONE
     first, second = names(comparison)
@@ -56,7 +56,7 @@ def result_line(comparison: Comparison) -> str:
 
 
 def table_lines(comparison: Comparison) -> tuple[str, ...]:
-    """Return the table: a row for each figure, a column for each session; in brackets what is since they parted."""
+    """Return a table: a row for each figure, a column for each session; in brackets the part since they diverged."""
     rows = tuple(_rows(comparison))
     label, first = (max(len(row[column]) for row in rows) for column in (0, 1))
     return tuple(f"{row[0]:<{label}}  {row[1]:<{first}}  {row[2]}".rstrip() for row in rows)
@@ -117,7 +117,7 @@ def _with_since(side: ComparedSession, figure: Figure, *, parted: bool) -> str:
 
 
 def file_lines(comparison: Comparison) -> tuple[str, ...]:
-    """Return a line for each file that one of them changed: by how much the first did, the second, and its path."""
+    """Return a line for each changed file: the change in the first session, in the second, and the path."""
     sides = [{each.path: each for each in side.files or ()} for side in (comparison.first, comparison.second)]
     paths = sorted({path for files in sides for path in files})
     if not paths:

@@ -1,4 +1,4 @@
-"""Outcomes of verifications as lines of text."""
+"""Results of verifications as lines of text."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ WORDS = {Proof.GREEN: "green", Proof.RED: "RED", Proof.UNPROVABLE: "not provable
 
 
 def journal_summary(proof: JournalProof) -> str:
-    """Return the outcome for a session in one line, without the word for it."""
+    """Return the result for a session in one line, without the word for it."""
     if proof.proof is Proof.RED:
         return f"{counted_text(len(proof.problems), 'problem')} in {counted_text(proof.events, 'event')}"
     head = f", head {proof.head}" if proof.head else ""
@@ -21,7 +21,7 @@ def journal_summary(proof: JournalProof) -> str:
 
 
 def journal_proof_lines(proof: JournalProof) -> Iterator[str]:
-    """Yield what is proved and by which anchor, what does not fit, and what could not be looked at."""
+    """Yield what is proved and by which anchor, then the problems and notes."""
     yield from map(sanitize_line, proof.problems[:MOST_PROBLEMS])
     if (more := len(proof.problems) - MOST_PROBLEMS) > 0:
         yield f"and {more} more"
@@ -44,13 +44,13 @@ def _events(first: int, last: int) -> str:
 
 
 def commit_summary(proof: CommitProof) -> str:
-    """Return a commit's name and title in one line."""
+    """Return a commit's short id and title in one line."""
     title = proof.facts.message.split(b"\n", 1)[0].decode("utf-8", "replace")
     return f"{proof.facts.commit[:10]} {sanitize_line(title, 120)}"
 
 
 def commit_proof_lines(proof: CommitProof) -> Iterator[str]:
-    """Yield what does not fit, then for each trailer its task, its approvals and what they were shown."""
+    """Yield the problems, then each trailer's task, approvals, and the hashes that were shown."""
     yield from map(sanitize_line, proof.problems)
     if proof.missing:
         yield sanitize_line(proof.missing)

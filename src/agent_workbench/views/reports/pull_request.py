@@ -1,4 +1,4 @@
-"""A session as markdown that fits a pull request: what was done and why, how it was checked, how it can be proved."""
+"""Markdown for a pull request: what was done and why, the checks, and the proofs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ MOST_DECISIONS = 30
 
 
 def pull_request(state: SessionState, accounts: Sequence[TaskReport]) -> str:
-    """Return the document; every text that a model, a file or a person wrote stands in it as plain text."""
+    """Return the document; every foreign text in it renders literally."""
     lines = [line for account in accounts for line in (*_task(account), "")]
     return "\n".join([*(lines or ["No task was begun in this session.", ""]), *_proof(state, accounts)]) + "\n"
 

@@ -1,4 +1,4 @@
-"""A session as one JSON document for other programs: a summary, and every event as it stands in the journal."""
+"""JSON document of a session for other programs: a summary, and every event as in the journal."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ VERSION = 1
 
 
 def session_document(state: SessionState, events: Sequence[Recorded], accounts: Sequence[TaskReport]) -> JsonObject:
-    """Return the document; its shape is described in docs/architecture.md."""
+    """Return the document; docs/architecture.md describes its form."""
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -1,4 +1,4 @@
-"""What became of a task in one run: the account that an export gives."""
+"""Report on one run of a task: changes, decisions, checks and files, for exports."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ OUTSIDE = "outside of the session"
 
 
 class Change(Struct, frozen=True):
-    """A diff that stands in the outcome: the step it came with, why the model made it, the files it changed."""
+    """An applied diff: its step, the model's reason, and the changed files."""
 
     step: int
     why: str
@@ -26,7 +26,7 @@ class Change(Struct, frozen=True):
 
 
 class Decided(Struct, frozen=True):
-    """What was decided at a gate, by whom (`user`, `policy:<rule>`) and why."""
+    """A decision at a gate: who decided (`user`, `policy:<rule>`) and why."""
 
     seq: int
     what: str
@@ -36,7 +36,7 @@ class Decided(Struct, frozen=True):
 
 
 class Undone(Struct, frozen=True):
-    """A diff that the user took back: the step it came with, and the files it had changed."""
+    """An undone diff: its step and its files."""
 
     seq: int
     step: int
@@ -44,7 +44,7 @@ class Undone(Struct, frozen=True):
 
 
 class TaskReport(Struct, frozen=True):
-    """A task's run with what it came to; `files` is None where git has the files no more, `merged` where it is not."""
+    """A run with its results. `files` is None if git no longer has them, `merged` if it was not merged."""
 
     run: TaskRun
     changes: tuple[Change, ...]
@@ -56,14 +56,14 @@ class TaskReport(Struct, frozen=True):
 
     @property
     def asked(self) -> tuple[Decided, ...]:
-        """What people decided."""
+        """Decisions that people made."""
         return tuple(each for each in self.decisions if not each.by.startswith(POLICY))
 
 
 def task_report(run: TaskRun, files: Sequence[FileStat] | None, merged_into: str = "") -> TaskReport:
-    """Return the account of a run; `files` is how its tree differs from its base.
+    """Return the report on a run; `files` is the difference between its tree and its base.
 
-    `merged_into` is the branch that has the run's commit by now, as the session may not have merged it itself.
+    `merged_into` is the branch that holds the run's commit by now; another session may have merged it.
     """
     elsewhere = MergeOutcome(run.commit, merged_into, OUTSIDE) if run.commit and merged_into else None
     return TaskReport(

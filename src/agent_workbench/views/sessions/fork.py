@@ -1,4 +1,4 @@
-"""What a fork goes on from, before it is made."""
+"""Preview of a fork: its first event and files."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ MOST_FILES = 8
 
 
 def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tuple[str, ...]:
-    """Return in a few lines where a fork begins (`why`: it is before what was asked for), and with which files."""
+    """Return a few lines: where a fork begins (`why`: earlier than requested), and with which files."""
     begins = f"It goes on from event {state.seq}, {state.time[:16].replace('T', ' ')}."
     said = (begins, f"{why[0].upper()}{why[1:]}.") if why else (begins,)
     run = state.run
@@ -37,5 +37,5 @@ def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tupl
 
 
 def file_line(stat: FileStat) -> str:
-    """Return a file with the lines added and removed."""
+    """Return a file with its added and removed lines."""
     return f"{sanitize_line(stat.path, 200)}  {stat_text(stat)}"

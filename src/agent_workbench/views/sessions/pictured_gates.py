@@ -1,4 +1,4 @@
-"""Which moments of a recording are worth a picture: the gates, as they stood when they were decided."""
+"""Gates of a recording that an export renders as pictures."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ UNDECIDED = "waits"
 
 
 class PicturedGate(Struct, frozen=True):
-    """A gate after event `seq`, what waited at it, and the verdict that followed (`waits`: none did)."""
+    """A gate after event `seq`: its proposal and the verdict that followed (`waits`: none did)."""
 
     seq: int
     proposal: Proposal
@@ -22,12 +22,12 @@ class PicturedGate(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """A name for the file, in the order of the recording."""
+        """File name of the picture, in the order of the recording."""
         return f"{self.seq:05}-{self.proposal.kind}-{self.verdict}"
 
 
 def pictured_gates(events: Sequence[Recorded]) -> Iterator[PicturedGate]:
-    """Yield the gates: all diffs, commits and merges, and whatever else a person decided."""
+    """Yield the gates: all diffs, commits and merges, and everything else that a person decided."""
     waiting: Proposal | None = None
     last = 0
     for recorded in events:

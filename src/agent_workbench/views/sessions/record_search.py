@@ -1,4 +1,4 @@
-"""Words looked up in everything that was said and done in a session."""
+"""Search for words in everything that was said and done in a session."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +40,7 @@ BEFORE_CHARS = 40
 
 
 class Match(Struct, frozen=True):
-    """One line that holds the words: of which event, when, what kind of text it is; the words begin at `at`."""
+    """A matching line: its event, time, and kind of text; the match starts at `at`."""
 
     seq: int
     time: str
@@ -51,7 +51,7 @@ class Match(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What was found in the first `searched` events: `count` lines, of which `matches` holds the first ones."""
+    """Result for the first `searched` events: `count` matching lines, of which `matches` are the first."""
 
     asked: str
     searched: int = 0
@@ -60,12 +60,12 @@ class Found(Struct, frozen=True):
 
 
 def search(events: Sequence[Recorded], asked: str) -> Found:
-    """Return the lines of a session that hold the words `asked` for; capitals count only where some were asked for."""
+    """Return the matching lines of a session. Case matters only if `asked` has capitals."""
     return go_on(Found(asked), events, len(events))
 
 
 def go_on(found: Found, events: Sequence[Recorded], most: int) -> Found:
-    """Return what was found when `most` events more are searched, so that a long session can be searched in slices."""
+    """Return the result after `most` more events, so that a long session is searched in slices."""
     end = min(len(events), found.searched + most)
     if not found.asked.strip():
         return Found(found.asked, len(events))
@@ -97,14 +97,14 @@ def _matches(recorded: Recorded, pattern: re.Pattern[str]) -> Iterator[Match]:
 
 
 def texts_of(event: Event) -> Iterable[tuple[str, str]]:
-    """Return the texts that an event brought, each with what it is; what repeats an earlier text is left out."""
+    """Return the texts of an event with their kinds; repetitions of earlier texts are left out."""
     match event:
         case ModelAnswered():
             return _answer(event.text, event.reasoning)
         case ModelInterrupted():
             return _answer(event.partial, event.reasoning)
         case ReflexionNoted():
-            return ()  # the answer said it already
+            return ()  # a repetition of the answer
         case ActionProposed():
             return _proposed(event.proposal)
         case ProposalReplaced():
@@ -162,4 +162,4 @@ def _proposed(proposal: Proposal) -> Iterable[tuple[str, str]]:
         case Permission.CHECK:
             return (("checks", "\n".join(proposal.commands)),)
         case _:
-            return ()  # the model's answer holds it
+            return ()  # part of the model's answer

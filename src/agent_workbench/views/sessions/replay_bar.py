@@ -1,4 +1,4 @@
-"""The replay bar: where in a recorded session we stand."""
+"""The replay bar: the position in a recorded session."""
 
 import re
 
@@ -12,9 +12,9 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 
 
 class ReplayView(Struct, frozen=True):
-    """Event `seq` of `count` (from 0), what it is in a line, when it was; whether and how fast it plays.
+    """Event `seq` of `count` (from 0): its line and time, and the state of the playback.
 
-    `marks` are those of the whole recording, the same value as long as it is shown.
+    `marks` are those of the whole recording.
     """
 
     seq: int
@@ -27,7 +27,7 @@ class ReplayView(Struct, frozen=True):
 
 
 def view_replay(update: SessionUpdate) -> ReplayView | None:
-    """Return what the replay bar shows, None when this is no replay."""
+    """Return the replay bar, None if this is no replay."""
     place = update.live.replay
     if place is None:
         return None
@@ -43,7 +43,7 @@ def view_replay(update: SessionUpdate) -> ReplayView | None:
 
 
 def _event(state: SessionState) -> str:
-    """Return a line about the newest event: what there is to say of it, or its name in words."""
+    """Return a line about the newest event: its log line, or its name in words."""
     history = state.run.history if state.run is not None else state.opening
     if not history:
         return "nothing yet"

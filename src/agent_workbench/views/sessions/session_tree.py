@@ -1,4 +1,4 @@
-"""The sessions of a repo as a tree: each below the one that it was forked from."""
+"""Sessions of a repo as a tree: each fork below its parent."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,10 +15,10 @@ _DEEPEST = 8
 
 
 class SessionRow(Struct, frozen=True):
-    """A session in the tree: `branch` is what stands before its name; `state` a glyph and a word.
+    """A session in the tree: `branch` is the tree line before its name, `glyph` and `state` its status.
 
-    `origin` says after which event it was forked; `about` who has it open, or what is wrong with it. `takes_up`: it can
-    be gone on with here and now, else it can only be seen again.
+    `origin` is the event after which it was forked. `about` is its holder, or its problem. `takes_up`: it can be
+    resumed here and now; else it can only be replayed.
     """
 
     summary: SessionSummary
@@ -34,7 +34,7 @@ class SessionRow(Struct, frozen=True):
 
 
 def view_sessions(summaries: Sequence[SessionSummary]) -> tuple[SessionRow, ...]:
-    """Return the rows of the tree, newest first among those that come from the same one."""
+    """Return the rows of the tree, newest first among siblings."""
     return tuple(_row(each, depth) for each, depth in _tree(summaries))
 
 
@@ -48,7 +48,7 @@ def _tree(summaries: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary,
         else:
             roots.append(each)
     seen: set[SessionId] = set()
-    # Journals that name each other as parents hang from no root, and are shown all the same.
+    # Journals that name each other as parents have no root; they are listed too.
     for root in (*roots, *summaries):
         waiting = [(root, 0)]
         while waiting:

@@ -1,4 +1,4 @@
-"""The line of the sessions that stand side by side, and what of a session calls for its user."""
+"""Tabs of the running sessions, and the notifications that a session calls for."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -16,7 +16,7 @@ GAP = 1
 
 
 class TabState(StrEnum):
-    """How a session stands, as a tab says it."""
+    """State of a session as its tab shows it."""
 
     OPENING = "opening"
     WAITS = "waits"
@@ -45,7 +45,7 @@ CALLING = frozenset({TabState.WAITS, TabState.TROUBLE})
 
 
 class TabView(Struct, frozen=True):
-    """A session in a few words: what it is called, how it stands, `what` waits."""
+    """A session in a few words: its name, its state, and what waits (`what`)."""
 
     name: str = "new"
     state: TabState = TabState.OPENING
@@ -53,12 +53,12 @@ class TabView(Struct, frozen=True):
 
     @property
     def calls(self) -> bool:
-        """Whether nothing goes on without the user."""
+        """True if the session needs the user to continue."""
         return self.state in CALLING
 
     @property
     def badge(self) -> tuple[str, Tone]:
-        """A sign for the state, and its tone."""
+        """Glyph of the state, and its tone."""
         return BADGES[self.state]
 
     @property
@@ -68,14 +68,14 @@ class TabView(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """What the user is called for: `key` tells one from the next, `text` is one inert line."""
+    """Reason to notify the user: `key` identifies it, `text` is one sanitized line."""
 
     key: str
     text: str
 
 
 class PlacedTab(Struct, frozen=True):
-    """Tab `number` (from 0), written as `text` from cell `start` on, its badge after `badge_at` characters of it."""
+    """Tab `number` (from 0) with its text from cell `start` on; the badge follows `badge_at` characters."""
 
     number: int
     start: int
@@ -89,7 +89,7 @@ class PlacedTab(Struct, frozen=True):
 
 
 def view_tab(update: SessionUpdate) -> TabView:
-    """Return how a session stands."""
+    """Return the state of a session."""
     state, live, run = update.state, update.live, update.state.run
     if live.replay is not None:
         return TabView(_name(state), TabState.RECORDING)
@@ -107,7 +107,7 @@ def view_tab(update: SessionUpdate) -> TabView:
 
 
 def view_call(update: SessionUpdate) -> Call | None:
-    """Return what of a session calls for its user: a question, trouble, a proposal, a task's end."""
+    """Return the session's reason to notify the user: a question, trouble, a proposal, the end of a task."""
     state, run, tab = update.state, update.state.run, view_tab(update)
     if tab.state is TabState.WAITS and update.live.question is not None:
         return Call(f"question {update.live.question.key}", sanitize_line(update.live.question.title, 120))
@@ -121,10 +121,10 @@ def view_call(update: SessionUpdate) -> Call | None:
 
 
 def should_notify(call: Call | None, told: str, *, focused: bool | None, in_front: bool) -> bool:
-    """Return whether the user is to be told of a call.
+    """Return True if the user must be notified.
 
-    `told` is the key of the call they know of; `focused` says whether they have the terminal in front of them, None
-    where it does not tell: then they are taken to see the session that is `in_front`.
+    `told` is the key of the last notification. `focused` says whether the terminal has the focus; None if it does not
+    report that: then the user is assumed to see the session that is `in_front`.
     """
     if call is None or call.key == told or focused:
         return False
@@ -132,7 +132,7 @@ def should_notify(call: Call | None, told: str, *, focused: bool | None, in_fron
 
 
 def place_tabs(tabs: Sequence[TabView], front: int, width: int) -> tuple[PlacedTab, ...]:
-    """Return the tabs side by side in `width` cells: all with words, else with badges, else those around `front`."""
+    """Return the tabs laid out in `width` cells: with words, else with badges, else only those around `front`."""
     for words in (True, False):
         placed = _placed(tabs, range(len(tabs)), words=words)
         if not placed or placed[-1].end < width:

@@ -1,11 +1,11 @@
-"""The timeline of a recording: a line of cells with a glyph where something stands out, and where we are in it."""
+"""The timeline of a recording: a line of cells with glyphs for marks and the current position."""
 
 from collections import Counter
 
 from agent_workbench.core.history.replay_marks import MarkKind, Marks
 from agent_workbench.views.blocks import Tone
 
-# What is rarer and matters more hides what else falls into its cell.
+# A rarer, more important kind hides the others in its cell.
 GLYPHS = {
     MarkKind.COMMIT: ("◆", Tone.GOOD),
     MarkKind.FAILURE: ("✗", Tone.BAD),
@@ -21,9 +21,9 @@ Cell = tuple[str, Tone]
 
 
 def view_timeline(marks: Marks, cells: int) -> tuple[Cell | None, ...]:
-    """Return the marks of a recording in so many cells, None where nothing stands out. Costs time for each mark.
+    """Return the marks of a recording in `cells` cells, None for an empty cell. Takes time for each mark.
 
-    Of a kind that is nearly everywhere those cells are marked that have more of it than most.
+    A kind that is nearly everywhere is drawn only in the cells that have more of it than most.
     """
     line: list[Cell | None] = [None] * cells
     for kind in reversed(GLYPHS):
@@ -37,7 +37,7 @@ def view_timeline(marks: Marks, cells: int) -> tuple[Cell | None, ...]:
 
 
 def place_in(line: tuple[Cell | None, ...], seq: int, count: int) -> list[Cell]:
-    """Return the line as it is drawn while event `seq` of `count` is shown. Costs time for each cell."""
+    """Return the line with the position of event `seq` of `count`. Takes time for each cell."""
     if not line:
         return []
     here = cell_of(seq, count, len(line))
@@ -46,10 +46,10 @@ def place_in(line: tuple[Cell | None, ...], seq: int, count: int) -> list[Cell]:
 
 
 def cell_of(seq: int, count: int, cells: int) -> int:
-    """Return in which of the cells an event stands: the first one in the first, the last one in the last."""
+    """Return the cell of an event: the first event is in the first cell, the last in the last."""
     return round(seq * (cells - 1) / (count - 1)) if count > 1 else 0
 
 
 def seq_at(cell: int, count: int, cells: int) -> int:
-    """Return the event that a cell stands for."""
+    """Return the event at a cell."""
     return round(max(0, min(cell, cells - 1)) * (count - 1) / (cells - 1)) if cells > 1 else 0

@@ -1,17 +1,17 @@
-"""The parts of a model's answer as far as it has come: what it thinks, what it wants to do, and with what."""
+"""Parts of a model's answer, also while it streams: thought, action and body."""
 
 import re
 
 from msgspec import Struct
 
-# Possessive, or a line of many blanks would be divided in every way there is.
+# Possessive, or a line of many spaces would backtrack through every split.
 ACTION_LINE = re.compile(r"^Action:[ \t]*+(\S*+)[ \t]*+$", re.MULTILINE)
 WRITE_DIFF = "write_diff"
 REFLEXION = "Reflexion:"
 
 
 class AnswerParts(Struct, frozen=True):
-    """An answer taken apart; `action` is empty until there is one, `body` is what follows it."""
+    """An answer split into its parts; `action` is empty until it has arrived, `body` is what follows it."""
 
     thought: str
     action: str = ""
@@ -20,7 +20,7 @@ class AnswerParts(Struct, frozen=True):
 
 
 def take_apart(text: str) -> AnswerParts:
-    """Return the parts of an answer, which may be unfinished or have no shape at all."""
+    """Return the parts of an answer, which may be unfinished or have no form at all."""
     lead = text.lstrip()
     if lead.startswith(REFLEXION):
         return AnswerParts(lead.removeprefix(REFLEXION).strip(), reflects=True)

@@ -1,4 +1,4 @@
-"""A run of checks in the transcript: what passed, what failed, why, and what had failed before."""
+"""Transcript entries of a run of checks: what passed, what failed and why, and what failed before."""
 
 from collections.abc import Iterator
 
@@ -26,10 +26,10 @@ NOT_OURS = "failed before, not ours"
 def check_entries(
     seq: int, event: TestsFinished, baseline: tuple[CheckResult, ...] | None = None, root: str = ""
 ) -> tuple[Entry, ...]:
-    """Return a run of checks as a tree: what ran, below each command that failed its failures, each an entry.
+    """Return a run of checks as a tree: each failed command is followed by an entry for each failure.
 
-    `baseline` is how the checks ended before any change (None: not known, or this is that run), `root`
-    the folder in which they ran.
+    `baseline` are the results before any change (None: unknown, or this is that run). `root` is the folder in which
+    they ran.
     """
     failed = {each.result.command: each for each in failed_commands(event.results, baseline, root)}
     entries: list[Entry] = []

@@ -1,4 +1,4 @@
-"""Each event as an entry of the transcript; events that say nothing to a person have none."""
+"""Transcript entries of single events. Events without interest for a person have none."""
 
 from typing import Protocol
 
@@ -78,26 +78,26 @@ RESULTS = {ActionResult.FAILED: "failed", ActionResult.REFUSED: "refused", Actio
 
 
 class Before(Protocol):
-    """What an entry depends on besides its event."""
+    """Context that an entry needs besides its event."""
 
     @property
     def told(self) -> bool:
-        """True when what the running action came to was shown already."""
+        """True if the outcome of the running action was already shown."""
 
     @property
     def purpose(self) -> Purpose:
-        """What the last prompt was for."""
+        """Purpose of the last prompt."""
 
     @property
     def by(self) -> str:
-        """Who gave the last answer, empty when it was the usual one."""
+        """Endpoint of the last answer, empty if it is the usual one."""
 
     def name_of(self, event: ModelAnswered) -> str:
-        """Return who gave an answer, empty when it was the usual one."""
+        """Return the endpoint of an answer, empty if it is the usual one."""
 
 
 def entry_of(recorded: Recorded, before: Before) -> Entry | None:
-    """Return the entry of an event in the transcript, None where there is nothing to show."""
+    """Return the transcript entry of an event, None if there is nothing to show."""
     event = recorded.event
     if isinstance(event, SessionEvent):
         blocks = session_blocks(event)

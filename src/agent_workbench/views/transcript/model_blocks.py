@@ -1,4 +1,4 @@
-"""What the model was given, thought and said, and what it was told besides, as blocks of the transcript."""
+"""Blocks of the transcript for prompts, answers, the user's messages and compactions."""
 
 from msgspec.structs import replace
 
@@ -27,7 +27,7 @@ AUTHORS = {Author.USER: "written by you", Author.MODEL: "written by the model", 
 
 
 def found_blocks(event: CodeRetrieved) -> list[Block]:
-    """Return the blocks of a search."""
+    """Return the blocks of a code search."""
     many = len(event.chunks)
     places = "\n".join(sanitize_line(chunk.place) for chunk in event.chunks)
     said = Block(f"{counted_text(many, 'piece')} of code found for the task", Tone.DIM, "Search")
@@ -45,7 +45,7 @@ def prompt_blocks(event: PromptBuilt) -> list[Block]:
 
 
 def answer_blocks(event: ModelAnswered, purpose: Purpose, by: str) -> list[Block]:
-    """Return the blocks of a whole answer; `by` names who gave it when that is not the usual one."""
+    """Return the blocks of a finished answer; `by` is the endpoint if it is not the usual one."""
     parts = take_apart(event.text)
     thought = thinking_blocks(event.reasoning)
     if parts.reflects or purpose in ASIDE:
@@ -72,7 +72,7 @@ def _cost(figures: AnswerFigures) -> str:
 
 
 def thinking_blocks(reasoning: str) -> list[Block]:
-    """Return what was thought before an answer, as one line that unfolds."""
+    """Return the reasoning before an answer as one line that unfolds."""
     text = sanitize(reasoning.strip())
     if not text:
         return []
@@ -80,12 +80,12 @@ def thinking_blocks(reasoning: str) -> list[Block]:
 
 
 def thought_line(reasoning: str) -> Block:
-    """Return how much was thought, in a line that costs nothing while an answer streams behind it."""
+    """Return the length of the reasoning as one line, which is cheap while an answer streams."""
     return Block(f"thought for {len(reasoning):,} characters", Tone.DIM, "Thinking")
 
 
 def broken_blocks(event: ModelInterrupted) -> list[Block]:
-    """Return the blocks of an answer that has no end."""
+    """Return the blocks of an interrupted answer."""
     why = sanitize_line(event.what) or str(event.cause)
     said = Block(f"the answer has no end and is not carried out: {why}", Tone.BAD, "Broken off", Tone.BAD)
     partial = event.partial.strip()
@@ -94,12 +94,12 @@ def broken_blocks(event: ModelInterrupted) -> list[Block]:
 
 
 def said_blocks(event: UserSaid) -> list[Block]:
-    """Return the blocks of a word from the user."""
+    """Return the blocks of a message from the user."""
     return [Block(sanitize(event.text.strip()), Tone.STRONG, "You", Tone.ACCENT, space_before=True)]
 
 
 def marked_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:
-    """Return the blocks of a piece of code that was pinned or dropped."""
+    """Return the blocks of a pinned or dropped piece of code."""
     if isinstance(event, ChunkDropped):
         return [Block(f"{sanitize_line(event.place)} is dropped; the next summary leaves it out", Tone.DIM, "Code")]
     word = "is pinned and stays, whatever is summed up" if event.pinned else "is not pinned any more"
@@ -107,7 +107,7 @@ def marked_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:
 
 
 def filled_blocks(event: ContextFilled) -> list[Block]:
-    """Return the blocks of a context that has to be made smaller."""
+    """Return the blocks of a full context."""
     size = f" of {event.context_tokens:,}" if event.context_tokens else ""
     if event.notes:
         said = f"the scratchpad has {event.prompt_tokens:,} tokens: a summary is to take its place"
@@ -118,7 +118,7 @@ def filled_blocks(event: ContextFilled) -> list[Block]:
 
 
 def compacted_blocks(event: ContextCompacted) -> list[Block]:
-    """Return the blocks of a summary that took the place of older steps."""
+    """Return the blocks of a compaction."""
     pinned, found = len(event.pinned), len(event.code)
     kept = (
         "rules, task, notes and your words",

@@ -1,4 +1,4 @@
-"""The session's own events in the transcript: who answers and what is missing there, trouble, coming and going."""
+"""Blocks of the transcript for the session's own events: models and their limits, trouble, start and end."""
 
 from agent_workbench.core.events import (
     ApprovalChanged,
@@ -19,7 +19,7 @@ from agent_workbench.views.blocks import Block, Tone
 
 
 def session_blocks(event: SessionEvent) -> list[Block]:
-    """Return the blocks of an event of the session group, none where there is nothing to show."""
+    """Return the blocks of a session event; none if it has nothing to show."""
     match event:
         case TroubleMet():
             said = Block(sanitize(event.what, limit_chars=4000), Tone.BAD, "Trouble", Tone.BAD, space_before=True)

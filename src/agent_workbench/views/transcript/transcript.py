@@ -1,4 +1,4 @@
-"""The steps pane: the transcript of all runs, made event by event so that a long one costs no more than a short one."""
+"""The transcript of all runs, folded event by event, so that long sessions stay cheap."""
 
 from collections.abc import Iterator
 
@@ -40,12 +40,12 @@ BEFORE_STEPS = "what the model thinks and does stands here, step by step, once a
 
 
 class Transcript(Struct, frozen=True):
-    """What is settled: the `entries` of all events so far.
+    """Fold of all events so far: the `entries`, and the context of the next one.
 
-    `told`: what the running action came to was shown already; `purpose` is the last prompt's. `unread` are the user's
-    words that stand in no prompt yet. `usual` is the endpoint that answers the executor unless something is wrong (and
-    `usual_model` its model), `by` who gave the last answer when it was another. `baseline`
-    is how the running task's checks ended before any change, `root` the folder in which they run.
+    `told`: the outcome of the running action was already shown. `purpose` is that of the last prompt. `unread` are the
+    user's messages that no prompt holds yet. `usual` is the executor's normal endpoint, `usual_model` its model, `by`
+    the endpoint of the last answer if it was another one. `baseline` are the running task's checks before any change,
+    `root` is the folder in which they run.
     """
 
     entries: Log[Entry] = field(default_factory=Log)
@@ -60,12 +60,12 @@ class Transcript(Struct, frozen=True):
     root: str = ""
 
     def name_of(self, event: ModelAnswered) -> str:
-        """Return who gave an answer, empty when it was the usual one."""
+        """Return the endpoint of an answer, empty if it is the usual one."""
         return "" if self.usual in ("", event.endpoint) else event.model or event.endpoint
 
 
 class StepsView(Struct, frozen=True):
-    """The transcript, and what is not settled yet at its end."""
+    """The transcript, and unsettled entries at its end."""
 
     title: str
     transcript: Transcript
@@ -74,12 +74,12 @@ class StepsView(Struct, frozen=True):
 
 
 def transcripts() -> FoldSnapshots[Transcript]:
-    """Return what transcripts are made with: after one place of a session, those near it and before it cost little."""
+    """Return empty snapshots of the fold of a transcript."""
     return FoldSnapshots(Transcript(), extend)
 
 
 def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = None) -> StepsView:
-    """Return what the steps pane shows; `trail` are the transcripts made before, which are gone on from."""
+    """Return the steps pane; `trail` holds the snapshots of earlier calls, which this one continues."""
     transcript = transcript_of(update.state, trail)
     run = update.state.run
     step = f" · {run.task} step {run.step}" if run is not None and run.step else ""
@@ -92,7 +92,7 @@ def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = 
 
 
 def transcript_of(state: SessionState, trail: FoldSnapshots[Transcript] | None = None) -> Transcript:
-    """Return the transcript of `state`, from the nearest one of `trail`."""
+    """Return the transcript of `state`, continued from the nearest snapshot of `trail`."""
     runs = (*state.past, state.run) if state.run is not None else state.past
     events = JoinedSequence((state.opening, *(run.history for run in runs)))
     return (transcripts() if trail is None else trail).at(events)
@@ -121,7 +121,7 @@ def _plus(entries: Log[Entry], more: tuple[Entry, ...]) -> Log[Entry]:
 
 
 def _settled(words: tuple[Entry, ...], *, read: bool) -> tuple[Entry, ...]:
-    """Return the user's words where the model reads them, or where it turned out that it never will."""
+    """Return the user's messages at the point where the model reads them, or where it is certain that it never will."""
     return words if read else tuple(_with(word, "was not read: the task was over") for word in words)
 
 
@@ -157,7 +157,7 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
 
 
 def _met(transcript: Transcript, facts: ModelFacts) -> Transcript:
-    """Return the transcript with who is the usual one: whoever came first, also when it comes back elsewhere."""
+    """Return the transcript with the usual endpoint: the first one observed, also if it returns at another address."""
     if transcript.usual and facts.model != transcript.usual_model:
         return transcript
     return replace(transcript, usual=facts.endpoint, usual_model=facts.model)
@@ -198,14 +198,14 @@ def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
 
 
 def _thinking(thought: str) -> Block:
-    """Return the end of what is being thought: never more than three rows, so that nothing jumps."""
+    """Return the end of the streamed reasoning, at most three rows, so that the screen does not jump."""
     end = sanitize(thought_end(thought).strip()) + "▌"
     so_far = f"⋯ {len(thought):,} characters so far"
     return Block(end, Tone.DIM, "Thinking", fold_lines=2, fold_end=True, more=so_far, space_before=True)
 
 
 def thought_end(thought: str) -> str:
-    """Return the end of a thought, from where its lines stay broken as they were when more comes."""
+    """Return the end of the reasoning, cut where its line breaks stay stable as more arrives."""
     start = thought.rfind("\n", 0, max(0, len(thought) - THOUGHT_TAIL_CHARS)) + 1
     if len(thought) - start > 2 * THOUGHT_TAIL_CHARS:
         start = (len(thought) // THOUGHT_TAIL_CHARS - 1) * THOUGHT_TAIL_CHARS
