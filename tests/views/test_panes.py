@@ -28,7 +28,7 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.proposals import END_UNCHANGED, Proposal, Verdict
+from agent_workbench.core.proposals import END_UNCHANGED, MOST_DIFF_LINES, Proposal, Verdict
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
@@ -36,7 +36,6 @@ from agent_workbench.core.workspace import MergeOutcome
 from agent_workbench.views.code.code_pane import Standing, view_code
 from agent_workbench.views.code.reasons import bar, index_line, index_words, reasons_of, words_of
 from agent_workbench.views.code.shown_code import shown_code_snapshots
-from agent_workbench.views.diff.lines import LIMIT_LINES
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, acts_for, view_gate
 from agent_workbench.views.plan import view_plan
@@ -264,7 +263,7 @@ def test_the_code_of_any_place_is_what_it_is_from_the_beginning(places: list[int
 
 
 def test_a_diff_with_more_lines_than_are_shown_cannot_be_approved() -> None:
-    short, long = (f"@@ -0,0 +1,{lines} @@\n" + "+\n" * lines for lines in (3, LIMIT_LINES + 1))
+    short, long = (f"@@ -0,0 +1,{lines} @@\n" + "+\n" * lines for lines in (3, MOST_DIFF_LINES + 1))
     proposals = [Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "", 1, diff=diff) for diff in (short, long)]
     assert [GateAct.APPROVE in acts_for(proposal) for proposal in proposals] == [True, False]
     assert GateAct.REJECT in acts_for(proposals[1])

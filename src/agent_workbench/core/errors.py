@@ -13,6 +13,8 @@ WorkbenchError
 ├── StorageError          disk full, read-only, a file moved under us               exit 4
 ├── JournalError          a journal that cannot be read or written                  exit 6
 │   └── LockedError       somebody else is writing                                  exit 7
+├── DecisionRefused       a decision about something that waits, which does not count  exit 1
+├── ForgeError            the forge refuses or does not answer                      exit 4
 └── ModelError            the model's server                                        exit 5
     ├── ModelUnavailable  nothing answers, or it died
     ├── ModelRefused      wrong key, unknown route, a request it will not take
@@ -123,6 +125,18 @@ class LockedError(JournalError):
     def __init__(self, what: str, *, holder: str = "", advice: str = "") -> None:
         super().__init__(what, advice=advice)
         self.holder = holder
+
+
+class DecisionRefused(WorkbenchError):
+    """A decision does not count: the proposal was decided before, is another one now, or does not wait."""
+
+    exit_code = ExitCode.FAILED
+
+
+class ForgeError(WorkbenchError):
+    """The forge refuses a request, or does not answer."""
+
+    exit_code = ExitCode.ENVIRONMENT
 
 
 def task_locked(task: str, holder: str) -> LockedError:

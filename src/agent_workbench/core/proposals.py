@@ -1,12 +1,15 @@
 """Proposals at the gate, and the decisions about them."""
 
+import sys
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.text.sanitizer import WHOLE_CHARS, is_within
 
 
 class Preimage(RecordedValue, frozen=True):
@@ -92,6 +95,27 @@ COMPACT = "compact"
 END_UNCHANGED = "end_unchanged"
 OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED})
 """Tools that the workbench itself proposes; they do not count as calls of the model."""
+
+
+MOST_DIFF_LINES = 50_000
+"""A longer diff is not shown in full, so it cannot be approved."""
+
+
+def is_too_long(proposal: Proposal) -> bool:
+    """Return True if the proposal has too many lines, or too long ones, to have been shown in full.
+
+    The diff of a commit or a merge was shown before, diff by diff.
+    """
+    if proposal.kind is Permission.DIFF:
+        return _is_cut(proposal.diff, MOST_DIFF_LINES)
+    return any(_is_cut(text) for text in (proposal.text, *proposal.commands))
+
+
+@lru_cache(maxsize=2)
+def _is_cut(text: str, most_lines: int = sys.maxsize) -> bool:
+    if len(text) <= min(most_lines, WHOLE_CHARS):
+        return False
+    return text.count("\n") > most_lines or not is_within(text, WHOLE_CHARS)
 
 
 def shown_sha(proposal: Proposal) -> str:

@@ -21,7 +21,7 @@ class ProposalReplaced(RecordedValue, frozen=True):
 
 
 class ActionDecided(RecordedValue, frozen=True):
-    """The proposal was decided; `by` is `user` or `policy:<rule>`."""
+    """The proposal was decided; `by` is `user` or `policy:<rule>`, `via` the way it came if not from the screen."""
 
     proposal_id: ProposalId
     verdict: Verdict
@@ -30,6 +30,7 @@ class ActionDecided(RecordedValue, frozen=True):
     resulting_patch_sha: str = ""
     hunks: tuple[HunkVerdict, ...] = ()
     preimages: tuple[Preimage, ...] = ()
+    via: str = ""
 
 
 class AbortAsked(RecordedValue, frozen=True):

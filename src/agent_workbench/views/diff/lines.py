@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from agent_workbench.core.proposals import MOST_DIFF_LINES
 from agent_workbench.core.text.sanitizer import sanitize_whole
 from agent_workbench.views.blocks import Tone
 
 HUNK = re.compile(r"^@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+(.*)$")
 HEADS = ("diff --git ", "index ", "old mode", "new mode", "deleted file", "new file", "similarity ", "rename ", "copy ")
-LIMIT_LINES = 50_000
 
 
 class DiffLine(NamedTuple):
@@ -52,10 +52,10 @@ def diff_lines(diff: str) -> Iterator[DiffLine]:
         return
     raw = diff.removesuffix("\n").split("\n")
     reader = LineReader()
-    for line in raw[:LIMIT_LINES]:
+    for line in raw[:MOST_DIFF_LINES]:
         yield reader.read(line)
-    if len(raw) > LIMIT_LINES:
-        yield not_shown(len(raw) - LIMIT_LINES)
+    if len(raw) > MOST_DIFF_LINES:
+        yield not_shown(len(raw) - MOST_DIFF_LINES)
 
 
 def not_shown(lines: int) -> DiffLine:

@@ -6,9 +6,10 @@ from copy import copy
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.core.proposals import MOST_DIFF_LINES
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.file_headers import FileHead, is_header, with_header
-from agent_workbench.views.diff.lines import LIMIT_LINES, DiffLine, LineReader, not_shown
+from agent_workbench.views.diff.lines import DiffLine, LineReader, not_shown
 
 KEPT_CONTEXT = 3
 LEAST_FOLDED = 6
@@ -84,7 +85,7 @@ class _Lines:
     def add(self, raw: str) -> None:
         """Add the next line of the diff."""
         self._read += 1
-        missing = self._read - LIMIT_LINES
+        missing = self._read - MOST_DIFF_LINES
         if missing > 0:
             if missing > 1:
                 self.lines.pop()

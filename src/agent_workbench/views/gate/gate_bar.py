@@ -1,8 +1,6 @@
 """The gate bar: the waiting proposal, a running action, trouble, or what can be started."""
 
-import sys
 from enum import StrEnum
-from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,13 +8,13 @@ from msgspec.structs import replace
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, shown_sha
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, is_too_long, shown_sha
 from agent_workbench.core.rules.matching import offered
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.core.text.sanitizer import WHOLE_CHARS, is_within, sanitize, sanitize_line
-from agent_workbench.views.diff.lines import LIMIT_LINES, diff_stat
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.views.diff.lines import diff_stat
 from agent_workbench.views.gate.diff_pane import proposal_key, repairs
 from agent_workbench.views.gate.summary_proposal import frees_text, summarized_steps
 from agent_workbench.views.plan import is_mergeable
@@ -115,7 +113,7 @@ def _view(update: SessionUpdate) -> GateView:
 
 
 def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateView:
-    word, text, more = _described(proposal)
+    word, text, more = describe(proposal)
     if proposal.kind is Permission.SUMMARY and proposal.paths:
         text = "of the scratchpad"
     elif proposal.kind is Permission.SUMMARY:
@@ -147,24 +145,8 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
     )
 
 
-def is_too_long(proposal: Proposal) -> bool:
-    """Return True if the proposal has too many lines, or too long ones, to have been shown in full.
-
-    The diff of a commit or a merge was shown before, diff by diff.
-    """
-    if proposal.kind is Permission.DIFF:
-        return _is_cut(proposal.diff, LIMIT_LINES)
-    return any(_is_cut(text) for text in (proposal.text, *proposal.commands))
-
-
-@lru_cache(maxsize=2)
-def _is_cut(text: str, most_lines: int = sys.maxsize) -> bool:
-    if len(text) <= min(most_lines, WHOLE_CHARS):
-        return False
-    return text.count("\n") > most_lines or not is_within(text, WHOLE_CHARS)
-
-
-def _described(proposal: Proposal) -> tuple[str, str, str]:
+def describe(proposal: Proposal) -> tuple[str, str, str]:
+    """Return what kind of thing a proposal is, which one, and its size or purpose."""
     paths = sanitize_line(" ".join(proposal.paths), 300)
     match proposal.kind:
         case Permission.DIFF:

@@ -1,0 +1,73 @@
+"""Choice of the session that a start of the workbench takes up, from the summaries of all."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import JournalError
+from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import TaskStatus
+
+
+class SessionQuery(Struct, frozen=True):
+    """Request for a session: one by `name`, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any).
+
+    A session that stopped in one of the tasks `passing` is not taken up.
+    """
+
+    name: str = ""
+    fresh: bool = False
+    tasks: tuple[TaskId, ...] | None = None
+    passing: frozenset[TaskId] = frozenset()
+
+
+def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery) -> SessionSummary | None:
+    """Return the newest own session that stopped in a task and that nobody holds.
+
+    Raises `JournalError` if it is damaged, unless a newer session was begun since. `summaries` are newest first.
+    """
+    newer = False
+    for summary in summaries:
+        task = summary.tasks[-1] if summary.tasks else None
+        fits = query.tasks is None or task is None or task in query.tasks
+        if not fits or summary.holder or not summary.ours:
+            continue
+        if task in query.passing:
+            newer = True
+            continue
+        if summary.status is TaskStatus.IN_PROGRESS and not summary.problem:
+            return summary
+        if not newer and _is_damaged(summary):
+            raise JournalError(
+                f"session {summary.id} may be unfinished, and its journal is damaged: {summary.problem}",
+                advice=f"`agent sessions verify {summary.id}` tells what; `--new` begins another session",
+            )
+        newer = True
+    return None
+
+
+def unfinished_tasks(summaries: Iterable[SessionSummary]) -> Mapping[TaskId, str]:
+    """Return the tasks that own sessions stopped in, each with who has that session open (empty: nobody)."""
+    found: dict[TaskId, str] = {}
+    for summary in summaries:
+        if summary.ours and summary.status is TaskStatus.IN_PROGRESS and not summary.problem:
+            found[summary.tasks[-1]] = summary.holder or found.get(summary.tasks[-1], "")
+    return found
+
+
+def was_killed_when_done(summaries: Iterable[SessionSummary], tasks: Sequence[TaskId]) -> bool:
+    """Return True if the newest own session on one of these tasks was killed after it had the task done.
+
+    `summaries` are newest first. The plan, which may have been changed since, is not looked at.
+    """
+    for summary in summaries:
+        if summary.ours and summary.tasks and summary.tasks[-1] in tasks:
+            ended = summary.status is TaskStatus.DONE and not summary.left
+            return ended and not summary.holder and not summary.problem
+    return False
+
+
+def _is_damaged(summary: SessionSummary) -> bool:
+    """Return True if a damaged session may be unfinished; without a status its start cannot be read."""
+    return bool(summary.problem and summary.events) and summary.status in {TaskStatus.IN_PROGRESS, None}

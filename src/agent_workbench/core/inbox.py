@@ -1,0 +1,156 @@
+"""The inbox: proposals that wait in any session, and decisions made outside the process that holds the session."""
+
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.ids import SESSION_ID, ProposalId, SessionId, TaskId
+from agent_workbench.core.proposals import Proposal, Verdict, is_too_long, shown_sha
+from agent_workbench.core.settings import Permission
+
+DIGEST_CHARS = 32
+_REFERENCE = re.compile(rf"({SESSION_ID.pattern})/(P-\d{{1,9}})@([0-9a-f]{{{DIGEST_CHARS}}})")
+
+
+class Reference(Struct, frozen=True):
+    """One proposal exactly as it was shown, written `SESSION/P-14@DIGEST`."""
+
+    session: SessionId
+    proposal: ProposalId
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.session}/{self.proposal}@{self.digest}"
+
+
+class InboxItem(Struct, frozen=True):
+    """A proposal that waits in a session.
+
+    `since` is the UTC time at which it was proposed or last replaced. `holder` names the process that has the session
+    open, empty when none has. `decided` is a decision that is kept in the inbox and not recorded yet.
+    """
+
+    session: SessionId
+    task: TaskId
+    proposal: Proposal
+    since: str
+    holder: str = ""
+    decided: "InboxDecision | None" = None
+
+    @property
+    def id(self) -> str:
+        """The item's name without its digest: a decision cannot be made with it."""
+        return f"{self.session}/{self.proposal.id}"
+
+    @property
+    def reference(self) -> Reference | None:
+        """The reference that a decision needs, None for a proposal too long to be shown in full."""
+        return reference_to(self.session, self.proposal)
+
+
+class InboxFilter(Struct, frozen=True):
+    """Selection of inbox items; an empty field selects all."""
+
+    session: str = ""
+    task: str = ""
+    kind: Permission | None = None
+
+    def selects(self, item: InboxItem) -> bool:
+        """Return True if the item fits every field that is set."""
+        return (
+            self.session in {"", item.session}
+            and self.task in {"", item.task}
+            and self.kind in {None, item.proposal.kind}
+        )
+
+
+class InboxChoice(Struct, frozen=True):
+    """What a person decides about a proposal: `hunks` are the numbers, from 1, of those approved (none given: all).
+
+    `special`: the unusual paths of a diff were looked at and are approved too.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    hunks: tuple[int, ...] = ()
+    special: bool = False
+
+
+class InboxReceipt(Struct, frozen=True):
+    """Outcome of a decision: `recorded` in the journal, or kept for `holder` (empty: whoever opens the session)."""
+
+    decision: "InboxDecision"
+    recorded: bool
+    holder: str = ""
+
+
+class InboxDecision(Struct, frozen=True):
+    """A decision by a person, made outside the process that holds the session.
+
+    `left` are the ids of the hunks that are not approved; `result_sha` is then the `patch_hash` of what stays.
+    `made_by` and `made_at` (UTC, ISO 8601) say who decided, as far as the machine knows.
+    """
+
+    reference: Reference
+    verdict: Verdict
+    reason: str = ""
+    left: tuple[str, ...] = ()
+    result_sha: str = ""
+    made_by: str = ""
+    made_at: str = ""
+
+    @property
+    def via(self) -> str:
+        """The origin as the session's journal records it."""
+        return f"inbox: {self.made_by} at {self.made_at}"
+
+
+def parse_reference(text: str) -> Reference:
+    """Return the reference that `text` spells; raise `UsageError` for anything else."""
+    match = _REFERENCE.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"{text!r} is not a reference",
+            advice="`agent inbox show ID` prints it, as SESSION/P-14@DIGEST; copy it whole",
+        )
+    return Reference(SessionId(match[1]), ProposalId(match[2]), match[3])
+
+
+def refusal(events: Iterable[Recorded], reference: Reference) -> str:
+    """Return what became of the proposal, in a sentence that says why a decision about it does not count now."""
+    newest: Proposal | None = None
+    decided = ""
+    for recorded in events:
+        match recorded.event:
+            case ActionProposed(proposal=Proposal(id=reference.proposal) as found):
+                newest, decided = found, ""
+            case ProposalReplaced(proposal=Proposal(id=reference.proposal) as found):
+                newest = found
+            case ActionDecided(proposal_id=reference.proposal) as event:
+                decided = f"{event.verdict} by {event.by} at {recorded.time}"
+            case _:
+                continue
+    if newest is None:
+        return f"session {reference.session} has no proposal {reference.proposal}"
+    if decided:
+        return f"{reference.proposal} was decided already: {decided}"
+    if reference_to(reference.session, newest) != reference:
+        return f"{reference.proposal} is not what was shown: it was changed since, or the digest is wrong"
+    return f"{reference.proposal} is not waiting any more"
+
+
+def reference_to(session: SessionId, proposal: Proposal) -> Reference | None:
+    """Return the reference to a proposal as it is now, None where it is too long to be shown in full."""
+    return None if is_too_long(proposal) else Reference(session, proposal.id, _digest(session, proposal))
+
+
+def _digest(session: SessionId, proposal: Proposal) -> str:
+    """Return the first 128 bits of SHA-256 over everything that is shown of a proposal."""
+    purpose = proposal.purpose or ""
+    shown = (session, proposal.id, shown_sha(proposal), purpose, *proposal.paths, "", *proposal.special)
+    told_apart = "".join(f"{len(part)}:{part}" for part in shown)
+    return sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]

@@ -1,0 +1,73 @@
+"""The queue of tasks for workers, as a protocol. `tests/contracts` holds every implementation to it."""
+
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+from agent_workbench.core.ids import NO_SESSION, SessionId
+
+
+class QueueState(StrEnum):
+    """State of a queued task."""
+
+    QUEUED = "queued"
+    CLAIMED = "claimed"
+    PARKED = "parked"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class QueuedTask(Struct, frozen=True):
+    """A task for a worker: `definition` is its text as it was queued; a higher `priority` is done first.
+
+    `session` is where it was worked on last, `reason` why it is parked or how it ended.
+    """
+
+    id: str
+    definition: str
+    priority: int = 0
+    state: QueueState = QueueState.QUEUED
+    session: SessionId = NO_SESSION
+    reason: str = ""
+
+
+class Claim(Struct, frozen=True):
+    """A worker's lease of a task. `fence` grows with every claim of the task."""
+
+    task: QueuedTask
+    worker: str
+    fence: int
+
+
+class TaskQueue(Protocol):
+    """Tasks for workers. Each ends once, whatever worker dies.
+
+    A claim is a lease. One that is not renewed in time expires: the task can be claimed again, with a larger
+    `Claim.fence`. From then on every call with the old claim raises `LockedError` and changes nothing, also after the
+    new claim has ended. Every change is durable when its call returns. Any method may raise `StorageError`.
+    """
+
+    async def put(self, task: QueuedTask) -> bool:
+        """Queue a task; return False and change nothing if one with its id was ever queued."""
+
+    async def claim(self, worker: str, lease_seconds: float) -> Claim | None:
+        """Return the first task that is free, by priority and then by id; None if there is none.
+
+        Of two workers at once only one gets a task. A task that was worked on before comes with its session.
+        """
+
+    async def renew(self, claim: Claim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
+        """Extend the lease from now on, and note the session in which the task is worked on."""
+
+    async def park(self, claim: Claim, reason: str) -> None:
+        """End the claim; nobody gets the task before `resume`."""
+
+    async def resume(self, task: str) -> None:
+        """Make a parked task free again; a task in another state stays as it is."""
+
+    async def finish(self, claim: Claim, state: QueueState, reason: str) -> None:
+        """End the claim with the task done or failed; raise `UsageError` for any other state."""
+
+    async def tasks(self) -> tuple[QueuedTask, ...]:
+        """Return all tasks with their state, by priority and then by id."""

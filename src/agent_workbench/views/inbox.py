@@ -1,0 +1,110 @@
+"""The inbox: one row for each proposal that waits in any session, and a proposal as text."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inbox import InboxItem
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.gate.diff_pane import view_diff
+from agent_workbench.views.gate.gate_bar import describe
+
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+EFFECT_CHARS = 300
+_PAST = {Verdict.APPROVE: "approved", Verdict.REJECT: "rejected", Verdict.SKIP: "skipped"}
+
+
+class InboxRow(Struct, frozen=True):
+    """An item of the inbox: what kind of thing waits, what it would do, for how long it has waited, and its state.
+
+    All texts can be shown as they are.
+    """
+
+    item: InboxItem
+    id: str
+    task: TaskId
+    kind: str
+    effect: str
+    age: str
+    state: str
+    tone: Tone
+
+
+def view_inbox(items: Sequence[InboxItem], now: str) -> tuple[InboxRow, ...]:
+    """Return a row for each item, in their order; `now` is UTC in ISO 8601, as journals write it."""
+    return tuple(_row(item, now) for item in items)
+
+
+def inbox_summary(items: Sequence[InboxItem]) -> str:
+    """Return how many items still need a decision, in a few words; empty if none does."""
+    count = sum(item.decided is None for item in items)
+    return "" if not count else f"{count} proposal waits" if count == 1 else f"{count} proposals wait"
+
+
+def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
+    """Return everything that a decision about the item is bound to, in full, with hunks numbered from 1.
+
+    `state` is that of the item's session. The last line is the reference, or says why there is none.
+    """
+    row = _row(item, now)
+    view = view_diff(SessionUpdate(state))
+    head = f"{item.id}  {item.task}  {row.kind}, waits {row.age}{f'  ({row.state})' if row.state else ''}"
+    notes = [f"\n{block.text}" if block.space_before else block.text for block in view.notes]
+    text = sanitize_whole(view.diff, keep_returns=True)
+    diff = ["", *(_numbered(text) if view.by_hunk else text.removesuffix("\n").split("\n"))] if text else []
+    return "\n".join([head, "", *notes, *diff, "", *_ending(item)])
+
+
+def _row(item: InboxItem, now: str) -> InboxRow:
+    kind, what, more = describe(item.proposal)
+    effect = sanitize_line(" · ".join(filter(None, (what, more))), EFFECT_CHARS)
+    state, tone = _state(item)
+    return InboxRow(item, item.id, item.task, kind, effect, age_text(item.since, now), state, tone)
+
+
+def _state(item: InboxItem) -> tuple[str, Tone]:
+    if item.decided is not None:
+        return f"{_PAST[item.decided.verdict]}, not recorded yet", Tone.DIM
+    if item.reference is None:
+        return "too long to be shown in full", Tone.WARN
+    return ("open", Tone.GOOD) if item.holder else ("", Tone.PLAIN)
+
+
+def age_text(since: str, now: str) -> str:
+    """Return the time between two UTC times in its largest unit, such as `3 h`; empty if one is no time."""
+    try:
+        seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds()
+    except (ValueError, TypeError):
+        return ""
+    for unit, word in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= unit:
+            return f"{seconds // unit:.0f} {word}"
+    return f"{max(0, seconds):.0f} s"
+
+
+def _numbered(diff: str) -> list[str]:
+    """Return the lines of a diff with a number before each hunk, and before each file that has none."""
+    lines = diff.removesuffix("\n").split("\n")
+    starts: list[int] = []
+    for place, line in enumerate(lines):
+        if line.startswith("@@ ") and starts and lines[starts[-1]].startswith("diff --git "):
+            starts[-1] = place
+        elif line.startswith(("@@ ", "diff --git ")):
+            starts.append(place)
+    numbers = {place: number for number, place in enumerate(starts, 1)}
+    return [f"[{numbers[place]}] {line}" if place in numbers else line for place, line in enumerate(lines)]
+
+
+def _ending(item: InboxItem) -> Iterator[str]:
+    """Yield how the item is decided, its reference last."""
+    if item.reference is None:
+        yield "It is too long to be shown in full, so it has no reference: `agent tui` opens its session."
+        return
+    yield "Decide with `agent inbox approve|reject|skip REFERENCE`:"
+    yield str(item.reference)
