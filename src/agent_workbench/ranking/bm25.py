@@ -1,4 +1,8 @@
-"""BM25 (Okapi) over documents of which some may be gone, as `rank_bm25.BM25Okapi` scores them."""
+"""BM25 (Okapi) over the segments of a large index, some of whose documents are deleted.
+
+`rank_bm25.BM25Okapi` cannot serve here: it keeps a dict for each document, scores every document for every word, and
+has to be rebuilt when one document changes. Its scores are the reference; a test compares them.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,18 +22,17 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 K1, B, EPSILON = 1.5, 0.75, 0.25
-# In fewer postings than these it is counted anew which words are left when documents are gone.
+# Below this number of postings, words are counted again after a deletion.
 _WORTH_COUNTING = 300_000
 _MOST_REMEMBERED = 4_096
 
 
 class Bm25:
-    """The scores of documents, numbered through all parts in their order; computed only where a word hits.
+    """BM25 scores of documents, which are numbered through all parts in order.
 
-    They equal those of `BM25Okapi` over the living documents, with one exception. A word that is in more than half of
-    the documents gets a share of the mean over all words, and that mean is taken over the largest part alone, and while
-    that is large (300 000 postings), with its dead documents. So all is exact for one part without dead documents, as
-    a build or merge makes it, and for small ones with them. Any thread may ask.
+    The scores equal those of `BM25Okapi` over the live documents, with one exception. A word in more than half of the
+    documents gets a share of the mean idf. That mean is taken over the largest part; from 300,000 postings on it
+    includes deleted documents. The scores of a single part without deleted documents are exact. Thread-safe.
     """
 
     def __init__(self, parts: Sequence[Part], *, k1: float = K1, b: float = B, epsilon: float = EPSILON) -> None:
@@ -42,7 +45,7 @@ class Bm25:
         for part in parts:
             lengths = part.postings.lengths if part.alive is None else part.postings.lengths[part.alive]
             self._living, total = self._living + len(lengths), total + int(lengths.sum())
-        # By document: what is added below the fraction. Of one that is gone nothing is left, whatever hits in it.
+        # By document: the term added to the denominator; infinite for deleted documents, so that their score is 0.
         self._damping = np.concatenate([np.zeros(0), *(part.postings.lengths for part in parts)], dtype=np.float64)
         self._damping *= k1 * b * self._living / max(total, 1)
         self._damping += k1 * (1 - b)
@@ -54,28 +57,31 @@ class Bm25:
 
     @classmethod
     def of(cls, documents: Sequence[Mapping[str, int]]) -> "Bm25":
-        """Make one of documents given as their words and how often each is in them."""
+        """Return the scores of documents, each given as its words and their counts."""
         vocabulary, (postings,) = build([documents])
         return cls([Part(vocabulary, postings)])
 
     def __len__(self) -> int:
-        """Return how many documents are alive."""
+        """Return the number of live documents."""
         return self._living
 
     def scores(self, words: Iterable[str]) -> "Scores":
-        """Return the score of every document, 0 for dead ones; a word said twice counts twice."""
+        """Return the score of every document, 0 for deleted ones; a repeated word counts each time."""
         return self.answer(Ask(tuple(words)))[0]
 
     def coverage(self, words: Iterable[str]) -> "Scores":
-        """Return, for every document, how many different words of `words` it holds; 0 for dead ones."""
+        """Return for every document the number of distinct `words` it contains, 0 for deleted ones."""
         return self.answer(Ask(tuple(words), Measure.COVERAGE))[0]
 
     def answer(self, *asks: Ask) -> "list[Scores]":
-        """Return by ask a number for every document, 0 for dead ones; words that several ask for are read once."""
+        """Return for each request a number for every document, 0 for deleted ones.
+
+        Words of several requests are read once.
+        """
         import numpy as np
 
         wanted = [Counter(ask.words) for ask in asks]
-        # What most ask for comes first: then what one asks for are the first words of all, or nearly.
+        # Words of most requests come first, so that the words of one request are nearly always a prefix.
         askers = Counter(chain.from_iterable(wanted))
         words = tuple(sorted(askers, key=askers.__getitem__, reverse=True))
         times = np.array([[each.get(word, 0) for word in words] for each in wanted], np.float64)
@@ -96,11 +102,11 @@ class Bm25:
         return [self._settled(ask.measure, found) for ask, found in zip(asks, sums, strict=True)]
 
     def explain(self, row: int, words: Iterable[str]) -> list[tuple[str, float]]:
-        """Return the words of `words` that document `row` holds, with what each adds to its score, best first."""
+        """Return those of `words` that document `row` contains, each with its share of the score, largest first."""
         return self.explain_all([row], words)[0]
 
     def explain_all(self, rows: Sequence[int], words: Iterable[str]) -> list[list[tuple[str, float]]]:
-        """Return for each of these documents, all different, what `explain` does."""
+        """Return the result of `explain` for each of these distinct documents."""
         import numpy as np
 
         wanted = Counter(words)
@@ -122,7 +128,7 @@ class Bm25:
         return [sorted(found[row], key=lambda word_and_share: (-word_and_share[1], word_and_share[0])) for row in rows]
 
     def holders(self, word: str) -> "Rows":
-        """Return the living documents that hold the word, ascending."""
+        """Return the live documents that contain the word, ascending."""
         import numpy as np
 
         for hits in self._reader.hits((word,)):
@@ -130,7 +136,7 @@ class Bm25:
         return np.zeros(0, np.intp)
 
     def _weights(self, hits: Hits) -> Weights:
-        """Return what the postings of the hits say."""
+        """Return the contribution of each posting, and the idf of each word."""
         import numpy as np
 
         shares = self._damping.take(hits.rows)
@@ -141,7 +147,7 @@ class Bm25:
         return Weights(shares, idfs)
 
     def _settled(self, measure: Measure, found: "Scores | Rows | None") -> "Scores":
-        """Return what was added up as it is told: dead documents have nothing."""
+        """Return sums as the result of a request: 0 for deleted documents."""
         import numpy as np
 
         if found is None:
@@ -152,7 +158,7 @@ class Bm25:
         return settled
 
     def _idfs_of(self, hits: Hits, damping: "Scores") -> "Scores":
-        """Return by word of the hits how telling it is; `damping` is that of their rows."""
+        """Return the idf of each word of the hits; `damping` is that of their rows."""
         import numpy as np
 
         documents = np.array(hits.sizes)
@@ -160,7 +166,7 @@ class Bm25:
             starts = np.cumsum(documents) - documents
             documents = np.add.reduceat(np.isfinite(damping), starts, dtype=np.intp)
         idfs = _idf(self._living, documents)
-        # A word that is left in no document at all tells nothing, and hits nothing.
+        # A word of deleted documents only has a negative idf too, and no postings that count.
         if (idfs < 0).any():
             idfs[idfs < 0] = self._epsilon * self._mean()
         if len(self._idfs) > _MOST_REMEMBERED:
@@ -169,7 +175,7 @@ class Bm25:
         return idfs
 
     def _idf(self, word: str) -> float:
-        """Return how telling the word is; one that is in over half of the documents gets a share of the mean."""
+        """Return the idf of a word; a word in more than half of the documents gets a share of the mean."""
         idf = self._idfs.get(word)
         if idf is None:
             for hits in self._reader.hits((word,)):
@@ -191,7 +197,7 @@ def _idf(living: int, documents: "Rows") -> "Scores":
 
 
 def _mean_idf(postings: Postings, alive: "Mask | None") -> float:
-    """Return the mean over all words that are in any document."""
+    """Return the mean idf of all words that occur in a document."""
     living, (numbers, words) = len(postings.lengths), postings.spreads
     if alive is not None and len(postings.rows) < _WORTH_COUNTING:
         living, (numbers, words) = int(alive.sum()), counted(spread(postings, alive))

@@ -1,4 +1,4 @@
-"""What is asked of postings, and what those of some words say: each posting's part of a document's number."""
+"""Requests to the postings of an index, and the postings that answer them."""
 
 from collections.abc import Sequence
 from enum import Enum, auto
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Measure(Enum):
-    """What is asked of documents: their score, how telling the words are that they hold, or how many these are."""
+    """Kind of number computed for each document: BM25 score, sum of idfs, or number of distinct words."""
 
     SCORE = auto()
     RARITY = auto()
@@ -25,16 +25,16 @@ class Measure(Enum):
 
 
 class Ask(Struct, frozen=True):
-    """What is to be known of all documents for these words; one said twice counts twice, but in coverage."""
+    """Request for a number of each document. A repeated word counts each time, except in coverage."""
 
     words: Sequence[str]
     measure: Measure = Measure.SCORE
 
 
 class Hits(Struct, frozen=True):
-    """Postings of some words: their documents, how often the word is there, and by word how many there are.
+    """Postings of some words: document, count in the document, and for each word the number of its postings.
 
-    `numbers` are the words' places among those that were looked for.
+    `numbers` are the positions of the words in the query.
     """
 
     words: Sequence[str]
@@ -44,7 +44,7 @@ class Hits(Struct, frozen=True):
     sizes: Sequence[int]
 
     def first(self, words: int) -> "Hits":
-        """Return those of the first `words` alone."""
+        """Return the postings of the first `words` words."""
         if words == len(self.words):
             return self
         end = sum(self.sizes[:words])
@@ -52,14 +52,14 @@ class Hits(Struct, frozen=True):
 
 
 class Weights(Struct, frozen=True):
-    """What hits say: each posting's share of a score, and by word how telling it is."""
+    """Contribution of each posting to the score of its document, and the idf of each word."""
 
     shares: "Scores"
     idfs: "Scores"
 
 
 def amounts(measure: Measure, times: "Scores", hits: Hits, weights: Weights | None) -> "Scores | None":
-    """Return by posting of the hits what it adds, None where each adds one; `times` is by word."""
+    """Return the amount that each posting adds, None for 1 each; `times` is the weight of each word."""
     import numpy as np
 
     if measure == Measure.COVERAGE or weights is None:

@@ -1,4 +1,4 @@
-"""Which word is in which document how often: immutable arrays that are built, merged and read without loops."""
+"""Postings (word, document, count) as immutable numpy arrays: built, merged and read without Python loops."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Numbers = NDArray[np.intp]
 
-# So many postings are moved at a time: what that takes besides is then small against the index.
+# Postings are copied in blocks, so that temporary arrays stay small beside the index.
 _MOVED_AT_ONCE = 500_000
 
 
 class Postings(Struct, frozen=True, dict=True):
-    """The documents of word `w` are `rows[starts[w]:starts[w + 1]]`, ascending, `counts` beside them how often.
+    """The documents of word `w` are `rows[starts[w]:starts[w + 1]]`, ascending; `counts` at the same positions.
 
-    `lengths` is by document: how many words it has.
+    `lengths` is the number of words of each document.
     """
 
     starts: "Ints"
@@ -35,14 +35,14 @@ class Postings(Struct, frozen=True, dict=True):
 
     @cached_property
     def spreads(self) -> "tuple[Numbers, Numbers]":
-        """`counted` of all words."""
+        """The result of `counted` for all words."""
         import numpy as np
 
         return counted(np.diff(self.starts))
 
 
 class Share(Struct, frozen=True):
-    """What a merge takes of an index: its words, its fields, and by field the new number of each document, -1: gone."""
+    """One index in a merge: its words, its fields, and for each field the new number of each document (-1: dropped)."""
 
     vocabulary: Vocabulary
     fields: "Sequence[Postings]"
@@ -50,7 +50,7 @@ class Share(Struct, frozen=True):
 
 
 def build(fields: Sequence[Sequence[Mapping[str, int]]]) -> tuple[Vocabulary, list[Postings]]:
-    """Return the words of all fields, and the postings of each, given as the counted words of its documents."""
+    """Return the vocabulary of all fields and the postings of each field, given as word counts of its documents."""
     words = sorted(set(chain.from_iterable(chain.from_iterable(fields))))
     number_of = {word: number for number, word in enumerate(words)}
     vocabulary = Vocabulary.of([word.encode("utf-8", "surrogatepass") for word in words])
@@ -58,9 +58,9 @@ def build(fields: Sequence[Sequence[Mapping[str, int]]]) -> tuple[Vocabulary, li
 
 
 def merge(shares: Sequence[Share], sizes: Sequence[int]) -> tuple[Vocabulary, list[Postings]]:
-    """Return one index of several; `sizes` is by field how many documents it will have.
+    """Return several indexes merged into one; `sizes` is the number of its documents for each field.
 
-    Words that are in no document any more are left out.
+    Words that no remaining document contains are left out.
     """
     import numpy as np
 
@@ -80,7 +80,7 @@ def merge(shares: Sequence[Share], sizes: Sequence[int]) -> tuple[Vocabulary, li
 
 
 def grouped(postings: Postings, group_of: "Ints", groups: int) -> Postings:
-    """Return the postings of groups of documents that follow one another; `group_of` is by document, ascending."""
+    """Return the postings of groups of consecutive documents; `group_of` is the group of each document, ascending."""
     import numpy as np
 
     words = np.repeat(np.arange(len(postings.starts) - 1, dtype=np.int32), np.diff(postings.starts))
@@ -96,7 +96,7 @@ def grouped(postings: Postings, group_of: "Ints", groups: int) -> Postings:
 
 
 def narrowed(counts: "Ints") -> "Counts":
-    """Return the counts in the smallest type that holds them all."""
+    """Return the counts in the smallest integer type that holds them."""
     import numpy as np
 
     most = int(counts.max(initial=0))
@@ -106,7 +106,7 @@ def narrowed(counts: "Ints") -> "Counts":
 
 
 def counted(documents: "Ints") -> "tuple[Numbers, Numbers]":
-    """Return the different numbers but 0 among those given by word, and beside each how many words have it."""
+    """Return the distinct numbers above 0, and for each how many words have it."""
     import numpy as np
 
     words = np.bincount(documents, minlength=1)
@@ -115,7 +115,7 @@ def counted(documents: "Ints") -> "tuple[Numbers, Numbers]":
 
 
 def inverted(sizes: "Ints", words: "Ints", counts: "Ints", vocabulary: int) -> Postings:
-    """Return the postings of documents given one after another, each with `sizes` of the words and counts.
+    """Return the postings of documents; document `n` has the next `sizes[n]` entries of words and counts.
 
     Words are numbers below `vocabulary`, each at most once in a document.
     """
@@ -140,7 +140,7 @@ def _of_documents(documents: Sequence[Mapping[str, int]], number_of: Mapping[str
 
 
 class _Move(Struct, frozen=True):
-    """One field of one index on its way into another: its documents' and words' new numbers, and how many it brings."""
+    """One field of one index in a merge: new numbers of documents and words, and postings by word."""
 
     postings: Postings
     rows: "Ints"
@@ -160,7 +160,7 @@ def _merged(moves: Sequence[_Move], words: int, documents: int) -> Postings:
     rows = np.empty(int(starts[-1]), np.int32)
     widest = np.result_type(*(move.postings.counts.dtype for move in moves))
     counts = np.empty(len(rows), widest)
-    free = starts[:-1].copy()  # by word: where its next posting goes
+    free = starts[:-1].copy()  # position of the next posting of each word
     for move in moves:
         for first, last in _blocks(move.postings.starts):
             _move(move, first, last, free, rows, counts)
@@ -168,7 +168,7 @@ def _merged(moves: Sequence[_Move], words: int, documents: int) -> Postings:
 
 
 def _move(move: _Move, first: int, last: int, free: "Ints", rows: "Ints", counts: "Counts") -> None:
-    """Bring the postings of the words `first` to `last` (exclusive) to their places."""
+    """Copy the postings of the words `first` to `last` (exclusive) into the merged arrays."""
     import numpy as np
 
     postings, many = move.postings, move.counts[first:last]
@@ -188,7 +188,7 @@ def _move(move: _Move, first: int, last: int, free: "Ints", rows: "Ints", counts
 
 
 def _blocks(starts: "Ints") -> Iterator[tuple[int, int]]:
-    """Yield ranges of words that have not too many postings together, unless one word alone has."""
+    """Yield ranges of words whose postings together stay within the bound; a single word may exceed it."""
     import numpy as np
 
     first, words = 0, len(starts) - 1
@@ -200,7 +200,7 @@ def _blocks(starts: "Ints") -> Iterator[tuple[int, int]]:
 
 
 def _living_counts(postings: Postings, rows: "Ints") -> "Ints":
-    """Return by word in how many documents it is that stay."""
+    """Return for each word the number of remaining documents that contain it."""
     import numpy as np
 
     if (rows >= 0).all():
@@ -209,7 +209,7 @@ def _living_counts(postings: Postings, rows: "Ints") -> "Ints":
 
 
 def spread(postings: Postings, alive: "Mask") -> "Ints":
-    """Return by word in how many living documents it is."""
+    """Return for each word the number of live documents that contain it."""
     import numpy as np
 
     before = np.zeros(len(postings.rows) + 1, np.int32)

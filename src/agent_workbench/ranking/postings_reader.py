@@ -1,4 +1,4 @@
-"""Reading the postings of words from parts that number their documents one after the other."""
+"""Reader of the postings of words from several parts whose documents are numbered consecutively."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     Rows = NDArray[np.intp]
     Mask = NDArray[np.bool_]
 
-# So many postings are handed out at a time: they stay within the processor's own memory.
+# Postings are read in blocks that fit into the processor's cache.
 _READ_AT_ONCE = 200_000
 
 
 class Part(Struct, frozen=True):
-    """Some of the documents: their words, where these are, and which documents are alive (None: all)."""
+    """Part of an index: vocabulary, postings, and the mask of live documents (None: all)."""
 
     vocabulary: Vocabulary
     postings: Postings
@@ -30,21 +30,21 @@ class Part(Struct, frozen=True):
 
 
 class Reader:
-    """The postings of all parts as if they were one. Any thread may ask."""
+    """Reads the postings of all parts as if they were one. Thread-safe."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
         self.offsets = list(accumulate((len(part.postings.lengths) for part in parts), initial=0))
-        # Who asks for scores mostly asks for the same words' coverage next, and why a few documents have theirs.
+        # A request for scores is mostly followed by one for the same words: their coverage, then explanations.
         self._recent: tuple[tuple[str, ...], Hits] | None = None
 
     def including(self, words: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the words that were read last where these are among them."""
+        """Return the words that were read last if they include `words`, else `words`."""
         recent = self._recent
         return recent[0] if recent is not None and words.keys() <= set(recent[0]) else tuple(words)
 
     def hits(self, words: tuple[str, ...]) -> Iterator[Hits]:
-        """Yield the postings of the words that are in any document, some words at a time."""
+        """Yield the postings of the words that occur, some words at a time."""
         import numpy as np
 
         recent = self._recent
@@ -79,7 +79,7 @@ class Reader:
             yield hits
 
     def _places(self, words: tuple[str, ...]) -> "tuple[Rows, Rows]":
-        """Return by part and word where its postings begin and end."""
+        """Return begin and end of the postings of each word in each part."""
         import numpy as np
 
         starts = np.zeros((len(self._parts), len(words)), np.intp)
@@ -93,7 +93,7 @@ class Reader:
 
 
 def _groups(words: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the words in groups that have few postings together, or little more."""
+    """Yield the words in groups with about as many postings as are read at a time."""
     some: list[int] = []
     total = 0
     for number in words:

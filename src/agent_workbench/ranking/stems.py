@@ -1,4 +1,4 @@
-"""One form for the forms of an English word: `parses`, `parsed` and `parsing` are found by each other."""
+"""Stems of English words: `parses`, `parsed` and `parsing` have the same one."""
 
 from functools import lru_cache
 
@@ -10,9 +10,9 @@ _SHORTEST = 4
 
 @lru_cache(_MEMORY)
 def stem(word: str) -> str:
-    """Return a lower-case word without its plural, `-ed` or `-ing`; equal stems are the same word more often than not.
+    """Return a lower-case word without plural `s`, `-ed` or `-ing`.
 
-    What is not made of ASCII letters alone is returned as it is. The result is for comparing and not for reading.
+    A word with other characters than ASCII letters is returned unchanged. Stems are compared, never shown.
     """
     if len(word) < _SHORTEST or not (word.isascii() and word.isalpha()):
         return word
@@ -20,7 +20,7 @@ def stem(word: str) -> str:
 
 
 def count_stems(text: str) -> dict[str, int]:
-    """Return how often each stem of the text's identifiers, whole and in parts, is in it."""
+    """Return the count of each stem in a text: of whole identifiers and of their parts."""
     counts: dict[str, int] = {}
     for word, times in count_words(text).items():
         for root in _roots(word):
@@ -30,7 +30,7 @@ def count_stems(text: str) -> dict[str, int]:
 
 @lru_cache(_MEMORY)
 def _roots(word: str) -> tuple[str, ...]:
-    """Return the stems of a word as it is written, and of its parts."""
+    """Return the stems of a word and of its parts."""
     return tuple(map(stem, split_word(word)))
 
 
@@ -45,7 +45,7 @@ def _singular(word: str) -> str:
 def _without_ending(word: str) -> str:
     for ending in ("ing", "ed"):
         rest = word.removesuffix(ending)
-        # `string` and `speed` end so by chance.
+        # In `string` and `speed` the ending is no suffix.
         if rest != word and len(rest) > 2 and not word.endswith("eed") and any(letter in "aeiouy" for letter in rest):
             doubled = rest[-1] == rest[-2] and rest[-1] not in "lsz"
             return rest[:-1] if doubled else rest

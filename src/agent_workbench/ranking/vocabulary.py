@@ -1,4 +1,4 @@
-"""The words of an index: sorted, in one block of memory, found without a Python object for each."""
+"""Vocabulary of an index: sorted words in one block of memory, without a Python object for each."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
     Marks = NDArray[np.int32]
 
-# Words between two marks: few enough that to look through them costs little, many enough that marks are few.
+# Words between two marks: a trade between the time to search them and the number of marks.
 _STRIDE = 64
 _MOST_REMEMBERED = 4_096
-# So many words of the largest vocabulary are united at a time: meanwhile no other thread has its turn.
+# Words are merged in blocks of this size; a block holds the interpreter lock.
 _UNITED_AT_ONCE = 8_192
 _SEPARATOR = b"\n"
 
 
 class Vocabulary:
-    """Words numbered from 0 in the order of their letters; `block` and `marks` are all there is to store of it.
+    """Words numbered from 0 in byte order. `block` and `marks` are all its data.
 
-    The block holds every word in UTF-8 between two line ends. A mark is where in the block every 64th word begins.
+    The block holds each word in UTF-8 between two line ends. The marks are the offsets of every 64th word.
     """
 
     def __init__(self, block: "memoryview | bytes", marks: "Marks", size: int) -> None:
@@ -35,7 +35,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, words: Sequence[bytes]) -> "Vocabulary":
-        """Make one of different words in order; raises `ValueError` when a word holds a line end."""
+        """Return the vocabulary of distinct words in order; raise `ValueError` for a word that contains a line end."""
         import numpy as np
 
         block = _SEPARATOR.join((b"", *words, b"")) if words else _SEPARATOR
@@ -46,7 +46,7 @@ class Vocabulary:
         return cls(block, (ends - sizes - 1)[::_STRIDE].copy(), len(words))
 
     def __len__(self) -> int:
-        """Return how many words there are."""
+        """Return the number of words."""
         return self._size
 
     def __iter__(self) -> Iterator[str]:
@@ -58,7 +58,7 @@ class Vocabulary:
         return bytes(self.block[1:-1]).split(_SEPARATOR) if self._size else []
 
     def find(self, word: str) -> int:
-        """Return the number of the word, -1 if it is not in."""
+        """Return the number of the word, -1 for an unknown one."""
         number = self._known.get(word)
         if number is None:
             number = self._search(word.encode("utf-8", "surrogatepass"))
@@ -68,12 +68,12 @@ class Vocabulary:
         return number
 
     def find_all(self, words: tuple[str, ...]) -> "Marks":
-        """Return the numbers of the words, -1 for those that are not in."""
+        """Return the numbers of the words, -1 for unknown ones."""
         import numpy as np
 
         recent = self._recent
         if recent is None or recent[0] != words:
-            # The words of a query are looked for in field after field.
+            # The words of one query are looked up in several fields.
             recent = self._recent = words, np.array([self.find(word) for word in words], np.int32)
         return recent[1]
 
@@ -97,9 +97,9 @@ class Vocabulary:
 
 
 def unite(vocabularies: Sequence[Vocabulary], used: "Sequence[NDArray[np.bool_]]") -> "tuple[Vocabulary, list[Marks]]":
-    """Return one vocabulary of the used words of several, and for each of those its words' new numbers, -1 for unused.
+    """Return the union of several vocabularies, and for each of them the new numbers of its words (-1: unused).
 
-    `used` says for each word of each vocabulary whether it is.
+    `used` is a mask over the words of each vocabulary.
     """
     import numpy as np
 
@@ -117,7 +117,7 @@ def unite(vocabularies: Sequence[Vocabulary], used: "Sequence[NDArray[np.bool_]]
             for words, start in zip(lists, starts, strict=True)
         ]
         some = [words[start:end] for words, start, end in zip(lists, starts, ends, strict=True)]
-        # Sorting finds that each list is in order already, and only merges.
+        # The sort recognises the ordered runs and merges them in linear time.
         fresh = dict.fromkeys(sorted(chain.from_iterable(some)))
         number_of = dict(zip(fresh, range(len(merged), len(merged) + len(fresh)), strict=True))
         for numbers, place, words, start, end in zip(maps, places, some, starts, ends, strict=True):

@@ -1,1 +1,1 @@
-"""The pieces of code that fit a task: chunked, indexed, searched."""
+"""Code search: files are divided into chunks, indexed, and ranked for a query."""

@@ -1,4 +1,4 @@
-"""The folder in which all that retrieval can make again is kept: what is in it, for whom, and how it is bounded."""
+"""Cache folder of the code search: paths of what it holds for each repo, its size, its bounds, and its removal."""
 
 import json
 import os
@@ -24,16 +24,16 @@ HISTORY = "history"
 VECTORS = "vectors"
 _KINDS = (SNAPSHOTS, HISTORY, VECTORS)
 MAX_SNAPSHOT_BYTES = 400 * 1024 * 1024
-# For all repos but the one at hand.
+# For all repos except the current one.
 MAX_SHARED_BYTES = 400 * 1024 * 1024
 _SNAPSHOT, _ROOT = ".index", ".json"
 _MOST_NOTE_BYTES = 100_000
-# Nobody went back to a version of the workbench that reads a cache of another form.
+# By now nobody goes back to the version of the workbench that wrote the older format.
 _FORGOTTEN_SECONDS = 30 * 86_400
 
 
 class SnapshotFacts(Struct, frozen=True):
-    """The saved index of one folder: its size, when it was `saved` (since the epoch), whether the folder exists."""
+    """Saved index of one folder: its size, when it was `saved` (since the epoch), and True if the folder exists."""
 
     root: str
     bytes: int
@@ -42,7 +42,7 @@ class SnapshotFacts(Struct, frozen=True):
 
 
 class CacheFacts(Struct, frozen=True):
-    """What the cache holds, and whether it is `writable`. `blobs` are contents that need not be parsed again."""
+    """Content of the cache. `blobs` counts the contents that need not be parsed again."""
 
     folder: str
     bytes_by_kind: Mapping[str, int]
@@ -52,28 +52,28 @@ class CacheFacts(Struct, frozen=True):
 
     @property
     def total_bytes(self) -> int:
-        """Return the size of all of it."""
+        """Total size."""
         return sum(self.bytes_by_kind.values())
 
 
 class CacheFolder:
-    """Blocks; for any thread and process. What cannot be read counts as nothing."""
+    """The cache in one folder. Blocks; safe for threads and processes. Unreadable files count as absent."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def snapshot_of(self, root: str) -> Path:
-        """Return where the index of the folder `root` is saved."""
+        """Return the path of the saved index of the folder `root`."""
         return self._of_repo(SNAPSHOTS, root) / (sha256(os.fsencode(root)).hexdigest()[:16] + _SNAPSHOT)
 
     def siblings_of(self, root: str) -> list[Path]:
-        """Return where the indexes of other folders of the same repo are saved, the newest first."""
+        """Return the paths of the saved indexes of other folders of the same repo, newest first."""
         own = self.snapshot_of(root)
         found = [path for path in own.parent.glob(f"*{_SNAPSHOT}") if path != own]
         return sorted(found, key=_modified, reverse=True)
 
     def history_of(self, root: str) -> Path:
-        """Return where the past of the repo of the folder `root` is kept."""
+        """Return the path of the saved commits of the repo of the folder `root`."""
         return self._of_repo(HISTORY, root).with_suffix(".json.gz")
 
     def vectors_of(self, root: str) -> Path:
@@ -81,16 +81,16 @@ class CacheFolder:
         return self._of_repo(VECTORS, root)
 
     def make_private(self) -> None:
-        """Make the folder, for its user alone: the words of all indexed code are in it."""
+        """Make the folder, readable for its user only: it holds the words of all indexed code."""
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if self._folder.stat().st_mode & 0o077:
                 self._folder.chmod(0o700)
 
     def note(self, root: str) -> None:
-        """Write beside the index of `root` whose it is; forget what is of folders that are gone, and the oldest."""
+        """Write the folder's name beside its saved index; remove the oldest indexes and those of missing folders."""
         path = self.snapshot_of(root).with_suffix(_ROOT)
-        # Without the note nothing but the cache's list of what it holds is less than whole.
+        # A missing note affects only the list of what the cache holds.
         with suppress(OSError):
             path.write_bytes(json.dumps(root).encode())
         left = MAX_SNAPSHOT_BYTES
@@ -103,7 +103,7 @@ class CacheFolder:
         self._forget_oldest({self.history_of(root), self.vectors_of(root)})
 
     def facts(self) -> CacheFacts:
-        """Return what is kept now."""
+        """Return the present content of the cache."""
         pieces = ChunkCache(self._folder)
         sizes = {"pieces": sum(_size(path) for path in self._folder.glob("chunks-*"))}
         for kind in _KINDS:
@@ -117,7 +117,7 @@ class CacheFolder:
         return CacheFacts(str(self._folder), sizes, pieces.count(), snapshots, writable)
 
     def clear(self, root: str = "") -> int:
-        """Remove the index of the folder `root` with its repo's past and vectors, or everything; return how many bytes.
+        """Remove index, commits and vectors of the folder `root`, or the whole cache; return the removed bytes.
 
         Raises `StorageError`.
         """
@@ -137,7 +137,7 @@ class CacheFolder:
         return max(0, before - self.facts().total_bytes)
 
     def _forget_oldest(self, own: Collection[Path]) -> None:
-        """Remove the pasts and vectors of other repos that were not changed for longest, and caches of older forms."""
+        """Remove the commits and vectors of other repos, least recently changed first, and caches of older formats."""
         shared = [each for kind in (HISTORY, VECTORS) for each in (self._folder / kind).glob("*") if each not in own]
         left = MAX_SHARED_BYTES
         for each in sorted(shared, key=_changed_within, reverse=True):
@@ -159,7 +159,7 @@ class CacheFolder:
 
 
 def _common_git_dir(root: str) -> str:
-    """Return the git folder that all worktrees of the repo share; `root` itself where it has none."""
+    """Return the git folder that all worktrees of the repo share, or `root` itself without one."""
     entry = Path(root) / ".git"
     try:
         if entry.is_dir():
@@ -187,12 +187,12 @@ def _root_of(snapshot: Path) -> str:
 def _remove_snapshot(path: Path) -> None:
     for each in (path, path.with_suffix(_ROOT)):
         each.unlink(missing_ok=True)
-    with suppress(OSError):  # others of the repo are there
+    with suppress(OSError):  # other indexes of the repo are there
         path.parent.rmdir()
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or folder, if it is there; of a link the link."""
+    """Remove a file, folder or link if it is there; never the target of a link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -200,7 +200,7 @@ def _remove(path: Path) -> None:
 
 
 def _changed_within(path: Path) -> float:
-    """Return when a file, or a folder or what stands in it, was changed last."""
+    """Return the last change of a file, or of a folder and its direct entries."""
     return max(map(_modified, (path, *path.glob("*"))))
 
 

@@ -1,4 +1,4 @@
-"""The port `Retriever`: code found by words, names and places, in the files as they are now."""
+"""Implementation of the port `Retriever`: search by words, symbols, places and vectors in the current files."""
 
 import asyncio
 import os
@@ -32,19 +32,19 @@ from agent_workbench.core.settings import RetrievalSettings
 
 _MOST_FOLDERS = 4
 _MOST_SIMILAR = 1_000
-# Files may change between the search and the reading of what it found.
+# Files may change between a search and the reading of its results.
 _TRIES = 3
-# So long a complete search waits, when all is indexed, for a past that was never read here. It is read beside the files
-# and takes a second or two in all; without it a search is clearly worse (docs/decisions/0014-retrieval.md).
+# How long a complete search waits for commits that were never read. They are read beside the files in a second or two;
+# without them results are clearly worse (docs/decisions/0014-retrieval.md).
 _PAST_SECONDS = 2.0
-# A piece is longer than this only where a line of it is.
+# Bound of a chunk's text, as a multiple of its size; only a single long line exceeds it.
 _LONGEST_PIECE = 4
 
 
 class CodeRetriever:
-    """`core.ports.Retriever`; what can be made again is kept under `cache_dir`, for all folders together.
+    """Code search of all folders; its cache is below `cache_dir`.
 
-    One search runs at a time, in a thread, beside the one refresh of each folder.
+    One search at a time runs in a thread, beside at most one refresh of each folder.
     """
 
     def __init__(self, settings: RetrievalSettings, cache_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
@@ -60,7 +60,7 @@ class CodeRetriever:
 
     @property
     def parsed_files(self) -> int:
-        """How many files were cut into pieces so far because no cache knew their content."""
+        """Number of files that were parsed because no cache knew their content."""
         return self._tools.parsed
 
     def status(self, sources: Sources) -> IndexStatus:
@@ -69,20 +69,20 @@ class CodeRetriever:
         return replace(status, vectors=self._vectors.standing(sources.root))
 
     def prepare(self, sources: Sources) -> "asyncio.Task[None]":
-        """Begin to index in the background; what fails there fails again, and is told, at the next search."""
+        """Start indexing in the background; the next search reports what fails."""
         task = in_background(self._prepare(sources))
         self._preparing.add(task)
         task.add_done_callback(self._preparing.discard)
         return task
 
     async def build(self, sources: Sources) -> None:
-        """Return when all is indexed as it is now, past and vectors included; raises what `sources` raises."""
+        """Wait until files, commits and vectors are indexed; raises what `sources` raises."""
         await self._refresh(self._folder(sources), sources)
         await self._pasts.settled(sources.root)
         await self._vectors.settled(sources.root)
 
     async def close(self) -> None:
-        """Stop what runs in the background."""
+        """Cancel the tasks in the background and end the processes."""
         for task in tuple(self._preparing):
             task.cancel()
         await asyncio.gather(*self._preparing, return_exceptions=True)
@@ -117,19 +117,19 @@ class CodeRetriever:
         folder = self._folder(sources)
         try:
             await self._refresh(folder, sources)
-            # What only a search loads is loaded now.
+            # Load the modules that only a search needs.
             await self._alone(partial(_search, folder.index, CodeQuery(""), None, {}, 1))
         except WorkbenchError:
             folder.index.status = IndexStatus()
 
     async def _refresh(self, folder: IndexRefresher, sources: Sources) -> None:
-        """Bring the folder's index up to date; a past that was never read is read meanwhile."""
+        """Update the folder's index; commits and stored vectors are loaded meanwhile."""
         if self._pasts.of(sources.root) is None:
             self._pasts.begin(sources)
         await folder.refresh(sources)
 
     def _go_on(self, sources: Sources, folder: FolderIndex) -> None:
-        """Bring up to the folder's new index what is made behind it."""
+        """Update commits and vectors after a change of the folder's index."""
         self._pasts.begin(sources)
         self._vectors.begin(sources, folder.index.view)
 
@@ -143,7 +143,7 @@ class CodeRetriever:
             return await in_thread(search)
 
     def _folder(self, sources: Sources) -> IndexRefresher:
-        """Return the folder's index, in place of one that was not asked for longest if there are many."""
+        """Return the folder's index; drop the least recently used ones if there are many."""
         root = sources.root
         if root not in self._folders:
             self._folders[root] = IndexRefresher(
@@ -166,7 +166,7 @@ def _search(
 
 
 def _chunk(found: Found, data: bytes | None, max_tokens: int) -> Chunk | None:
-    """Return the piece with its text, None when its file has changed since."""
+    """Return the chunk with its text, None if its file has changed since."""
     if data is None or blob_id(data) != found.blob:
         return None
     lines = data.decode("utf-8", "replace").split("\n")[found.first_line - 1 : found.last_line]

@@ -1,4 +1,4 @@
-"""One code search for each way of searching in a process, however many sessions search."""
+"""Retrievers of a process, shared by the sessions with equal settings."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,13 +12,13 @@ Key = tuple[RetrievalSettings, Path]
 
 
 class SharedRetrievers:
-    """The code searches of a process, each closed when nobody has it any more: one set of workers, one cache."""
+    """Retrievers by settings, each with one set of workers and closed when its last holder closes."""
 
     def __init__(self) -> None:
         self._held: dict[Key, tuple[CodeRetriever, list[SharedRetriever]]] = {}
 
     def take(self, key: Key, make: Callable[[], CodeRetriever]) -> "SharedRetriever":
-        """Return the search of `key`, made by `make` where nobody has it."""
+        """Return the retriever for `key`, made by `make` if no session holds one."""
         if key not in self._held:
             self._held[key] = make(), []
         retriever, holders = self._held[key]
@@ -37,7 +37,7 @@ class SharedRetrievers:
 
 
 class SharedRetriever:
-    """The port `Retriever` for one of those who share a search."""
+    """Implementation of the port `Retriever` for one holder of a shared retriever."""
 
     def __init__(self, retriever: CodeRetriever, give_back: Callable[[], Awaitable[None]]) -> None:
         self._retriever = retriever

@@ -1,1 +1,1 @@
-"""Skills found in the repository, the user's home and the package."""
+"""Agent Skills from the repository, the user's configuration and the package."""

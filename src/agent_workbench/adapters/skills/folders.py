@@ -1,4 +1,4 @@
-"""The port `Skills`: folders with a `SKILL.md`, in the repo, in the user's home and in the package."""
+"""Implementation of the port `Skills`: folders with a `SKILL.md` of the repo, the user and the package."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _CHARS_PER_TOKEN = 4
 
 
 class SkillSummary(Struct, frozen=True):
-    """A skill that is there, the folder it is read from, and what is wrong with it (empty: nothing)."""
+    """Skill with the folder it is read from, and the reason why it cannot be read (empty: none)."""
 
     head: SkillHead
     folder: str
@@ -28,14 +28,14 @@ class SkillSummary(Struct, frozen=True):
 
 
 class _Source(Struct, frozen=True):
-    """A folder of skills under `root`; the repo's may not lead out of it, the user's links may lead anywhere."""
+    """Folder of skills below `root`. Links in a repo's folder must stay inside it; the user's may lead anywhere."""
 
     root: Path
     inside: str = "."
     of_repo: bool = False
 
     def read(self, name: str) -> tuple[SkillHead, str]:
-        """Return head and body of a skill; raise `ConfigError`."""
+        """Return metadata and body of a skill; raise `ConfigError`."""
         shown = self.root / self.inside / name / FILE
         root, file = (self.root, f"{self.inside}/{name}/{FILE}") if self.of_repo else (shown.parent.resolve(), FILE)
         try:
@@ -52,10 +52,10 @@ class _Source(Struct, frozen=True):
 
 
 class SkillFolders:
-    """Skills of `settings.dirs` under `root` (none for a repo that is not trusted), of the user, and of the package.
+    """Skills in `settings.dirs` below `root` (none for an untrusted repo), of the user, and of the package.
 
-    Of several with one name the first counts. `user_dir` is a folder of skills, as is `bundled`, by default the
-    package's own. All texts of one call together take at most `settings.max_tokens` (four characters each).
+    Of several skills with one name the first counts. `bundled` is by default the package's folder. The texts of one
+    call together have at most `settings.max_tokens` (of four characters each).
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class SkillFolders:
         self._bundled = bundled
 
     async def list(self) -> tuple[SkillSummary, ...]:
-        """Return what there is, sorted by name; a skill that cannot be read is there with its problem."""
+        """Return all skills sorted by name, those that cannot be read with their problem."""
         return await asyncio.to_thread(self._list)
 
     async def names(self) -> tuple[str, ...]:
-        """Return the names of all skills, sorted; none of them is read."""
+        """Return the names of all skills, sorted, without reading them."""
         return await asyncio.to_thread(lambda: tuple(sorted(self._known())))
 
     async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
@@ -126,7 +126,7 @@ def _summary(name: str, source: _Source) -> SkillSummary:
 
 
 def _clip(body: str, limit: int, max_tokens: int) -> str:
-    """Return the whole lines of `body` that fit in `limit` characters, with a line that tells of the rest."""
+    """Return the whole lines of `body` that fit into `limit` characters, and a line about the cut."""
     if len(body) <= limit:
         return body
     kept = body[: limit + 1].rpartition("\n")[0]

@@ -1,4 +1,4 @@
-"""The head of a `SKILL.md`, read strictly: YAML between two lines of `---`, with the keys the format has."""
+"""Strict parser of the front matter of a `SKILL.md`: YAML between two lines of `---`."""
 
 import re
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ LONGEST_NAME, LONGEST_DESCRIPTION = 64, 1024
 _OTHER_KEYS = ("license", "compatibility", "allowed-tools")
 _KEYS = ("name", "description", "metadata", *_OTHER_KEYS)
 _FENCE = "---"
-# The front matter begins in the file's second line; YAML counts from 0.
+# The front matter begins in the second line of the file; YAML counts from 0.
 _FIRST_LINE = 2
 
 
 class SkillHead(Struct, frozen=True):
-    """What a skill says of itself: its name, when it is of use, and the words it may be chosen by."""
+    """Front matter of a skill: name, description, and the metadata by which it may be chosen."""
 
     name: str
     description: str
@@ -28,7 +28,7 @@ class SkillHead(Struct, frozen=True):
 
 
 class _Fault(Exception):
-    """What is wrong, and in which line (from 1)."""
+    """Fault in a front matter, with its line (from 1)."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
@@ -36,7 +36,7 @@ class _Fault(Exception):
 
 
 def read_skill(text: str, file: str, folder: str) -> tuple[SkillHead, str]:
-    """Return head and body of the `SKILL.md` of the skill `folder`; raise `ConfigError` with `file` and line."""
+    """Return front matter and body of the skill in `folder`; raise `ConfigError` with `file` and line."""
     try:
         head, body = _divide(text)
         return _head(_entries(head), folder), body.strip("\n")
@@ -102,12 +102,12 @@ def _head(entries: Mapping[str, yaml.Node], folder: str) -> SkillHead:
 
 
 def is_skill_name(name: str) -> bool:
-    """Return whether a skill may be called so."""
+    """Return True for a valid name of a skill."""
     return len(name) <= LONGEST_NAME and bool(NAME.fullmatch(name))
 
 
 def _words(metadata: Mapping[str, yaml.Node], key: str) -> tuple[str, ...]:
-    """Return a list of words; the format's own form, one text with commas, is as good."""
+    """Return a list of words, given as a YAML list or as one text with commas."""
     node = metadata.get(key)
     if node is None:
         return ()

@@ -1,4 +1,4 @@
-"""Pieces kept by the content they were cut from, so that nothing is parsed twice, in whichever worktree it stands."""
+"""Cache of chunks by content (git blob id), shared by all worktrees, so that no content is parsed twice."""
 
 import json
 import sqlite3
@@ -10,31 +10,31 @@ from pathlib import Path
 
 from agent_workbench.adapters.retrieval.chunking.chunks import Piece
 
-# Raised whenever parsing, cutting or the form of an entry changes: other files are other caches.
+# Raise it whenever parsing, chunking or the form of an entry changes; it is part of the file's name.
 FORMAT = 2
 MAX_BYTES = 200 * 1024 * 1024
-# One file's words are never so many; what says so is no entry of ours.
+# A larger entry is not ours.
 _MOST_ENTRY_BYTES = 32 * 1024 * 1024
 _MOST_COUNTED = (1 << 31) - 1
-# What is left when the cache was too large.
+# Share of the bound that is left after entries were deleted.
 _KEPT_SHARE = 0.75
 _APPLICATION = 0x41574231
 _BUSY_SECONDS = 2.0
 _DAY_SECONDS = 86_400
 _TABLE = "CREATE TABLE pieces (key TEXT PRIMARY KEY, used INTEGER NOT NULL, data BLOB NOT NULL)"
-# Somebody else is writing, or the disk refuses: removing the file would not help.
+# Another process is writing, or the disk refuses: removing the file would not help.
 _NOT_ITS_FAULT = {
     *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR),
     *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
 }
-# SQLite takes so many values in one statement at least.
+# Every build of SQLite takes this many values in one statement.
 _AT_ONCE = 500
 
 
 class ChunkCache:
-    """A file in `folder`, opened for each call; one that is corrupt or not ours is made anew, or gone without.
+    """SQLite file in `folder`, opened for each call; a corrupt or foreign file is replaced, or else not used.
 
-    Blocks; for any thread and process. `max_bytes` bounds what is kept: the longest unused goes first.
+    Blocks; safe for threads and processes. `max_bytes` bounds its size: least recently used entries go first.
     """
 
     def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -42,7 +42,7 @@ class ChunkCache:
         self._max_bytes = max_bytes
 
     def find(self, keys: Iterable[str]) -> dict[str, tuple[Piece, ...]]:
-        """Return what is known under these keys."""
+        """Return the cached chunks of these keys."""
         wanted = list(dict.fromkeys(keys))
         found: dict[str, tuple[Piece, ...]] = {}
 
@@ -51,7 +51,7 @@ class ChunkCache:
             for start in range(0, len(wanted), _AT_ONCE):
                 some = wanted[start : start + _AT_ONCE]
                 marks = ",".join("?" * len(some))
-                # Nothing but question marks is put in.
+                # Only question marks are inserted.
                 query = f"SELECT key, used, data FROM pieces WHERE key IN ({marks})"  # noqa: S608
                 rows = cache.execute(query, some).fetchall()
                 for key, used, data in rows:
@@ -66,7 +66,7 @@ class ChunkCache:
         return found
 
     def keep(self, entries: Mapping[str, tuple[Piece, ...]]) -> None:
-        """Remember these pieces under their keys."""
+        """Store chunks under their keys."""
         if not entries:
             return
         now = int(time.time())
@@ -74,7 +74,7 @@ class ChunkCache:
         self._with_cache(lambda cache: _write(cache, rows))
 
     def forget(self, blobs: Collection[str]) -> bool:
-        """Drop what was cut from these contents, in every language, and write over it; return whether there was any."""
+        """Delete the chunks of these contents in every language and overwrite them; return True if there were any."""
         dropped = [0]
 
         def drop(cache: sqlite3.Connection) -> None:
@@ -88,7 +88,7 @@ class ChunkCache:
         return dropped[0] > 0
 
     def count(self) -> int:
-        """Return how many contents are known."""
+        """Return the number of cached contents."""
         counted = [0]
 
         def read(cache: sqlite3.Connection) -> None:
@@ -99,7 +99,7 @@ class ChunkCache:
         return counted[0]
 
     def shrink(self) -> None:
-        """Drop the longest unused entries if there is too much."""
+        """Delete the least recently used entries if the cache is too large."""
 
         def drop(cache: sqlite3.Connection) -> None:
             total = cache.execute("SELECT coalesce(sum(length(data)), 0) FROM pieces").fetchone()[0]
@@ -119,7 +119,7 @@ class ChunkCache:
         self._with_cache(drop)
 
     def _with_cache(self, work: Callable[[sqlite3.Connection], None]) -> None:
-        """Do `work` on the cache; when it cannot be used, remove it and try once more; then do without."""
+        """Do `work` on the cache; if it is damaged, remove it and try once more, then give up."""
         for _ in range(2):
             try:
                 with closing(self._open()) as cache, cache:
@@ -149,8 +149,8 @@ class ChunkCache:
 
 
 def _prepare(cache: sqlite3.Connection) -> None:
-    """Make the table in an empty file; raise `sqlite3.DatabaseError` when the file is somebody else's."""
-    # What a power cut takes is made again; an entry that it spoiled fails its checksum.
+    """Create the table in an empty file; raise `sqlite3.DatabaseError` for a foreign file."""
+    # Entries lost in a power cut are made again; a spoiled one fails its checksum.
     cache.execute("PRAGMA synchronous = OFF")
     if _is_ours(cache):
         return
@@ -182,7 +182,7 @@ def _encode(pieces: Iterable[Piece]) -> bytes:
 
 
 def _decode(data: object) -> tuple[Piece, ...]:
-    """Return the pieces; raise `ValueError` when the entry is damaged."""
+    """Return the chunks; raise `ValueError` for a damaged entry."""
     if not isinstance(data, bytes):
         raise ValueError("not bytes")
     unpacking = zlib.decompressobj()

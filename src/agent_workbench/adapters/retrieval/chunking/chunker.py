@@ -1,4 +1,4 @@
-"""Cutting a file into pieces: at definitions where it was parsed, at headings, else into windows of lines."""
+"""Division of a file into chunks: at definitions or headings, else into windows of lines."""
 
 import re
 from bisect import bisect_left
@@ -11,18 +11,18 @@ from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN, 
 from agent_workbench.adapters.retrieval.chunking.definition_names import LONGEST_NAME
 from agent_workbench.ranking.stems import count_stems
 
-# A definition with fewer lines stays in the block around it.
+# A definition with fewer lines stays in the chunk around it.
 _WORTH_A_PIECE = 2
 _SIGNATURE_CHARS = 400
 _NAMES_SHOWN = 3
-# Nothing in it can match in two ways: a line is as long as its author likes.
+# No part can match in two ways: lines may be very long.
 _HEADING = re.compile(r" {0,3}#{1,6}\s+(.*)")
 _LETTER = re.compile(r"[^\W_]")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 
 class _Span(Struct, frozen=True):
-    """Rows `first` to `last`; `signature` is the row of the definition it is a later part of, -1 if it is none."""
+    """Rows `first` to `last`. `signature` is the row of the definition that the span continues, -1 for none."""
 
     first: int
     last: int
@@ -31,12 +31,12 @@ class _Span(Struct, frozen=True):
 
 
 def cut(text: str, outline: Outline, max_tokens: int) -> tuple[Piece, ...]:
-    """Return the pieces of a file in order, each of whole lines and, unless a line is longer, at most `max_tokens`."""
+    """Return the chunks of a file in order: whole lines, at most `max_tokens` each unless a single line is longer."""
     return _Cutter(text.split("\n"), outline, max_tokens * CHARS_PER_TOKEN).pieces()
 
 
 def headings(text: str) -> Outline:
-    """Return the sections of a Markdown text as its definitions."""
+    """Return the sections of a Markdown text as definitions."""
     found: list[tuple[int, str]] = []
     rows = text.split("\n")
     fence = ""
@@ -50,7 +50,7 @@ def headings(text: str) -> Outline:
 
 
 class _Cutter:
-    """Cuts the lines of one file."""
+    """Divides the lines of one file."""
 
     def __init__(self, lines: Sequence[str], outline: Outline, max_chars: int) -> None:
         self._lines = lines
@@ -68,7 +68,7 @@ class _Cutter:
     def _lay(
         self, definitions: Sequence[Definition], first: int, last: int, symbol: str, signature: int
     ) -> Iterator[_Span]:
-        """Yield spans that together are the rows `first` to `last`, in order."""
+        """Yield spans that together cover the rows `first` to `last`, in order."""
         row = first
         for each in definitions:
             start, end = max(each.first, row), min(each.last, last)
@@ -84,7 +84,10 @@ class _Cutter:
             yield _Span(row, last, symbol, signature)
 
     def _parts(self, span: _Span) -> Iterator[_Span]:
-        """Yield the span without blank lines at its ends, in parts that are small enough; nothing if it has no word."""
+        """Yield the span in parts that are small enough, without blank lines at their ends.
+
+        Parts without a word are left out.
+        """
         first, last = span.first, span.last
         while first <= last:
             if not self._lines[first].strip():
@@ -99,18 +102,18 @@ class _Cutter:
             first = end + 1
 
     def _end_of_part(self, first: int, last: int) -> int:
-        """Return the last row of a part that begins at `first`: as much as fits, ended where the code pauses."""
+        """Return the last row of a part that begins at `first`: as much as fits, up to the best row for a cut."""
         fits = bisect_left(self._chars, self._chars[first] + self._max_chars + 1) - 2
         if fits >= last:
             return last
         if fits <= first:
             return first
-        # Not so early that a part says nothing by itself.
+        # An earlier cut would leave a part that is too small to be useful.
         earliest = first + (fits - first) // 3
         return min(range(fits, earliest, -1), key=self._pause_after, default=fits)
 
     def _pause_after(self, row: int) -> tuple[bool, int]:
-        """Return a key that is small where the text may well be divided: before blank lines, and at little indent."""
+        """Return a sort key, small for a good row to cut after: before a blank line, or at little indentation."""
         following = self._lines[row + 1]
         return bool(following.strip()), len(following) - len(following.lstrip())
 

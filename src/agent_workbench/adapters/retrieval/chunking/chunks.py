@@ -1,4 +1,4 @@
-"""A piece of a file: which lines, what it defines, and the words it is found by."""
+"""Chunk of a file: its lines, its symbol, and the word counts by which it is found."""
 
 from collections.abc import Mapping
 
@@ -8,10 +8,10 @@ CHARS_PER_TOKEN = 4
 
 
 class Piece(Struct, frozen=True):
-    """Lines `first_line` to `last_line` (from 1, inclusive).
+    """Chunk with the lines `first_line` to `last_line` (from 1, inclusive).
 
-    `body`, `names` and `comments` count the stems in all its text, in the names of the definitions it holds or is part
-    of, and in its comments and docstrings.
+    Stems are counted in all its text (`body`), in the `names` of the definitions it contains or belongs to, and in its
+    `comments` and docstrings.
     """
 
     first_line: int
@@ -23,9 +23,9 @@ class Piece(Struct, frozen=True):
 
 
 class Definition(Struct, frozen=True):
-    """A named thing in rows `first` to `last` (from 0, inclusive; its comments and decorators too) of a file.
+    """Definition in rows `first` to `last` (from 0, inclusive), with its comments and decorators.
 
-    `signature` is the row in which it is named. `inside` are the definitions it holds, in order.
+    `signature` is the row of its name. `inside` are the definitions it contains, in order.
     """
 
     name: str
@@ -36,14 +36,14 @@ class Definition(Struct, frozen=True):
 
 
 class Comment(Struct, frozen=True):
-    """A comment or docstring and the row it begins in."""
+    """Comment or docstring, and its first row."""
 
     row: int
     text: str
 
 
 class Outline(Struct, frozen=True):
-    """What a parser sees in a file: its definitions, nested and in order, and its comments."""
+    """Outline of a file: its definitions, nested and in order, and its comments."""
 
     definitions: tuple[Definition, ...] = ()
     comments: tuple[Comment, ...] = ()

@@ -1,4 +1,4 @@
-"""What a definition in a syntax tree is called."""
+"""Names of the definitions in a syntax tree."""
 
 from typing import TYPE_CHECKING
 
@@ -6,13 +6,13 @@ if TYPE_CHECKING:
     import tree_sitter
 
 LONGEST_NAME = 80
-# Where a name stands, most telling first; C hides it in nested declarators, Rust's `impl` has a type only.
+# Fields that hold a name, best first. In C it is in nested declarators; Rust's `impl` has a type only.
 _FIELDS = ("name", "declarator", "left", "key", "type")
 _DEEPEST_DECLARATOR = 12
 
 
 def name_of(node: "tree_sitter.Node", source: bytes, language: str) -> str:
-    """Return the name of what `node` of a tree of `source` defines, on one line; empty where it has none."""
+    """Return the name that `node` in the tree of `source` defines, on one line; empty if it has none."""
     match language:
         case "html":
             return _element_name(node, source)
@@ -26,7 +26,7 @@ def name_of(node: "tree_sitter.Node", source: bytes, language: str) -> str:
 
 
 def text_of(node: "tree_sitter.Node", source: bytes) -> str:
-    """Return what the node spans; its own `text` would ask for the source byte by byte, as it was parsed in slices."""
+    """Return the text of a node. Its own `text` would read the source byte by byte, because it was parsed in slices."""
     return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
@@ -46,7 +46,7 @@ def _one_line(node: "tree_sitter.Node", source: bytes) -> str:
 
 
 def _receiver(node: "tree_sitter.Node", source: bytes) -> str:
-    """Return the type that a method of Go belongs to."""
+    """Return the receiver type of a Go method."""
     receiver = node.child_by_field_name("receiver")
     if receiver is None:
         return ""

@@ -1,4 +1,4 @@
-"""What is known of each language: its grammar, and which nodes of its syntax are definitions and comments."""
+"""Table of languages: the grammar of each, and the syntax nodes that are definitions and comments."""
 
 from functools import cache
 from pathlib import PurePosixPath
@@ -7,11 +7,11 @@ from msgspec import Struct
 
 
 class Language(Struct, frozen=True):
-    """A language that is parsed.
+    """Language with a tree-sitter grammar.
 
-    `module` and `entry` are where its grammar is. `definitions` and `comments` are tree-sitter patterns. `wrappers` are
-    nodes that only stand around a definition (decorators, `export`), `leaders` those that stand before it and belong to
-    it besides comments (attributes, annotations).
+    `module` and `entry` locate the grammar. `definitions` and `comments` are tree-sitter patterns. `wrappers` are nodes
+    around a definition (decorators, `export`); `leaders` are nodes before it that belong to it (attributes,
+    annotations).
     """
 
     name: str
@@ -189,7 +189,7 @@ _NAMES = {"Rakefile": "ruby", "Gemfile": "ruby"}
 
 
 def language_of(path: str) -> str:
-    """Return the language that the file's name speaks of, `markdown` among them; empty where none is known."""
+    """Return the language of a file by its name, including `markdown`; empty for an unknown one."""
     name = PurePosixPath(path)
     if name.suffix.lower() in {".md", ".markdown"}:
         return "markdown"
@@ -197,12 +197,12 @@ def language_of(path: str) -> str:
 
 
 def find_language(name: str) -> Language | None:
-    """Return what is known of the language, None where it is not parsed."""
+    """Return the entry of a language, None if it has no grammar."""
     return _by_name().get(name)
 
 
 def parsed_languages() -> tuple[str, ...]:
-    """Return the names of all languages that are parsed."""
+    """Return the names of all languages with a grammar."""
     return tuple(_by_name())
 
 

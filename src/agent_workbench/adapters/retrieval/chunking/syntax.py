@@ -14,14 +14,14 @@ from agent_workbench.adapters.retrieval.chunking.languages import Language, find
 if TYPE_CHECKING:
     import tree_sitter
 
-# A file that takes this long to parse is not what its name says. Of this thread's own time: that it is cut by lines is
-# remembered, and must not come of a busy machine.
+# A file that takes longer to parse is not in the language of its name. CPU time of this thread: the result is cached,
+# and must not depend on the machine's load.
 _PARSE_SECONDS = 5.0
-# The grammar asks for the source in slices; between two of them other threads get their turn.
+# The grammar reads the source in slices; other threads run between two of them.
 _SLICE_BYTES = 16 * 1024
 _DEEPEST = 12
-# What no grammar fits is one node with all that follows in it, and a query takes a time that grows with the square of
-# that, holding all threads up. (It could be told to stop, but then the library crashes.)
+# Source that does not fit the grammar becomes one error node, and the time of a query grows with the square of its size
+# while all threads wait. (A progress callback could stop the query, but the library crashes then.)
 _WIDEST_ERROR = 5_000
 _NODES_LOOKED_AT = 100
 
@@ -33,13 +33,13 @@ class _Grammar(Struct, frozen=True):
 
 
 class Syntax:
-    """Grammars, each loaded when a file of its language comes. Not for several threads at once."""
+    """Tree-sitter grammars, each loaded for the first file of its language. For one thread at a time."""
 
     def __init__(self) -> None:
         self._grammars: dict[str, _Grammar | None] = {}
 
     def outline(self, source: bytes, language: str) -> Outline | None:
-        """Return what is defined in `source`, nothing where that takes too long; None where no grammar is here."""
+        """Return the outline of `source`, an empty one if parsing takes too long, None without a grammar."""
         if language not in self._grammars:
             known = find_language(language)
             self._grammars[language] = None if known is None else _load(known)
@@ -51,7 +51,7 @@ class Syntax:
 
 
 def _load(language: Language) -> _Grammar | None:
-    """Return the grammar, or None where its wheel is missing, broken or of another age than the parser."""
+    """Return the grammar, or None if its wheel is missing, broken or incompatible with the parser."""
     try:
         import tree_sitter
 
@@ -64,17 +64,17 @@ def _load(language: Language) -> _Grammar | None:
 
 
 def _query(grammar: "tree_sitter.Language", language: Language) -> "tree_sitter.Query | None":
-    """Return one query for all patterns; those that this version of the grammar does not know are left out."""
+    """Return one query for all patterns, without those that this version of the grammar does not know."""
     patterns = [f"{pattern} @definition" for pattern in language.definitions]
     patterns += [f"{_capture_inner(pattern)}" for pattern in language.comments]
-    # At once, because each query looks at the whole grammar; one by one only to find what is not known.
+    # All patterns in one query, because each query reads the whole grammar; one by one only to find an unknown one.
     if (query := _understood(grammar, patterns)) is not None:
         return query
     return _understood(grammar, [pattern for pattern in patterns if _understood(grammar, [pattern]) is not None])
 
 
 def _understood(grammar: "tree_sitter.Language", patterns: Sequence[str]) -> "tree_sitter.Query | None":
-    """Return a query for the patterns, None for none and where the grammar does not know one of them."""
+    """Return a query for the patterns, None if there are none or the grammar does not know one of them."""
     import tree_sitter
 
     try:
@@ -84,7 +84,7 @@ def _understood(grammar: "tree_sitter.Language", patterns: Sequence[str]) -> "tr
 
 
 def _capture_inner(pattern: str) -> str:
-    """Return the pattern with the comment captured: for docstrings that is the string and not what stands around it."""
+    """Return the pattern with its comment captured: of a docstring's statement the string alone."""
     return pattern.replace("(string)", "(string) @comment") if "(string)" in pattern else f"{pattern} @comment"
 
 
@@ -101,7 +101,7 @@ def _parse(parser: "tree_sitter.Parser", source: bytes) -> "tree_sitter.Tree | N
 
 
 def _fits_nothing(tree: "tree_sitter.Tree") -> bool:
-    """Return whether much of the source is in errors that are too wide to be searched, by a look at some nodes."""
+    """Return True if much of the source is inside errors that are too wide to be searched, judged by some nodes."""
     count = tree.root_node.descendant_count
     for number in range(0, count, max(1, count // _NODES_LOOKED_AT)):
         cursor = tree.walk()
@@ -128,7 +128,7 @@ def _outline(grammar: _Grammar, tree: "tree_sitter.Tree", source: bytes) -> Outl
 
 
 class _Open(Struct):
-    """A definition whose end has not come yet."""
+    """Definition whose end was not reached yet."""
 
     node: "tree_sitter.Node"
     inside: list[Definition]
@@ -160,7 +160,7 @@ def _nested(
 
 
 def _rows(node: "tree_sitter.Node", wrappers: frozenset[str], leaders: frozenset[str] | set[str]) -> tuple[int, int]:
-    """Return the rows of a definition with what stands around and before it."""
+    """Return the rows of a definition with its wrappers and leaders."""
     first, last = node, node
     while first.parent is not None and first.parent.type in wrappers and not _has_twin(first.prev_named_sibling, node):
         first = first.parent
@@ -177,7 +177,7 @@ def _has_twin(sibling: "tree_sitter.Node | None", node: "tree_sitter.Node") -> b
 
 
 def _leaders(node: "tree_sitter.Node", kinds: frozenset[str] | set[str]) -> Iterator["tree_sitter.Node"]:
-    """Yield the comments and attributes right before `node`, nearest first; not one behind other code in its line."""
+    """Yield comments and attributes right before `node`, nearest first, except those after code on their line."""
     row = node.start_point.row
     before = node.prev_named_sibling
     while before is not None and before.type in kinds and _last_row(before) >= row - 1:

@@ -1,4 +1,4 @@
-"""Commits by what is searched of them: the paths they touched, and how often their messages say which stem."""
+"""Searchable content of commits: the paths they touched, and the word counts of their messages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 MOST_COMMITS = 5_000
 MOST_CHARS = 2_000
-# A commit that touches more files than these is about none of them.
+# A commit that touches more files says nothing about each of them.
 MOST_FILES = 20
 
 
 class TextWords(Struct, frozen=True):
-    """By text how many different words it says (`sizes`), and of all texts one after another which, and how often.
+    """Word counts of several texts: text `n` has the next `sizes[n]` entries of `words` and `counts`.
 
-    The numbers in `words` are those of the words in their `CountedCommits`.
+    `words` are positions in the words of the `CountedCommits` that holds them.
     """
 
     sizes: "Ints"
@@ -36,7 +36,7 @@ class TextWords(Struct, frozen=True):
 
     @classmethod
     def of(cls, texts: Sequence[Mapping[str, int]], number_of: Mapping[str, int]) -> "TextWords":
-        """Store the counted words of these texts."""
+        """Return the word counts of these texts as arrays."""
         import numpy as np
 
         sizes = np.fromiter(map(len, texts), np.int32, len(texts))
@@ -46,7 +46,7 @@ class TextWords(Struct, frozen=True):
         return cls(sizes, words, counts)
 
     def followed_by(self, other: "TextWords") -> "TextWords":
-        """Return the texts of both, whose numbers mean the same words."""
+        """Return these texts followed by `other`, which has the same word numbers."""
         import numpy as np
 
         return TextWords(
@@ -56,19 +56,22 @@ class TextWords(Struct, frozen=True):
         )
 
     def only(self, kept: "Mask") -> "TextWords":
-        """Return the texts that `kept` says."""
+        """Return the texts that the mask selects."""
         import numpy as np
 
         entries = np.repeat(kept, self.sizes)
         return TextWords(self.sizes[kept], self.words[entries], self.counts[entries])
 
     def renumbered(self, numbers: "Ints") -> "TextWords":
-        """Return the same with each word's number in `numbers` instead."""
+        """Return the texts with each word number `n` replaced by `numbers[n]`."""
         return TextWords(self.sizes, numbers[self.words], self.counts)
 
 
 class CountedCommits(Struct, frozen=True, eq=False):
-    """Newest first; one that touched no file or too many has neither `paths` nor words. `words` are in order."""
+    """Commits, newest first, and their sorted `words`.
+
+    A commit that touched no file or too many has neither `paths` nor words.
+    """
 
     ids: tuple[CommitId, ...]
     paths: tuple[tuple[str, ...], ...]
@@ -77,7 +80,7 @@ class CountedCommits(Struct, frozen=True, eq=False):
     titles: TextWords
 
     def followed_by(self, older: "CountedCommits") -> "CountedCommits":
-        """Return these and the older ones that are not among them, `MOST_COMMITS` at most, with the words they say."""
+        """Return these commits followed by the older ones not among them, `MOST_COMMITS` at most."""
         import numpy as np
 
         here = set(self.ids)
@@ -102,7 +105,7 @@ class CountedCommits(Struct, frozen=True, eq=False):
 
 
 def count_commits(commits: Iterable[PastCommit]) -> CountedCommits:
-    """Count what these say, the newest `MOST_COMMITS` of them; takes up to two seconds: for a thread."""
+    """Return the word counts of the newest `MOST_COMMITS` commits. Blocks for up to two seconds."""
     some = tuple(commits)[:MOST_COMMITS]
     paths = tuple(each.paths if len(each.paths) <= MOST_FILES else () for each in some)
     texts = [each.message[:MOST_CHARS] if touched else "" for each, touched in zip(some, paths, strict=True)]

@@ -1,4 +1,4 @@
-"""The pasts of the folders that are searched: one for each repo, brought up to date behind the index."""
+"""Commit histories of the searched folders: one for each repo, updated in the background."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from agent_workbench.core.ports.workspace import Sources
 
 
 class FolderHistories:
-    """What a retriever asks; `file_of` tells where the past of a searched folder's repo is kept."""
+    """Histories by the root of a searched folder; `file_of` returns the file in which that of its repo is kept."""
 
     def __init__(self, file_of: Callable[[str], Path]) -> None:
         self._file_of = file_of
@@ -21,22 +21,22 @@ class FolderHistories:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def of(self, root: str) -> Past | None:
-        """Return the past of the folder `root`, None while it is not read."""
+        """Return the commits of the folder's repo, None until they were read."""
         history = self._of_root.get(root)
         return history.past if history else None
 
     def begin(self, sources: Sources) -> None:
-        """Read in the background the commits that are new."""
+        """Read new commits in the background."""
         if sources.root not in self._running:
             self._running[sources.root] = in_background(self._update(sources))
 
     async def settled(self, root: str, seconds: float | None = None) -> None:
-        """Return when nothing is read for this folder any more, or so many seconds have passed."""
+        """Wait until the folder's commits are read, at most `seconds`."""
         if root in self._running:
             await asyncio.wait({self._running[root]}, timeout=seconds)
 
     async def close(self) -> None:
-        """End what runs in the background."""
+        """Cancel the tasks in the background."""
         running = list(self._running.values())
         for task in running:
             task.cancel()
@@ -48,7 +48,7 @@ class FolderHistories:
             if root not in self._of_root:
                 file = await asyncio.to_thread(self._file_of, root)
                 self._of_root[root] = self._of_file.setdefault(file, History(file))
-            # Git may be locked or broken at the moment: the code is searched without its past, or with what was read.
+            # Git may be locked or broken at the moment: code is searched without new commits.
             with suppress(WorkbenchError):
                 await self._of_root[root].update(sources)
         finally:

@@ -1,4 +1,4 @@
-"""The file in which counted commits are kept between runs; one that is not as it was written holds none."""
+"""File of counted commits, kept between runs. A file that is not as it was written counts as empty."""
 
 import gzip
 import json
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int32]
 
-# Raised whenever what is stored changes, and how words are counted: what was counted before is then counted anew.
+# Raise it whenever the stored content or the counting of words changes; older files are then ignored.
 _FORMAT = 2
-# Unpacked; beyond it the file is somebody else's.
+# Uncompressed size; a larger file is not ours.
 _MOST_BYTES = 64_000_000
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def load_commits(file: Path) -> CountedCommits:
-    """Return what was kept; nothing where it cannot be read as what `save_commits` writes. Blocks."""
+    """Return the saved commits, none from a file that `save_commits` did not write. Blocks."""
     try:
         with gzip.open(file, "rb") as stream:
             text = stream.read(_MOST_BYTES + 1)
@@ -44,7 +44,7 @@ def load_commits(file: Path) -> CountedCommits:
 
 
 def save_commits(file: Path, commits: CountedCommits) -> None:
-    """Keep them; a disk that refuses keeps nothing: they are counted anew the next time. Blocks."""
+    """Save commits. If the disk refuses, they are counted again the next time. Blocks."""
     content = {
         "format": _FORMAT,
         "commits": list(zip(commits.ids, commits.paths, strict=True)),
@@ -78,7 +78,7 @@ def _commits(read: object) -> CountedCommits:
 
 def _commit(row: object) -> tuple[CommitId, tuple[str, ...]]:
     match row:
-        # Git is asked with the name.
+        # The id becomes an argument of git.
         case [str(name), [*paths]] if _COMMIT.fullmatch(name) and len(paths) <= MOST_FILES:
             return CommitId(name), _texts(paths)
         case _:
@@ -109,7 +109,7 @@ def _said(read: object, texts: int, words: int) -> TextWords:
 
 
 def _ints(read: list[object], least: int, most: int) -> "Ints":
-    """Return the numbers, every one from `least` to `most`."""
+    """Return the numbers, each from `least` to `most`; raise `ValueError`."""
     import numpy as np
 
     if not set(map(type, read)) <= {int}:

@@ -1,4 +1,4 @@
-"""One segment of several: what is dead is left out, what lives is numbered anew."""
+"""Merge of several segments into one without their deleted files."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def merge(segments: Sequence[Segment], alive: "Sequence[Mask]") -> Segment:
-    """Return one segment of the living files of several (a mask by file for each), in order."""
+    """Return one segment with the live files of several, in order; `alive` has a mask over the files of each."""
     import numpy as np
 
     living_pieces = [mask[segment.file_of] for segment, mask in zip(segments, alive, strict=True)]
@@ -66,7 +66,7 @@ def merge(segments: Sequence[Segment], alive: "Sequence[Mask]") -> Segment:
 
 
 def _renumbered(alive: "Sequence[Mask]") -> "Iterator[Ints]":
-    """Yield for each mask the new numbers of what is alive, -1 for the rest; they run on through all masks."""
+    """Yield for each mask the new numbers of its live entries (-1: deleted), numbered through all masks."""
     import numpy as np
 
     first = 0

@@ -1,4 +1,4 @@
-"""Named arrays as one run of bytes with a checksum, and back without copying them."""
+"""Binary format of named arrays: one run of bytes with a checksum, read back without copying."""
 
 import json
 import zlib
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-# The last digits are the version: raised whenever what is stored changes, so that older files are not ours.
+# The last digits are the version. Raise it whenever the stored content changes, so that older files are refused.
 _MAGIC = b"AWINDX01"
 # Magic, checksum of all that follows it, length of the header.
 _PREFIX = len(_MAGIC) + 4 + 4
@@ -22,14 +22,14 @@ _TYPES = frozenset({"|b1", "|i1", "|u1", "<u2", "<i4", "<i8"})
 
 
 class DamagedIndex(StorageError):
-    """Stored parts of an index that are cut short, changed, of another version or of somebody else."""
+    """Stored part of an index that is truncated, altered, foreign or of another version."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the stored index cannot be used: {why}", advice="it is built anew")
 
 
 def pack(arrays: Mapping[str, "Array"]) -> list["bytes | memoryview"]:
-    """Return the arrays, each of one dimension, as bytes in several parts; only the first of them is new."""
+    """Return one-dimensional arrays as bytes in several parts; only the first part is a copy."""
     import numpy as np
 
     parts: list[bytes | memoryview] = []
@@ -49,9 +49,9 @@ def pack(arrays: Mapping[str, "Array"]) -> list["bytes | memoryview"]:
 
 
 def unpack(buffer: "bytes | memoryview") -> dict[str, "Array"]:
-    """Return the arrays, read-only and over the buffer itself; raises `DamagedIndex` where it is not as it was packed.
+    """Return the arrays as read-only views of the buffer; raise `DamagedIndex` unless it is as it was packed.
 
-    All of the buffer is read once, and nothing is believed before: no size in it makes anything large.
+    The checksum over the whole buffer is verified first: no size in it allocates memory before.
     """
     import numpy as np
 
@@ -72,7 +72,7 @@ def unpack(buffer: "bytes | memoryview") -> dict[str, "Array"]:
 
 
 def take(arrays: Mapping[str, "Array"], name: str, kinds: Sequence[str], count: int | None = None) -> "Array":
-    """Return one array; raises `DamagedIndex` where it is missing, of another kind, or has another length."""
+    """Return one array; raise `DamagedIndex` if it is missing or has another type or length."""
     array = arrays.get(name)
     if array is None or array.dtype.name not in kinds or (count is not None and len(array) != count):
         raise DamagedIndex(f"`{name}` is missing or not as it should be")

@@ -1,4 +1,4 @@
-"""A segment: the index of some files, whole in itself, that never changes once it is made."""
+"""Segment of an index: some files with their chunks and postings, immutable once it is built."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     Kinds = NDArray[np.int8]
     Mask = NDArray[np.bool_]
 
-# What stands between a name and what it is defined in: Python, C++, Ruby.
+# Separators between a name and its scope in Python, C++ and Ruby.
 _QUALIFIERS = re.compile(r"\.|::|#")
 _NAME = re.compile(r"\S{1,200}")
 
 
 class Field(StrEnum):
-    """Where words are looked for: in pieces (the first four) or in files."""
+    """Field in which words are searched: of chunks (the first four) or of files."""
 
     BODY = "body"
     NAMES = "names"
     COMMENTS = "comments"
-    DEFINED = "defined"  # the names that a piece defines: whole, lower-cased, not stemmed
+    DEFINED = "defined"  # names that a chunk defines: whole, lower-cased, not stemmed
     PATH = "path"
     WHOLE_FILE = "whole_file"
 
@@ -48,7 +48,7 @@ FIELDS = FIELDS_OF_PIECES + FIELDS_OF_FILES
 
 
 class SourceFile(Struct, frozen=True):
-    """A file to be indexed: where it is, the name of its content, and what it was cut into, in order."""
+    """File to be indexed: path, blob id, kind, and chunks in order."""
 
     path: str
     blob: str
@@ -57,7 +57,7 @@ class SourceFile(Struct, frozen=True):
 
 
 class Files(Struct, frozen=True, dict=True):
-    """The files of a segment, by number; file `n` has the pieces `first_pieces[n]` to `first_pieces[n + 1]`."""
+    """Files of a segment by number; file `n` has the chunks `first_pieces[n]` to `first_pieces[n + 1]`."""
 
     paths: Strings
     blobs: Strings
@@ -66,19 +66,19 @@ class Files(Struct, frozen=True, dict=True):
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The files by path; of several with one path, the last."""
+        """Number of each file by path; of several with one path, the last."""
         return {path: number for number, path in enumerate(self.paths)}
 
     @cached_property
     def folder_words(self) -> tuple[Vocabulary, Postings]:
-        """By file, the words of its folder."""
+        """Words of the folder of each file."""
         folders = [path.rpartition("/")[0] for path in self.paths]
         words = {name: count_stems(name) for name in dict.fromkeys(folders)}
         vocabulary, (postings,) = build([[words[name] for name in folders]])
         return vocabulary, postings
 
     def called(self, name: str) -> list[str]:
-        """Return the files whose path ends in this name."""
+        """Return the files with this name in any folder."""
         return [self.paths[number] for number in self._by_name.get(name, ())]
 
     @cached_property
@@ -90,7 +90,7 @@ class Files(Struct, frozen=True, dict=True):
 
 
 class Extents(Struct, frozen=True):
-    """The pieces of a segment, by number: their lines (from 1, inclusive) and symbols."""
+    """Chunks of a segment by number: their lines (from 1, inclusive) and symbols."""
 
     first_lines: "Ints"
     last_lines: "Ints"
@@ -98,7 +98,7 @@ class Extents(Struct, frozen=True):
 
 
 class Segment(Struct, frozen=True, dict=True):
-    """Files, their pieces, and their words in all fields. Arrays only: to store, send or map it costs nothing."""
+    """Files, their chunks, and the postings of all fields: arrays only, cheap to store, send and map."""
 
     vocabulary: Vocabulary
     fields: "Mapping[Field, Postings]"
@@ -107,7 +107,10 @@ class Segment(Struct, frozen=True, dict=True):
 
     @classmethod
     def build(cls, files: Iterable[SourceFile]) -> "Segment":
-        """Index these files; a path given twice is in it twice. Raises `ValueError` when a word holds a line end."""
+        """Return the segment of these files.
+
+        A repeated path is in it twice. Raises `ValueError` if a word contains a line end.
+        """
         import numpy as np
 
         some = list(files)
@@ -142,27 +145,27 @@ class Segment(Struct, frozen=True, dict=True):
 
     @cached_property
     def postings(self) -> int:
-        """How large it is: the number of its postings in all fields."""
+        """Number of postings in all fields, a measure of its size."""
         return sum(len(each.rows) for each in self.fields.values())
 
     @cached_property
     def file_of(self) -> "Ints":
-        """The number of the file, by piece."""
+        """Number of the file of each chunk."""
         import numpy as np
 
         return np.repeat(np.arange(len(self.files.kinds), dtype=np.int32), np.diff(self.files.first_pieces))
 
     def to_bytes(self) -> bytes:
-        """Return all of it, for `from_bytes`."""
+        """Return the segment as bytes for `from_bytes`."""
         return b"".join(pack(self.arrays()))
 
     @classmethod
     def from_bytes(cls, buffer: bytes | memoryview) -> "Segment":
-        """Return the segment over the buffer itself; raises `DamagedIndex` where it is not what `to_bytes` gave."""
+        """Return the segment as views of the buffer; raise `DamagedIndex` unless `to_bytes` wrote it."""
         return cls.from_arrays(unpack(buffer))
 
     def arrays(self, prefix: str = "") -> "dict[str, Array]":
-        """Return all it is made of, each name with `prefix` before it."""
+        """Return all arrays of the segment, their names preceded by `prefix`."""
         import numpy as np
 
         arrays: dict[str, Array] = {"words": np.frombuffer(self.vocabulary.block, np.uint8)}
@@ -178,7 +181,7 @@ class Segment(Struct, frozen=True, dict=True):
 
     @classmethod
     def from_arrays(cls, arrays: "Mapping[str, Array]", prefix: str = "") -> "Segment":
-        """Return the segment of which `arrays(prefix)` gave these; raises `DamagedIndex` where they do not fit."""
+        """Return the segment from the result of `arrays(prefix)`; raise `DamagedIndex` for inconsistent arrays."""
         read = _Reader(arrays, prefix)
         kinds = cast("Kinds", take(arrays, f"{prefix}kinds", ("int8",)))
         first_pieces = read.ints("first_pieces", len(kinds) + 1)
@@ -196,24 +199,24 @@ class Segment(Struct, frozen=True, dict=True):
 
 
 class _Reader(Struct, frozen=True):
-    """Takes arrays by name; raises `DamagedIndex` where one does not fit the others."""
+    """Reads arrays by name; raises `DamagedIndex` for one that does not fit the others."""
 
     arrays: "Mapping[str, Array]"
     prefix: str
 
     def ints(self, name: str, count: int | None = None) -> "Ints":
-        """Return numbers; `count` (None: at least one) says how many there must be."""
+        """Return an integer array of length `count` (None: at least 1)."""
         found = cast("Ints", take(self.arrays, self.prefix + name, ("int32",), count))
         if count is None and not len(found):
             raise DamagedIndex(f"`{name}` is empty")
         return found
 
     def bytes(self, name: str) -> "NDArray[np.uint8]":
-        """Return letters."""
+        """Return a byte array."""
         return cast("NDArray[np.uint8]", take(self.arrays, self.prefix + name, ("uint8",)))
 
     def strings(self, name: str, count: int) -> Strings:
-        """Return `count` texts."""
+        """Return `count` strings."""
         texts = Strings(self.bytes(name), self.ints(f"{name}.starts", count + 1))
         if texts.starts[-1] != len(texts.letters):
             raise DamagedIndex(f"`{name}` is cut short")
@@ -233,9 +236,9 @@ class _Reader(Struct, frozen=True):
 
 
 def _defined(symbol: str) -> Iterator[str]:
-    """Yield the names in a symbol as `definers` looks for them: of `a.B, a.C` the last parts, `b` and `c`."""
+    """Yield the names in a symbol as `definers` searches them: for `a.B, a.C` the last parts, `b` and `c`."""
     for name in symbol.lower().split(", "):
-        # Most names are plain, and there is one for each piece.
+        # The common case: one name without separators.
         last = name if name.isidentifier() else _QUALIFIERS.split(name)[-1].strip()
         if _NAME.fullmatch(last):
             yield last

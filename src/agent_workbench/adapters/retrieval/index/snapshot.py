@@ -1,4 +1,4 @@
-"""The index of a workspace as a file: written whole or not at all, mapped and not read when it is wanted again."""
+"""Snapshot of an index as one file: replaced atomically, and memory-mapped when it is loaded."""
 
 import mmap
 import os
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 MAX_BYTES = 400 * 1024 * 1024
-# What somebody began to write so long ago will not be finished.
+# A temporary file of this age was abandoned.
 _ABANDONED_SECONDS = 600.0
 _MOST_SEGMENTS = 64
 
 
 class Snapshot(Struct, frozen=True):
-    """Segments, which of their files are alive, and `extra`: what else belongs to this state."""
+    """Segments, masks of their live files, and `extra` bytes of the caller."""
 
     segments: "Sequence[Segment]"
     alive: "Sequence[Mask]"
@@ -37,10 +37,9 @@ class Snapshot(Struct, frozen=True):
 
 
 def save_snapshot(path: Path, snapshot: Snapshot, max_bytes: int = MAX_BYTES) -> int:
-    """Write it in place of what is at `path`; return its size, or 0 where it is larger than `max_bytes` and not kept.
+    """Replace the file at `path`; return its size, or 0 if it would exceed `max_bytes` and was not written.
 
-    Whoever has mapped the former file keeps that. Of several that write at once the last one wins whole. Blocks. Raises
-    `StorageError` when the disk refuses.
+    A process that mapped the former file keeps it. Of several writers the last one wins. Blocks. Raises `StorageError`.
     """
     import numpy as np
 
@@ -61,9 +60,9 @@ def save_snapshot(path: Path, snapshot: Snapshot, max_bytes: int = MAX_BYTES) ->
 
 
 def load_snapshot(path: Path) -> Snapshot:
-    """Map the file; raises `DamagedIndex` where there is none, or none that `save_snapshot` wrote."""
+    """Return the mapped snapshot; raise `DamagedIndex` if there is no file that `save_snapshot` wrote."""
     try:
-        # Whatever stands there in place of a file, such as a pipe that nobody writes to, is not waited for.
+        # A pipe in place of the file must not block.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
@@ -83,7 +82,7 @@ def load_snapshot(path: Path) -> Snapshot:
 
 
 def _replace(path: Path, parts: Sequence[bytes | memoryview]) -> None:
-    """Write beside it and rename. Nothing waits for the disk: what a power cut spoils has a wrong checksum."""
+    """Write a temporary file and rename it. There is no fsync: the checksum detects what a power cut spoils."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}-{time.monotonic_ns()}.tmp")
     try:
         with fresh.open("xb", buffering=0) as file:

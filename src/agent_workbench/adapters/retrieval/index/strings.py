@@ -1,4 +1,4 @@
-"""Many texts in two arrays: their letters one behind the other, and where each begins."""
+"""Strings stored in two arrays: their bytes in sequence, and the offset of each."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class Strings(Struct, frozen=True):
-    """Text `n` is what the bytes `starts[n]` to `starts[n + 1]` of `letters` say in UTF-8, lone surrogates allowed."""
+    """String `n` is bytes `starts[n]` to `starts[n + 1]` of `letters` in UTF-8; lone surrogates are allowed."""
 
     letters: "NDArray[np.uint8]"
     starts: "NDArray[np.int32]"
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "Strings":
-        """Store these texts."""
+        """Return an array of these strings."""
         import numpy as np
 
         some = [text.encode("utf-8", "surrogatepass") for text in texts]
@@ -28,7 +28,7 @@ class Strings(Struct, frozen=True):
 
     @classmethod
     def joined(cls, parts: "Sequence[Strings]", kept: "Sequence[NDArray[np.bool_]]") -> "Strings":
-        """Return the texts of all parts in order, of each those that `kept` says."""
+        """Return the strings of all parts in order, filtered by the mask of each."""
         import numpy as np
 
         sizes = [np.diff(part.starts) for part in parts]
@@ -42,16 +42,16 @@ class Strings(Struct, frozen=True):
         return cls(np.concatenate(letters), starts)
 
     def __len__(self) -> int:
-        """Return how many texts there are."""
+        """Return the number of strings."""
         return len(self.starts) - 1
 
     def __getitem__(self, number: int) -> str:
-        """Return text `number` (from 0)."""
+        """Return string `number` (from 0)."""
         start, end = int(self.starts[number]), int(self.starts[number + 1])
         return self.letters[start:end].tobytes().decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
-        """Yield all texts in order."""
+        """Yield all strings in order."""
         letters, start = self.letters.tobytes(), 0
         for end in self.starts[1:].tolist():
             yield letters[start:end].decode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""What a search sees of a workspace's index: a state of it that stays as it is while others are made."""
+"""Immutable view of an index: the state in which one search runs while updates create other views."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ Made = TypeVar("Made")
 
 
 class Extent(Struct, frozen=True):
-    """Where a piece is in its file (lines from 1, inclusive) and what it defines or is part of."""
+    """Lines of a chunk (from 1, inclusive) and the symbol that it defines or belongs to."""
 
     first_line: int
     last_line: int
@@ -43,10 +43,10 @@ class Matrix(Struct, frozen=True):
 
 
 class IndexView:
-    """Segments, and which of their files are alive. Never changes, so that any thread may search it.
+    """Segments and masks of their live files. Immutable and thread-safe.
 
-    Files and pieces are numbered from 0 through all segments, dead ones too, which score 0 in every field. Numbers mean
-    nothing to another view. Arrays that it returns are its own and not to be changed, but for scores.
+    Files and chunks are numbered from 0 through all segments, including deleted ones, which score 0 in every field. The
+    numbers are valid for this view only. Returned arrays must not be changed, except scores.
     """
 
     def __init__(self, segments: Sequence[Segment] = (), alive: "Sequence[Mask]" = ()) -> None:
@@ -61,46 +61,46 @@ class IndexView:
         self._made: dict[object, object] = {}
 
     def once(self, make: "Callable[[IndexView], Made]") -> Made:
-        """Return what `make` makes of the view: made at the first call, kept as long as the view lives."""
+        """Return `make(view)`: computed at the first call and cached for the life of the view."""
         if make not in self._made:
             self._made[make] = make(self)
         return cast("Made", self._made[make])
 
     @property
     def files(self) -> int:
-        """How many files are alive."""
+        """Number of live files."""
         return sum(int(mask.sum()) for mask in self.alive)
 
     @property
     def pieces(self) -> int:
-        """How many pieces the living files have."""
+        """Number of chunks of live files."""
         return self._first_pieces[-1] - self.dead_pieces
 
     @property
     def dead_pieces(self) -> int:
-        """How many pieces there are besides."""
+        """Number of chunks of deleted files."""
         import numpy as np
 
         pairs = zip(self.segments, self.alive, strict=True)
         return sum(int(np.diff(segment.files.first_pieces)[~mask].sum()) for segment, mask in pairs)
 
     def paths(self) -> Iterator[str]:
-        """Yield the paths of the living files, by number."""
+        """Yield the paths of the live files in order of their numbers."""
         for segment, alive in zip(self.segments, self.alive, strict=True):
             yield from (path for path, lives in zip(segment.files.paths, alive.tolist(), strict=True) if lives)
 
     def blobs(self) -> Iterator[str]:
-        """Yield beside `paths` the contents of the living files."""
+        """Yield the blob ids of the live files, in the order of `paths`."""
         for segment, alive in zip(self.segments, self.alive, strict=True):
             yield from (blob for blob, lives in zip(segment.files.blobs, alive.tolist(), strict=True) if lives)
 
     def number_of(self, path: str) -> int | None:
-        """Return the number of the living file with this path, None when there is none."""
+        """Return the number of the live file at this path, None if there is none."""
         found = self.find(path)
         return None if found is None else self._first_files[found[0]] + found[1]
 
     def find(self, path: str) -> tuple[int, int] | None:
-        """Return the segment that holds the living file with this path and its number there, None when none does."""
+        """Return the positions of a live file's segment and of the file in it, None if the path is not indexed."""
         for place in range(len(self.segments) - 1, -1, -1):
             local = self.segments[place].files.numbers.get(path)
             if local is not None and self.alive[place][local]:
@@ -108,7 +108,7 @@ class IndexView:
         return None
 
     def blob_of(self, path: str) -> str:
-        """Return the content the file has in the index, empty when it is not in it."""
+        """Return the blob id of the indexed file, empty if it is not indexed."""
         found = self.find(path)
         return "" if found is None else self.segments[found[0]].files.blobs[found[1]]
 
@@ -118,21 +118,21 @@ class IndexView:
         return self.segments[place].files.paths[file - self._first_files[place]]
 
     def pieces_of(self, file: int) -> range:
-        """Return the numbers of the file's pieces, in order."""
+        """Return the numbers of the file's chunks, in order."""
         place = bisect_right(self._first_files, file) - 1
         local, first = file - self._first_files[place], self._first_pieces[place]
         start, end = self.segments[place].files.first_pieces[local : local + 2].tolist()
         return range(first + start, first + end)
 
     def extent(self, piece: int) -> Extent:
-        """Return where a piece is and what it is called."""
+        """Return lines and symbol of a chunk."""
         place = bisect_right(self._first_pieces, piece) - 1
         local, extents = piece - self._first_pieces[place], self.segments[place].extents
         return Extent(int(extents.first_lines[local]), int(extents.last_lines[local]), extents.symbols[local])
 
     @property
     def file_of(self) -> "Ints":
-        """The number of its file, by piece."""
+        """Number of the file of each chunk."""
         import numpy as np
 
         if self._file_of is None:
@@ -150,9 +150,9 @@ class IndexView:
         return self._kinds
 
     def field(self, field: Field, b: float = B, k1: float = K1) -> Bm25:
-        """Return the scores of one field, by piece or by file.
+        """Return the BM25 scorer of one field, over chunks or files.
 
-        `b` is how much length counts there, 0 to 1; `k1` how much more a word says that is there often, from 0 on.
+        `b` (0 to 1) and `k1` (from 0) are the parameters of BM25 for length and repetition.
         """
         found = self._fields.get((field, b, k1))
         if found is None:
@@ -164,7 +164,7 @@ class IndexView:
         return found
 
     def _alive_in(self, field: Field) -> "Sequence[Mask | None]":
-        """Return by segment which documents of the field are alive, None where all are."""
+        """Return for each segment the mask of the field's live documents, None if all are."""
         if field not in FIELDS_OF_PIECES:
             return [None if mask.all() else mask for mask in self.alive]
         if self._alive_pieces is None:
@@ -173,7 +173,7 @@ class IndexView:
         return self._alive_pieces
 
     def definers(self, name: str) -> list[int]:
-        """Return the pieces whose symbol ends in exactly this name, in order; capitals make no difference."""
+        """Return the chunks that define exactly this name, in order, regardless of case."""
         found: list[int] = self.field(Field.DEFINED).holders(name.lower()).tolist()
         return found
 

@@ -1,4 +1,4 @@
-"""The index of one workspace: files come, change and go, and searches see the state they began with."""
+"""Mutable index of one workspace: changes create a new view, and searches keep the view they began with."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-# The newest segments are merged whenever one comes while they have no more postings than this together: that is cheap,
-# what changes again and again stays in one, and the scores of a small index stay exact.
+# The newest segments are merged while together they have at most this many postings. That is cheap, keeps files that
+# change often in one segment, and keeps the scores of a small index exact.
 _SMALL = 30_000
 _MOST_SEGMENTS = 8
-# A segment joins in a merge when it is at most so many times as large as all later ones together.
+# A segment is merged with all later ones if it is at most this many times as large as they are together.
 _JOINS = 2
-# All is merged when more pieces than these are dead, and more than this part of all.
+# All segments are merged if more chunks than this, and more than this share of all, are deleted.
 _WORTH_MERGING = 2_000
 _MOST_DEAD = 1 / 3
 
 
 class WorkspaceIndex:
-    """What changes: the newest `view`. One thread at a time may change it; any may take the view and search that.
+    """Holder of the newest `view`. One thread at a time may change it; any thread may search the view.
 
-    What is taken in is merged now and then, so that there are never many segments nor many dead files among them.
+    New segments are merged from time to time, which bounds the number of segments and of deleted files.
     """
 
     def __init__(self) -> None:
@@ -37,44 +37,44 @@ class WorkspaceIndex:
 
     @classmethod
     def load(cls, path: Path) -> tuple["WorkspaceIndex", bytes]:
-        """Return what was saved at `path`, with its `extra`; raises `DamagedIndex` where it cannot be used. Blocks."""
+        """Return the index saved at `path` and its `extra` bytes; raise `DamagedIndex` if it cannot be used. Blocks."""
         snapshot = load_snapshot(path)
         index = cls()
         index.view = IndexView(snapshot.segments, snapshot.alive)
         return index, snapshot.extra
 
     def save(self, path: Path, extra: bytes = b"", max_bytes: int = MAX_BYTES) -> int:
-        """Save the newest state; return the size in bytes, 0 where it is too large to be kept. See `save_snapshot`."""
+        """Save the newest view; return the size in bytes, 0 if it is too large to be kept. See `save_snapshot`."""
         view = self.view
         return save_snapshot(path, Snapshot(view.segments, view.alive, extra), max_bytes)
 
     def take(self, segment: Segment, *, tidy: bool = True) -> None:
-        """Take in the segment's files, each in place of what was known under its path.
+        """Add the segment's files, each in place of the former file at its path.
 
-        Unless `tidy` nothing is merged, and who calls asks `untidy` and merges elsewhere.
+        Without `tidy` nothing is merged: the caller asks `untidy` and merges elsewhere.
         """
         paths = list(segment.files.paths)
         alive = [*self._without(paths), _last_of_each(paths)]
         self._set([*self.view.segments, segment], alive, tidy=tidy)
 
     def untidy(self) -> int | None:
-        """Return from which segment on all should be merged into one, None when nothing should."""
+        """Return the position from which on segments should be merged into one, None if none should."""
         return _place_to_merge(self.view)
 
     def replace_from(self, place: int, merged: Segment) -> None:
-        """Put what `merge` made of the segments from `place` on, as they are in `view`, in their place."""
+        """Replace the segments of `view` from `place` on by the result of their `merge`."""
         import numpy as np
 
         alive = np.ones(len(merged.files.kinds), bool)
         self.view = IndexView([*self.view.segments[:place], merged], [*self.view.alive[:place], alive])
 
     def drop(self, *paths: str) -> None:
-        """Forget these files, as far as they are known."""
+        """Delete these files, if they are indexed."""
         if any(self.view.find(path) for path in paths):
             self._set(self.view.segments, self._without(paths))
 
     def compact(self) -> None:
-        """Make one segment of all, without what is dead: then every score is exact, and search is fastest."""
+        """Merge all segments into one without deleted files; then scores are exact, and search is fastest."""
         if len(self.view.segments) > 1 or not all(mask.all() for mask in self.view.alive):
             self.view = _merged_from(0, self.view)
 
@@ -83,7 +83,7 @@ class WorkspaceIndex:
         return self.view.blob_of(path)
 
     def _without(self, paths: Sequence[str]) -> "list[Mask]":
-        """Return which files are alive when these are gone; masks that change are copied."""
+        """Return the masks of live files without these; changed masks are copies."""
         masks = list(self.view.alive)
         copied: set[int] = set()
         for found in map(self.view.find, paths):
@@ -102,7 +102,7 @@ class WorkspaceIndex:
 
 
 def _place_to_merge(view: IndexView) -> int | None:
-    """Return where the segments begin that should be merged into one, None where none should."""
+    """Return the position from which on segments should be merged into one, None if none should."""
     pieces, dead = view.pieces, view.dead_pieces
     if dead > max(_WORTH_MERGING, (pieces + dead) * _MOST_DEAD):
         return 0
@@ -111,7 +111,7 @@ def _place_to_merge(view: IndexView) -> int | None:
 
 
 def _merged_from(place: int, view: IndexView) -> IndexView:
-    """Return the view with one segment made of the one at `place` and all later ones."""
+    """Return the view with the segments from `place` on merged into one."""
     import numpy as np
 
     merged = merge(view.segments[place:], view.alive[place:])
@@ -120,10 +120,10 @@ def _merged_from(place: int, view: IndexView) -> IndexView:
 
 
 def _newest_to_merge(sizes: Sequence[int]) -> int:
-    """Return where the newest segments begin that are small together; `sizes` are in postings.
+    """Return the position from which on the newest segments should be merged; `sizes` are in postings.
 
-    Where there are too many it is the last two at least, and before them those that are not much larger than all later
-    ones together: so what was merged once is not soon merged again.
+    Those are the segments that are small together. If there are too many segments, the last two are merged, and before
+    them each that is not much larger than all later ones together; so a merged segment is not soon merged again.
     """
     place, total = len(sizes), 0
     while place and total + sizes[place - 1] <= _SMALL:
@@ -139,7 +139,7 @@ def _newest_to_merge(sizes: Sequence[int]) -> int:
 
 
 def _last_of_each(paths: Sequence[str]) -> "Mask":
-    """Return which files of a new segment are alive: of several with one path, the last."""
+    """Return the mask of a new segment's live files: of several with one path, the last."""
     import numpy as np
 
     last = {path: number for number, path in enumerate(paths)}

@@ -1,4 +1,4 @@
-"""What of a folder is to be read anew, and in which portions."""
+"""Changed files of a folder, in batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,13 +6,13 @@ from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.indexer.indexable_files import Stamp
 
-# One batch is a moment's work, so that what is ready is soon searched and what is cancelled soon stops.
+# A batch is a fraction of a second of work: finished files are soon searchable, and a cancelled update soon ends.
 _BATCH_FILES = 256
 _BATCH_BYTES = 512 * 1024
 
 
 class Changes(Struct, frozen=True):
-    """What is to be read, what the disk said of all files before, and what is not: too large, too many, submodules."""
+    """Paths to read, the stamps of all files, and the number of files and submodules that are left out."""
 
     paths: tuple[str, ...]
     stamps: Mapping[str, Stamp]
@@ -21,12 +21,12 @@ class Changes(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """How much there is to be read."""
+        """Bytes to read."""
         return sum(self.stamps[path].size for path in self.paths)
 
 
 def batches(changes: Changes) -> Iterator[Sequence[str]]:
-    """Yield the changed paths in groups that are neither many nor large."""
+    """Yield the changed paths in batches of bounded number and size."""
     batch: list[str] = []
     size = 0
     for path in changes.paths:

@@ -1,4 +1,4 @@
-"""Files cut into pieces and made a segment of, in a worker or, where they are few, in a thread of the session."""
+"""Parser of files: divides them into chunks and builds their segment, in a worker process or a thread."""
 
 import threading
 from collections.abc import Collection, Mapping
@@ -16,18 +16,18 @@ from agent_workbench.adapters.retrieval.indexer.indexable_files import blob_id
 
 
 class Stopped(Exception):
-    """The one who asked for the work no longer wants it."""
+    """The work was cancelled by its caller."""
 
 
 class ParsedBatch(Struct, frozen=True):
-    """Indexed files, and how many of them had to be cut because no cache knew their content."""
+    """Segment of some files, and the number of those that no cache knew."""
 
     segment: Segment
     parsed: int
 
 
 class Parser:
-    """Cuts files into pieces, looking first whether the same content was cut before. One batch at a time."""
+    """Divides files into chunks, unless the cache has those of the same content. One batch at a time."""
 
     def __init__(self, cache: ChunkCache, max_tokens: int) -> None:
         self._cache = cache
@@ -49,7 +49,7 @@ class Parser:
     def _cut_all(
         self, missing: Mapping[str, str], files: Mapping[str, bytes], stop: threading.Event | None
     ) -> dict[str, tuple[Piece, ...]]:
-        """Return the pieces by key, and keep them, as many as there are when it is stopped."""
+        """Return the chunks by key and cache them, also those made before a stop."""
         found: dict[str, tuple[Piece, ...]] = {}
         lasting: dict[str, tuple[Piece, ...]] = {}
         try:
@@ -64,15 +64,15 @@ class Parser:
         return found
 
     def forget(self, blobs: Collection[str]) -> bool:
-        """Drop from the cache what was cut from these contents; return whether there was any."""
+        """Delete the chunks of these contents from the cache; return True if there were any."""
         return self._cache.forget(blobs)
 
     def shrink_cache(self) -> None:
-        """Bound the cache's size."""
+        """Bound the size of the cache."""
         self._cache.shrink()
 
     def _cut(self, path: str, data: bytes) -> tuple[tuple[Piece, ...], bool]:
-        """Return the pieces, and whether they will always be these: not so if a grammar is missing today."""
+        """Return the chunks, and True if they may be cached: not while the grammar is missing."""
         text = data.decode("utf-8", "replace")
         language = language_of(path)
         if find_language(language) is None:

@@ -1,4 +1,4 @@
-"""The index of one folder kept equal to its files: loaded, brought up to date in the background, saved."""
+"""Index of one folder: loaded, updated to the files as they are now, and saved."""
 
 import asyncio
 import threading
@@ -33,14 +33,14 @@ from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 from agent_workbench.system.atomic_files import said_by_disk
 
-# So little is cut in a thread sooner than a process starts, and hardly felt on the screen.
+# Changes this small are parsed here in less time than a process takes to start.
 _FEW_FILES, _FEW_BYTES = 64, 128 * 1024
-# So many changes are worth a new snapshot; fewer are read again quickly.
+# Number of changes that are worth a new snapshot; fewer are parsed again quickly.
 _WORTH_SAVING = 50
 
 
 class Tools(Struct):
-    """What cuts files, for all folders; `parsed` counts those whose content no cache knew."""
+    """Parser and worker processes, shared by all folders; `parsed` counts files that no cache knew."""
 
     parser: Parser
     workers: WorkerPool
@@ -48,7 +48,7 @@ class Tools(Struct):
 
 
 class FolderIndex:
-    """The files below `root`, as `index` has them. One refresh at a time; searches take `index.view` meanwhile."""
+    """The index of the files below `root`. One refresh at a time; searches use `index.view` meanwhile."""
 
     def __init__(self, root: str, settings: RetrievalSettings, cache: CacheFolder, tools: Tools) -> None:
         self.index = WorkspaceIndex()
@@ -57,7 +57,7 @@ class FolderIndex:
         self._settings = settings
         self._cache = cache
         self._tools = tools
-        # Of all files that were read; those that are not in the index are binary, or a worker died of them.
+        # Stamps of all files that were read. Those not in the index are binary, or killed a worker.
         self._stamps: dict[str, Stamp] = {}
         self._excluded = ExcludedPaths(settings.exclude)
         self._loaded = False
@@ -65,7 +65,10 @@ class FolderIndex:
         self._changing = asyncio.Lock()
 
     async def refresh(self, sources: Sources) -> bool:
-        """Read what changed since it was last read; return whether anything had. Raises what `sources` raises."""
+        """Index the files that changed since the last call; return True if there were any.
+
+        Raises what `sources` raises.
+        """
         paths = await sources.list_files()
         if not self._loaded:
             await in_thread(self._load)
@@ -83,10 +86,10 @@ class FolderIndex:
         return bool(changes.paths)
 
     async def _take_in(self, sources: Sources, changes: Changes) -> None:
-        """Read what changed, and index it."""
+        """Read and index the changed files."""
         few = self._few(changes)
         groups = batches(changes)
-        # One more than there are workers, so that the next batch is read when one is done.
+        # One more than there are workers, so that the next batch is already read when a worker is free.
         drains = [self._drain(sources, groups, changes, few=few) for _ in range(1 if few else WORKERS + 1)]
         try:
             await all_of(drains)
@@ -97,12 +100,15 @@ class FolderIndex:
                 await self._tools.workers.close()
 
     def _few(self, changes: Changes) -> bool:
-        """Return whether so little is new that it is cut here; what was left out is not, for a worker may die of it."""
+        """Return True if the changes are few enough for this process.
+
+        Files that once killed a worker go to a worker again.
+        """
         little = len(changes.paths) <= _FEW_FILES and changes.bytes <= _FEW_BYTES
         return little and all(path not in self._stamps or self.index.view.find(path) for path in changes.paths)
 
     async def _drain(self, sources: Sources, groups: Iterator[Sequence[str]], changes: Changes, *, few: bool) -> None:
-        """Take in batch after batch until there is none left."""
+        """Index batches until there is none left."""
         for paths in groups:
             read = await sources.read_files(paths)
             texts, gone = await in_thread(partial(self._sort_out, paths, read))
@@ -117,7 +123,7 @@ class FolderIndex:
             self.status = replace(self.status, done=self.status.done + len(paths))
 
     def _sort_out(self, paths: Sequence[str], read: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[str]]:
-        """Return the texts that are not in the index as they are, and what is no text, or not there any more."""
+        """Return the texts that changed, and the paths that are no text or no longer there."""
         texts: dict[str, bytes] = {}
         gone = []
         for path in paths:
@@ -129,7 +135,7 @@ class FolderIndex:
         return texts, gone
 
     async def _cut(self, texts: Mapping[str, bytes], refused: set[str], *, few: bool) -> list[ParsedBatch]:
-        """Return the texts cut; what a worker dies of is put into `refused`."""
+        """Return the texts as segments; a path that kills a worker goes into `refused`."""
         if not texts:
             return []
         if few:
@@ -138,7 +144,7 @@ class FolderIndex:
         batch = await self._tools.workers.index(texts)
         if batch is not None:
             return [batch]
-        # One of them is more than a grammar bears, or somebody killed the worker: each has two more tries, alone.
+        # A grammar crashed on one of them, or the worker was killed: each file is tried twice more, alone.
         cut = []
         for path, data in texts.items():
             batch = await self._tools.workers.index({path: data}) or await self._tools.workers.index({path: data})
@@ -149,7 +155,7 @@ class FolderIndex:
         return cut
 
     def _count(self, changes: Changes) -> None:
-        """Say what the index holds, and what it leaves out. Blocks: numpy may still be on its way in another thread."""
+        """Update the counts in `status`. Blocks while another thread imports numpy."""
         view = self.index.view
         self.status = replace(
             self.status,
@@ -168,7 +174,7 @@ class FolderIndex:
             self.status = replace(self.status, files=view.files, chunks=view.pieces)
 
     async def _merge_from(self, place: int) -> None:
-        """Merge in a worker: here the screen would stand still meanwhile."""
+        """Merge segments in a worker process, because here the screen would freeze meanwhile."""
         view = self.index.view
         merged = await self._tools.workers.merge(view.segments[place:], view.alive[place:])
         if merged is None:
@@ -177,7 +183,7 @@ class FolderIndex:
             self.index.replace_from(place, merged)
 
     def _changes(self, paths: Sequence[str]) -> Changes:
-        """Return what has to be read anew; what is gone is forgotten."""
+        """Return the changed files; delete from the index those that are gone."""
         found = stamp_files(self._root, paths, self._excluded, time.time_ns(), self._stamps)
         stamps = within_bounds(found)
         gone = self._stamps.keys() - stamps.keys()
@@ -189,19 +195,20 @@ class FolderIndex:
         return Changes(tuple(changed), stamps, len(found) - len(stamps), count_submodules(self._root))
 
     def _load(self) -> None:
-        """Take over what was saved of this folder, or what another worktree of the repo knows of the same contents."""
+        """Load the saved index of this folder, or else that of another worktree of the repo."""
         self._cache.make_private()
         own = self._cache.snapshot_of(self._root)
         for path in (own, *self._cache.siblings_of(self._root)[:1]):
             saved = load_saved(path, self._settings)
             if saved is not None:
                 self.index = saved.index
-                # Of a sibling the contents are right and the times are not; what it has besides goes when it is missed.
+                # Contents of another worktree are valid, its time stamps are not; its other files are deleted by the
+                # update.
                 self._stamps = dict(saved.stamps) if path == own else dict.fromkeys(saved.stamps, Stamp(0, 0, -1, 0))
                 return
 
     def _forget_secrets(self, paths: Sequence[str]) -> None:
-        """Drop what an earlier version, or another name, let into the cache of files that hold secrets."""
+        """Delete files with secrets that an earlier version, or another name, let into index and cache."""
         held = list(filter(holds_secrets, self.index.view.paths()))
         blobs = {*map(self.index.blob_of, held), *secrets_among(self._root, paths)}
         self._tools.parser.forget(blobs)
@@ -213,7 +220,7 @@ class FolderIndex:
             self._unsaved = _WORTH_SAVING
 
     def _save(self) -> None:
-        """Save the index, if the disk lets us, and keep all that is saved within bounds."""
+        """Save the index if the disk permits, and bound the size of the cache."""
         try:
             saved = SavedIndex(self.index, self._stamps)
             size = save(self._cache.snapshot_of(self._root), saved, self._settings)

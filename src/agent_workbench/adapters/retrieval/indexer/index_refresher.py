@@ -1,4 +1,4 @@
-"""When an index is brought up to date: one refresh at a time, shared by all who wait for it."""
+"""Scheduler of index refreshes: one at a time, shared by all who wait for it."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from agent_workbench.core.ports.workspace import Sources
 
 
 class IndexRefresher:
-    """An index and the refreshes of it. Who stops waiting for a refresh does not stop it; `close` does.
+    """Refreshes one index. A caller that stops waiting does not cancel the refresh; `close` does.
 
-    `on_change` is told after the first refresh, and after each one that found changes.
+    `on_change` is called after the first refresh and after each one that found changes.
     """
 
     def __init__(
@@ -26,20 +26,20 @@ class IndexRefresher:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs or waits to run."""
+        """True if no refresh runs or waits."""
         return self._next is None and (self._running is None or self._running.done())
 
     async def refresh(self, sources: Sources) -> None:
-        """Return when the index has the files as they are now, or newer; raises what `sources` raises."""
+        """Wait until the index has the files as they are now. Raises what `sources` raises."""
         await asyncio.shield(self._begin_next(sources))
 
     def begin(self, sources: Sources) -> None:
-        """See that a refresh runs, without waiting for it."""
+        """Start a refresh unless one runs, without waiting for it."""
         if self.idle:
             self._begin_next(sources)
 
     async def close(self) -> None:
-        """Stop what runs."""
+        """Cancel the refreshes."""
         tasks = [task for task in (self._next, self._running) if task is not None]
         for task in tasks:
             task.cancel()
@@ -47,9 +47,9 @@ class IndexRefresher:
         self._next = self._running = None
 
     def _begin_next(self, sources: Sources) -> "asyncio.Task[None]":
-        """Return the next refresh: the one that runs may have listed the files before the last change."""
+        """Return the next refresh; the current one may have listed the files before the last change."""
         if self._next is None:
-            # A lock of git's or a disk is told to those who wait; where nobody does, the next search meets it again.
+            # Errors go to the callers that wait; without one, the next search meets the error again.
             self._next = in_background(self._after(self._running, sources), expected=(WorkbenchError,))
         return self._next
 

@@ -1,4 +1,4 @@
-"""Which files of a workspace are indexed, and whether they changed."""
+"""Selection of the files that are indexed, and stamps that tell which of them changed."""
 
 import os
 import re
@@ -15,19 +15,19 @@ from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.system.regular_files import open_regular, read_regular
 
 MAX_FILE_BYTES = 400_000
-# All files together: the index takes about as much memory, for a time twice.
+# Bound of all files together; the index takes about as much memory, and for a time twice as much.
 MAX_TOTAL_BYTES = 400_000_000
-# A file that changed so shortly before it was looked at may change again without its times showing it.
+# A file that changed this shortly before its stamp was taken may change again at the same time stamp.
 _CLOCK_TICK_NS = 50_000_000
 _MOST_REMEMBERED = 500_000
-# What holds secrets by its name, wherever it stands: nobody means it when asking for code, and a search is sent on.
+# Names of files with secrets, in any folder. Results of a search go to a model, so these are never indexed.
 _SECRETS = re.compile(r"\.env|\.env\..*|.*\.(pem|key|p12)|id_rsa.*|\.netrc", re.DOTALL)
 _SUBMODULE = re.compile(rb"^[ \t]*\[submodule[ \t]", re.MULTILINE | re.IGNORECASE)
 _EXAMPLES = (".env.example", ".env.sample", ".env.template")
 
 
 class Stamp(Struct, frozen=True):
-    """What the disk says of a file: equal stamps mean equal content, unless `fresh`."""
+    """File metadata from the disk: equal stamps mean equal content, unless `fresh`."""
 
     modified_ns: int
     changed_ns: int
@@ -40,9 +40,9 @@ NONE_KNOWN: Mapping[str, Stamp] = MappingProxyType({})
 
 
 class ExcludedPaths:
-    """Tells which paths fit a pattern or hold secrets by their name.
+    """Set of the paths that match a pattern or hold secrets by their name.
 
-    Each is looked at once: there may be a hundred thousand, again and again.
+    The result for each path is cached: there may be a hundred thousand, tested at each update.
     """
 
     def __init__(self, patterns: Collection[str]) -> None:
@@ -50,7 +50,7 @@ class ExcludedPaths:
         self._known: dict[str, bool] = {}
 
     def __contains__(self, path: str) -> bool:
-        """Return whether the path is never to be indexed."""
+        """Return True for a path that is never indexed."""
         found = self._known.get(path)
         if found is None:
             if len(self._known) > _MOST_REMEMBERED:
@@ -62,7 +62,7 @@ class ExcludedPaths:
 
 
 def holds_secrets(path: str) -> bool:
-    """Return whether a file is one for keys or passwords, by its name alone and in whatever case it is written."""
+    """Return True for a file with keys or passwords, judged by its name in any case."""
     name = path.rpartition("/")[2].lower()
     return _SECRETS.fullmatch(name) is not None and name not in _EXAMPLES
 
@@ -70,7 +70,7 @@ def holds_secrets(path: str) -> bool:
 def stamp_files(
     root: str, paths: Sequence[str], exclude: ExcludedPaths, now_ns: int, known: Mapping[str, Stamp] = NONE_KNOWN
 ) -> dict[str, Stamp]:
-    """Return a stamp for each regular file that is not excluded: the `known` one itself where that still holds.
+    """Return a stamp for each regular file that is not excluded; the `known` stamp itself if the file did not change.
 
     `now_ns` is the time since the epoch. Blocks.
     """
@@ -79,7 +79,7 @@ def stamp_files(
         if path in exclude:
             continue
         try:
-            # To make a `Path` of each takes three times as long as to look at the file, and there may be thousands.
+            # Making a `Path` of each takes three times as long as the stat itself.
             found = os.lstat(f"{root}/{path}")
         except (OSError, ValueError):
             continue
@@ -108,7 +108,7 @@ def _stamp(found: os.stat_result, now_ns: int) -> Stamp:
 
 
 def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES) -> dict[str, Stamp]:
-    """Return the files that are indexed: none too large, and of more than `max_bytes` together source goes first."""
+    """Return the files to index: none that is too large, and source first if all exceed `max_bytes` together."""
     fitting = {path: stamp for path, stamp in stamps.items() if stamp.size <= MAX_FILE_BYTES}
     if sum(stamp.size for stamp in fitting.values()) <= max_bytes:
         return fitting
@@ -123,7 +123,7 @@ def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES)
 
 
 def count_submodules(root: str) -> int:
-    """Return how many repositories of their own `.gitmodules` names: git lists none of their files. Blocks."""
+    """Return the number of submodules in `.gitmodules`, whose files git does not list. Blocks."""
     try:
         with os.fdopen(open_regular(f"{root}/.gitmodules", follow=True), "rb") as file:
             return len(_SUBMODULE.findall(file.read(MAX_FILE_BYTES)))
@@ -132,7 +132,7 @@ def count_submodules(root: str) -> int:
 
 
 def secrets_among(root: str, paths: Iterable[str]) -> list[str]:
-    """Return the blob ids of the files that hold secrets by their name and could be indexed else. Blocks."""
+    """Return the blob ids of files that would be indexed if their name did not say that they hold secrets. Blocks."""
     found = []
     for path in paths:
         if holds_secrets(path):
@@ -142,16 +142,16 @@ def secrets_among(root: str, paths: Iterable[str]) -> list[str]:
 
 
 def count_left_out(root: str, paths: Sequence[str], exclude: ExcludedPaths) -> int:
-    """Return how many files that are not excluded are too large, or too many, to be indexed. Blocks."""
+    """Return the number of files that are not excluded, but too large or too many to be indexed. Blocks."""
     found = stamp_files(root, paths, exclude, 0)
     return len(found) - len(within_bounds(found))
 
 
 def blob_id(data: bytes) -> str:
-    """Return the name git gives to this content."""
+    """Return git's blob id of this content."""
     return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def is_text(data: bytes) -> bool:
-    """Return whether the content can be indexed."""
+    """Return True for content that is text."""
     return len(data) <= MAX_FILE_BYTES and b"\0" not in data

@@ -1,4 +1,4 @@
-"""An index on the disk, with what the disk said of the files that it was made of."""
+"""Saved index of a folder with the stamps of its files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,14 +14,14 @@ from agent_workbench.core.settings import RetrievalSettings
 
 
 class SavedIndex(Struct, frozen=True):
-    """An index, and the `stamps` of all files that were read for it: those that are not in it hold no text."""
+    """Index and the `stamps` of all files that were read for it; files not in the index are no text."""
 
     index: WorkspaceIndex
     stamps: Mapping[str, Stamp]
 
 
 def load_saved(path: Path, settings: RetrievalSettings) -> SavedIndex | None:
-    """Return what was saved with equal settings, None where it cannot be used. Blocks."""
+    """Return the index saved with equal settings, None if it cannot be used. Blocks."""
     try:
         index, extra = WorkspaceIndex.load(path)
     except DamagedIndex:
@@ -31,7 +31,7 @@ def load_saved(path: Path, settings: RetrievalSettings) -> SavedIndex | None:
 
 
 def save(path: Path, saved: SavedIndex, settings: RetrievalSettings) -> int:
-    """Save it; return its size, 0 where it is too large to be kept. Blocks. Raises `StorageError`."""
+    """Save the index; return its size, 0 if it is too large to be kept. Blocks. Raises `StorageError`."""
     view = saved.index.view
     return saved.index.save(path, encode_stamps(saved.stamps, view.paths(), _header(settings)))
 

@@ -1,4 +1,4 @@
-"""What the disk said of every indexed file, as bytes that are saved with the index."""
+"""Serialized stamps of all indexed files, saved with the index."""
 
 import json
 from array import array
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent_workbench.adapters.retrieval.indexer.indexable_files import Stamp
 
-# Beside the numbers of a stamp: one that may change without its times telling is never equal to a later one.
+# Flag for a stamp that is equal to no later one, because the file may change at the same time stamp.
 _NUMBERS = 4
 _NEVER = -1
 
 
 def encode_stamps(stamps: Mapping[str, Stamp], indexed: Iterable[str], header: Mapping[str, str]) -> bytes:
-    """Return the stamps for `decode_stamps`; of files that are `indexed` the path is not stored again."""
+    """Return the stamps as bytes; paths that are `indexed` are not stored again."""
     first = [path for path in indexed if path in stamps]
     known = set(first)
     others = [path for path in stamps if path not in known]
@@ -25,7 +25,7 @@ def encode_stamps(stamps: Mapping[str, Stamp], indexed: Iterable[str], header: M
 
 
 def decode_stamps(data: bytes, indexed: Sequence[str], header: Mapping[str, str]) -> dict[str, Stamp] | None:
-    """Return what was encoded with an equal header; None if it was another one, or other files are indexed."""
+    """Return the encoded stamps; None if they were encoded with another header or for other indexed files."""
     size = int.from_bytes(data[:4], "little")
     try:
         stored, count, others = json.loads(data[4 : 4 + size])

@@ -1,4 +1,4 @@
-"""A process that indexes batches of files: started by `workers`, told what to do through its standard input."""
+"""Worker process that indexes batches of files; started by `worker_pool`, with requests on standard input."""
 
 import sys
 from collections.abc import Sequence
@@ -14,20 +14,20 @@ from agent_workbench.adapters.retrieval.indexer.file_parser import ParsedBatch, 
 from agent_workbench.adapters.retrieval.worker_processes.frames import Part
 from agent_workbench.adapters.retrieval.worker_processes.request_loop import serve
 
-# A batch that takes longer will not end; the session goes on with another process, and file by file.
+# A batch that takes longer hangs; the session continues with another process, file by file.
 BATCH_SECONDS = 120
 
 
 def main() -> None:
-    """Answer every batch with its segment."""
+    """Answer each request with a segment, until standard input ends."""
     cache, max_tokens = sys.argv[1:]
     serve(partial(answer, Parser(ChunkCache(Path(cache)), int(max_tokens))), BATCH_SECONDS)
 
 
 def answer(parser: Parser, head: object, body: memoryview) -> tuple[int, Sequence[Part]]:
-    """Return how many files were parsed, and the segment that is asked for.
+    """Return the number of parsed files and the requested segment.
 
-    Asked for are files indexed (named with their sizes), or segments merged (their sizes and masks').
+    A request indexes files (paths and sizes) or merges segments (sizes of segments and masks).
     """
     batch = _batch(parser, head, body)
     return batch.parsed, pack(batch.segment.arrays())
@@ -45,7 +45,7 @@ def _batch(parser: Parser, head: object, body: memoryview) -> ParsedBatch:
 
 
 def _merged(parts: list[memoryview]) -> Segment:
-    """Merge segments; behind each stands which of its files are alive."""
+    """Return the merged segment of parts that alternate: a segment, the mask of its live files."""
     import numpy as np
 
     return merge([Segment.from_bytes(part) for part in parts[::2]], [np.frombuffer(part, bool) for part in parts[1::2]])

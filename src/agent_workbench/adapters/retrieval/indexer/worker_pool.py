@@ -1,4 +1,4 @@
-"""Processes that cut and count, so that the session's own one is free for the screen."""
+"""Pool of worker processes that parse and index, so that the session's process stays free for the screen."""
 
 import asyncio
 import os
@@ -25,9 +25,9 @@ _MODULE = "agent_workbench.adapters.retrieval.indexer.worker"
 
 
 class WorkerPool:
-    """Two processes at most, started when there is work for them and ended by `close`.
+    """Two processes at most, started when there is work and ended by `close`.
 
-    Pieces are cached below `cache_dir`. Raises `ShellError` where no process can be started.
+    Chunks are cached below `cache_dir`. Raises `ShellError` if no process can be started.
     """
 
     def __init__(self, cache_dir: Path, max_tokens: int) -> None:
@@ -38,15 +38,15 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that wait for work."""
+        """Ids of the idle processes."""
         return [child.pid for child in self._idle]
 
     async def index(self, files: Mapping[str, bytes]) -> ParsedBatch | None:
-        """Return the segment of these files (path to content); None if a worker dies of them."""
+        """Return the segment of these files (path to content), None if a worker crashed on them."""
         return await self._ask(["index", [[path, len(data)] for path, data in files.items()]], list(files.values()))
 
     async def merge(self, segments: Sequence[Segment], alive: "Sequence[NDArray[np.bool_]]") -> Segment | None:
-        """Return one segment of the living files of these; None if a worker dies of it."""
+        """Return the live files of these segments as one segment, None if a worker crashed."""
         parts: list[Part] = []
         sizes = []
         for segment, mask in zip(segments, alive, strict=True):
@@ -68,12 +68,12 @@ class WorkerPool:
                 raise
 
     async def close(self) -> None:
-        """End the processes; the next batch starts new ones."""
+        """End the processes; the next request starts new ones."""
         idle, self._idle = self._idle, []
         await asyncio.gather(*(asyncio.to_thread(child.end) for child in idle))
 
     async def _start(self) -> WorkerProcess:
-        """Return a new process; when nobody wants it any more it waits for work like the others."""
+        """Return a new process; if the caller is cancelled meanwhile, it joins the idle ones."""
         starting = asyncio.create_task(asyncio.to_thread(WorkerProcess, self.arguments, os.environ))
         try:
             return await asyncio.shield(starting)
@@ -99,7 +99,7 @@ class WorkerPool:
 
 
 def _asked(child: WorkerProcess, head: object, parts: Sequence[Part]) -> ParsedBatch | None:
-    """Return the answer; None from a process that died, or was ended for what it answered. Blocks."""
+    """Return the answer, None if the process died or was ended for an invalid answer. Blocks."""
     try:
         match child.ask(head, parts, BATCH_SECONDS):
             case (int(parsed), memoryview() as segment):

@@ -1,4 +1,4 @@
-"""The words of a query by which a piece was found."""
+"""Explanation of results: the words of the query that matched each chunk."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -12,7 +12,7 @@ from agent_workbench.adapters.retrieval.search.symbols import words_of
 from agent_workbench.core.retrieval import SignalKind
 from agent_workbench.ranking.bm25 import B, Bm25
 
-# By kind of signal: the field, how much its length counts, what its hits are worth beside one another.
+# For each kind of signal its field, BM25's `b`, and its weight.
 _FIELDS = {
     SignalKind.WORDS: (Field.BODY, BODY_LENGTH, PART_SHARES[SignalKind.WORDS]),
     SignalKind.SYMBOL: (Field.NAMES, B, PART_SHARES[SignalKind.SYMBOL]),
@@ -23,9 +23,9 @@ _MOST = 6
 
 
 class Explanation:
-    """Says of the `pieces` which words hit them, as they were written, best first; of others what they define.
+    """Matching words of `pieces`, as they were written, best first; for other chunks, the names they define.
 
-    `definers` are the pieces that define exactly a name of the query, by name.
+    `definers` are the chunks that define a symbol of the query, by name.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Explanation:
         self._around = self._beside(known)
 
     def words(self, piece: int) -> dict[SignalKind, Sequence[str]]:
-        """Return by kind of signal the words that hit."""
+        """Return the matching words by kind of signal."""
         defined = tuple(name for name, pieces in self._definers.items() if piece in pieces)[:_MOST]
         if piece not in self._hits:
             return {SignalKind.NAMED: defined}
@@ -67,7 +67,7 @@ class Explanation:
         }
 
     def _beside(self, files: Sequence[int]) -> dict[int, Sequence[str]]:
-        """Return by file the names that it holds; where a piece is shown that nothing hits, the words before them."""
+        """Return for each file the symbols it contains, preceded by its words for a shown chunk without a match."""
         names = self._names(self._view.field(Field.WHOLE_FILE), files)
         for name, pieces in self._definers.items():
             for file in set(self._view.file_of[list(pieces)].tolist()) & names.keys():
@@ -77,7 +77,7 @@ class Explanation:
         return names | {file: (*self._written(found), *names[file]) for file, found in roots.items()}
 
     def _names(self, field: Bm25, rows: Sequence[int]) -> dict[int, Sequence[str]]:
-        """Return by row of the field the names of the query that it holds."""
+        """Return for each row of the field the symbols of the query it contains."""
         written = dict(zip(words_of(self._query.names), self._query.names, strict=True))
         roots = self._roots(field, rows, tuple(written))
         return {row: tuple(written[root] for root in found) for row, found in roots.items()}
@@ -88,7 +88,7 @@ class Explanation:
         return {row: [root for root, _ in hits] for row, hits in zip(rows, explained, strict=True)}
 
     def best(self, piece: int) -> list[str]:
-        """Return the words that hit anywhere."""
+        """Return all matching words of a chunk."""
         shares: dict[str, float] = {}
         for kind, hits in self._hits.get(piece, {}).items():
             for root, share in hits:

@@ -1,4 +1,4 @@
-"""What speaks for each file: one number for each reason, the best source file having 1."""
+"""Features of files for one query: numbers from 0 to 1, where the best source file has 1."""
 
 import re
 from enum import StrEnum
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float64]
 
-# How much a long piece counts less: half as much as usual, for they are of like length already; a file still less.
+# BM25's `b` for chunks, which are of similar length already, and for whole files.
 BODY_LENGTH = 0.5
 _FILE_LENGTH = 0.3
-# What body, names and comments of a piece are worth beside one another.
+# Weights of body, names and comments of a chunk.
 PART_SHARES = {SignalKind.WORDS: 1.0, SignalKind.SYMBOL: 0.4, SignalKind.COMMENTS: 0.3}
-# `part: what was done`, or `[part] …`: before the colon stands where.
+# The scope in `scope: what was done` or `[scope] …`.
 _SCOPE = re.compile(r"\[?([\w ./*,()!-]{2,40}?)\]?:\s")
 
 
 class Feature(StrEnum):
-    """A reason why a file comes; the names stand in `weights.json`."""
+    """Feature of a file; the values are the keys of `weights.json`."""
 
-    PIECES = "pieces"  # its three best pieces
-    TITLE_WHOLE = "title_whole"  # all its words, for the first line of the query alone
-    COVERED = "covered"  # how much of the query its best piece covers
+    PIECES = "pieces"  # its three best chunks
+    TITLE_WHOLE = "title_whole"  # the whole file, for the first line of the query
+    COVERED = "covered"  # share of the query's words in its best chunk
     PATH = "path"
-    FOLDER = "folder"  # the words of its folder
-    SCOPE = "scope"  # the path, by what stands before the colon of the first line
-    DEFINED = "defined"  # names that the query says as code does
+    FOLDER = "folder"  # words of its folder
+    SCOPE = "scope"  # its path, for the scope of the query's first line
+    DEFINED = "defined"  # definitions of names that are written as code in the query
     USED = "used"
-    TITLES = "titles"  # the first lines of the messages of the commits that touched it
-    NEAREST = "nearest"  # the past commits most like the query
+    TITLES = "titles"  # first lines of the messages of commits that touched it
+    NEAREST = "nearest"  # past commits most similar to the query
     NEAREST_TITLE = "nearest_title"
-    RECENT = "recent"  # how much was done to it lately
+    RECENT = "recent"  # recent commits that touched it
     VECTOR = "vector"
 
 
@@ -69,10 +69,10 @@ KIND_OF = {
 
 
 class Evidence(Struct, frozen=True):
-    """By feature a number for each file, the scores of the pieces, what these are made of, and what each file holds.
+    """Feature values by file, scores by chunk, their parts, and the coverage of the query by file.
 
-    `parts` are scores of body, names and comments before they are weighed; `held` counts by file different words of the
-    query, once more those in its path.
+    `parts` are the unweighted scores of body, names and comments. `held` counts for each file the distinct words of the
+    query in its content, plus those in its path.
     """
 
     files: "Mapping[Feature, Scores]"
@@ -82,7 +82,7 @@ class Evidence(Struct, frozen=True):
 
 
 def gather(view: IndexView, query: Query, past: Past | None, similar: "Mapping[str, float] | None") -> Evidence:
-    """Return all that speaks for any file of the view; without a past or vectors their features are missing."""
+    """Return the features of all files of the view; without history or vectors, their features are absent."""
     layout, asked = layout_of(view), Ask(query.stems)
     words, rarity = view.field(Field.BODY, b=BODY_LENGTH).answer(
         asked, Ask(tuple(dict.fromkeys(query.stems)), Measure.RARITY)
@@ -112,7 +112,7 @@ def gather(view: IndexView, query: Query, past: Past | None, similar: "Mapping[s
 
 
 def _sum(words: "Scores", names: "Scores", comments: "Scores") -> "Scores":
-    """Return by piece what its body, names and comments say together, each as much as it counts."""
+    """Return the weighted sum of body, names and comments for each chunk."""
     import numpy as np
 
     total = PART_SHARES[SignalKind.SYMBOL] * names
@@ -156,7 +156,7 @@ def _by_row(view: IndexView, similar: "Mapping[str, float]") -> "Scores":
 
 
 def _relative(layout: ViewLayout, raw: "Mapping[Feature, Scores]") -> "dict[Feature, Scores]":
-    """Return the scores as parts of the best source file's, or of the best at all; none below 0."""
+    """Return the scores as shares of the best source file's score, or of the best file's; none below 0."""
     import numpy as np
 
     found = {}

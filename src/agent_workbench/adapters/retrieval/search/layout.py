@@ -1,4 +1,4 @@
-"""How the files of a view lie: their folders, and their pieces behind one another."""
+"""Structure of a view that all its searches share: chunks grouped by file, words of folders, lookup of paths."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Numbers = NDArray[np.int64]
 
-# A file is as good as its three best pieces together, the later ones counting less.
+# Weights of the three best chunks of a file.
 _SHARES = (1.0, 1 / 2, 1 / 3)
 
 
 class ViewNames(Names):
-    """The living files of a view, found in what each segment knows of its own."""
+    """Lookup of the live files of a view by path or name."""
 
     def __init__(self, view: IndexView) -> None:
-        # The view keeps this: without a circle it goes as soon as nobody searches it.
+        # The view caches this object: a weak reference avoids a reference cycle.
         self._view = proxy(view)
 
     def has(self, path: str) -> bool:
@@ -38,14 +38,14 @@ class ViewNames(Names):
 
 
 class ViewLayout:
-    """What searches of one view have in common. Files and pieces are numbered as in the view."""
+    """Chunks of a view grouped by file. Numbers are those of the view."""
 
     def __init__(self, view: IndexView) -> None:
         import numpy as np
 
         self.names: Names = ViewNames(view)
         self.source: Numbers = np.flatnonzero(view.kinds == Kind.SOURCE)
-        # By file, the words of its folder.
+        # Scorer of the words of each file's folder.
         self.folders = Bm25(
             [
                 Part(*segment.files.folder_words, None if alive.all() else alive)
@@ -58,11 +58,11 @@ class ViewLayout:
         self._sizes = np.diff(self._starts, append=len(view.file_of))
 
     def best(self, scores: "Scores") -> "Scores":
-        """Return by file the score of its best piece."""
+        """Return for each file the score of its best chunk."""
         return self._by_file(self._best(scores))
 
     def best_three(self, scores: "Scores") -> "Scores":
-        """Return by file what its three best pieces say together."""
+        """Return for each file the weighted sum of its three best chunks."""
         import numpy as np
 
         left = scores
@@ -74,7 +74,7 @@ class ViewLayout:
         return self._by_file(found)
 
     def _best(self, scores: "Scores") -> "Scores":
-        """Return the best of each file that has pieces."""
+        """Return the best score of each file that has chunks."""
         import numpy as np
 
         return np.maximum.reduceat(scores, self._starts) if len(self._starts) else np.zeros(0)
@@ -88,5 +88,5 @@ class ViewLayout:
 
 
 def layout_of(view: IndexView) -> ViewLayout:
-    """Return the layout of the view, made at the first call."""
+    """Return the layout of the view, cached with it."""
     return view.once(ViewLayout)

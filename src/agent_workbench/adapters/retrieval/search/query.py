@@ -1,4 +1,4 @@
-"""What a query asks for: words, places and names that it says, and whether it speaks of tests or documents."""
+"""Parser of queries: words, places and symbols in a query, and whether it is about tests or documents."""
 
 import re
 from collections import Counter
@@ -11,19 +11,19 @@ from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.ranking.stems import stem
 from agent_workbench.ranking.tokens import split_identifiers
 
-# A query holds a description and the output of failing tests; what is said again and again there is not more wanted.
+# A query holds a description and the output of failing tests; repetition there does not mean importance.
 _MOST_CHARS = 40_000
 _MOST_WORDS = 300
 _MOST_WORDS_OF_FAILING = 60
 _MOST_REPEATS = 2
 _MOST_PLACES = 40
 _MOST_NAMES = 40
-# What somebody asks for stands first; the output of failing tests behind it speaks of tests whatever is wanted.
+# Only the beginning tells if tests are wanted: the output of failing tests after it always mentions tests.
 _SAID_CHARS = 400
-# A run of what paths are made of, and behind it a line as Python, compilers and .NET or shells write it.
+# A path, and after it a line number as in Python tracebacks, compilers, .NET and shells.
 _PLACE = re.compile(r"([\w.@+~/\\-]+)(?:\"?,? line (\d{1,7})|:(\d{1,7})|\((\d{1,7})\b)?")
 _LONGEST_PATH = 1_000
-# In the output of what failed, the lines that say what is wrong.
+# Lines with an error in the output of a failed command.
 _TELLING = re.compile(
     r"error|exception|assert|fail|panic|expected|undefined|unknown|cannot|not found|^E\s", re.IGNORECASE
 )
@@ -33,21 +33,21 @@ _MIXED = re.compile(r"[a-z0-9][A-Z]")
 _TEST_WORDS = frozenset({"test", "tests", "testing", "tested", "pytest", "unittest", "fixture", "fixtures", "spec"})
 _DOCUMENT_WORDS = frozenset({"doc", "docs", "documentation", "document", "readme", "changelog", "guide", "tutorial"})
 _INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", "lib", ".cargo", "vendor"})
-# By how many names a path of the query may be found: one that fits everything says nothing.
+# A path that matches more files is ignored.
 _MOST_NAMESAKES = 3
 
 
 class Place(Struct, frozen=True):
-    """A file that the query names, and the line in it (from 1), 0 where it names none."""
+    """File and line (from 1; 0 for none) that a query mentions."""
 
     path: str
     line: int = 0
 
 
 class Query(Struct, frozen=True):
-    """`stems` of its words, as often as they count, each with the word as it was `written`, and what else it says.
+    """Parsed query: the `stems` of its words, repeated by weight, with the words as `written`, and what it mentions.
 
-    `title` are the stems of its `first_line`, `names` what is written as code writes names.
+    `title` are the stems of its `first_line`; `names` are the words written as symbols.
     """
 
     stems: tuple[str, ...]
@@ -61,7 +61,7 @@ class Query(Struct, frozen=True):
 
 
 class Names:
-    """The files there are, found by their path's end."""
+    """Lookup of paths by their last parts."""
 
     def __init__(self, paths: Collection[str]) -> None:
         self._paths = frozenset(paths)
@@ -70,7 +70,7 @@ class Names:
             self._by_name.setdefault(path.rsplit("/", 1)[-1], []).append(path)
 
     def has(self, path: str) -> bool:
-        """Return whether there is a file with just this path."""
+        """Return True if there is a file at exactly this path."""
         return path in self._paths
 
     def called(self, name: str) -> Sequence[str]:
@@ -78,12 +78,12 @@ class Names:
         return self._by_name.get(name, ())
 
     def meant_by(self, written: str) -> list[str]:
-        """Return the files that a path in a text means; none where too many would fit.
+        """Return the files that a path in a text may mean, none if too many match.
 
-        It may be absolute, begin anywhere outside the repo, or be the end of a path in it.
+        The path may be absolute, outside the repo, or the end of a path in it.
         """
         parts = [part for part in written.replace("\\", "/").split("/") if part not in {"", ".", ".."}]
-        # In the folders of an installed package every `setup.py` is somebody else's, and `flask/app.py` may be ours.
+        # Below a folder of installed packages `setup.py` is foreign, and `flask/app.py` may be ours.
         least = 2 if len(parts) > 1 and _INSTALLED.intersection(parts) else 1
         for start in range(len(parts) - least + 1):
             if self.has(end := "/".join(parts[start:])):
@@ -94,7 +94,7 @@ class Names:
 
 
 def read_query(query: CodeQuery | str, names: Names) -> Query:
-    """Return what `query` asks for, of the files in `names`."""
+    """Return the parsed query; places are looked up in `names`."""
     asked = CodeQuery(query) if isinstance(query, str) else query
     text, failing = plain(_bounded(asked.text)).strip(), _bounded(asked.failing)
     written: dict[str, str] = {}
@@ -125,13 +125,13 @@ def _bounded(text: str) -> str:
 
 
 def _telling(failing: str) -> str:
-    """Return the lines that say what is wrong, the last ones first: tools end with what counts."""
+    """Return the lines with an error, the last ones first, because tools end with the summary."""
     lines = [line for line in failing.splitlines() if _TELLING.search(line[:_LONGEST_PATH])]
     return "\n".join(reversed(lines))
 
 
 def _counted(text: str, written: dict[str, str], most: int) -> dict[str, int]:
-    """Return the first `most` stems of a text and how often each counts; note how they were written."""
+    """Return the weights of the first `most` stems of a text; add to `written` how they were written."""
     counts: Counter[str] = Counter()
     for word, times in Counter(split_identifiers(text)).items():
         root = stem(word)
@@ -146,7 +146,7 @@ def _repeated(words: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _names(text: str) -> Sequence[str]:
-    """Return what is written as only code writes it: with underscores or capitals within, called, or between ticks."""
+    """Return the words written as symbols: with inner underscores or capitals, called, or in backticks."""
     marked = {name for match in _CODE.finditer(text) for name in _IDENTIFIER.findall(match[1] or match[2])}
     found: dict[str, None] = {}
     for name in _IDENTIFIER.findall(text):
@@ -170,5 +170,5 @@ def _places(text: str, names: Names) -> Iterator[Place]:
 
 
 def _looks_like_a_file(written: str) -> bool:
-    """Return whether a word may be meant as a file: `src/app`, `app.py`, `Makefile`, but not `app`."""
+    """Return True for a word that looks like a file: `src/app`, `app.py`, `Makefile`, but not `app`."""
     return "/" in written or "\\" in written or "." in written or written[:1].isupper()

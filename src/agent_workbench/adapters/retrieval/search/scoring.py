@@ -1,4 +1,4 @@
-"""A search: which files fit, which of their pieces are shown, and why."""
+"""Ranking of one search: weighted features of files, selected chunks, and their signals."""
 
 import json
 from bisect import bisect_right
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     Kinds = NDArray[np.int8]
 
 SHARES = {Kind.SOURCE: 1.0, Kind.TEST: 0.7, Kind.DOCUMENT: 0.6, Kind.GENERATED: 0.7}
-# Where nothing tells words apart, as in a repo of one file, more of them are still better.
+# Score of each matching word where all idfs are 0, as in a repo of one file.
 _EACH_WORD = 0.001
 _MOST_REASONS = 6
-# Words are looked up again for each piece that is explained; nobody reads what is further down.
+# Words are looked up again for each explained chunk; results further down are rarely read.
 _MOST_EXPLAINED = 20
 
 
 class Found(Struct, frozen=True):
-    """A piece that fits a query: where it is, in which content of the file, and why it came."""
+    """Chunk found by a search: its lines, the blob id of its file, its score and signals."""
 
     path: str
     blob: str
@@ -50,9 +50,9 @@ class Found(Struct, frozen=True):
 def search(
     view: IndexView, query: CodeQuery, past: Past | None, similar: Mapping[str, float] | None, limit: int
 ) -> list[Found]:
-    """Return the best pieces for a query, best first, at most a few of each file.
+    """Return the best chunks for a query, best first, at most a few of each file.
 
-    `past` is what is known of past commits; `similar` are the files that are like the query, with how much (0 to 1).
+    `past` are the commits of the repo; `similar` are cosines of files whose vectors are close to the query's.
     """
     if not view.pieces or limit < 1:
         return []
@@ -67,7 +67,7 @@ def search(
 
 
 def _hit(evidence: Evidence) -> "Scores":
-    """Return the mix for the files that the query itself hits, 0 for others, however much happens around them."""
+    """Return the mix for files that match the query, 0 for files with only recent commits."""
     import numpy as np
 
     files, held = evidence.files, evidence.held
@@ -80,7 +80,7 @@ def _hit(evidence: Evidence) -> "Scores":
 
 
 def mix(files: "Mapping[Feature, Scores]") -> "Scores":
-    """Return by file the weighted sum of what speaks for it."""
+    """Return the weighted sum of the features of each file."""
     given = weights(with_vectors=Feature.VECTOR in files)
     parts = [weight * files[feature] for feature, weight in given.items() if feature in files]
     total: Scores = sum(parts[1:], parts[0])
@@ -89,14 +89,14 @@ def mix(files: "Mapping[Feature, Scores]") -> "Scores":
 
 @cache
 def weights(*, with_vectors: bool) -> Mapping[Feature, float]:
-    """Return what each feature counts, as `bench/fit_retrieval.py` found it; none counts nothing. Blocks once."""
+    """Return the weight of each feature, fitted by `bench/fit_retrieval.py`. Blocks at the first call."""
     text = resources.files(__package__).joinpath("weights.json").read_text(encoding="utf-8")
     found = json.loads(text)["with_vectors" if with_vectors else "without_vectors"]
     return {Feature(name): float(weight) for name, weight in found.items()}
 
 
 def counted_as(view: IndexView, query: Query) -> "Kinds":
-    """Return by file the `Kind` it counts as for a query: source, where it asks for just this kind."""
+    """Return the kind that each file counts as: source for a kind that the query asks for."""
     asked = {Kind.TEST: query.of_tests, Kind.DOCUMENT: query.of_documents}
     kinds = view.kinds.copy()
     for kind in (kind for kind, wanted in asked.items() if wanted):
@@ -105,7 +105,7 @@ def counted_as(view: IndexView, query: Query) -> "Kinds":
 
 
 def _lessened(view: IndexView, query: Query, files: "Scores") -> "Scores":
-    """Return the scores with less for tests, documents, and what tools made, unless they are asked for."""
+    """Return the scores, reduced for tests, documents and generated files unless the query asks for them."""
     import numpy as np
 
     scores: Scores = files * np.array([SHARES[kind] for kind in Kind])[counted_as(view, query)]
@@ -113,7 +113,7 @@ def _lessened(view: IndexView, query: Query, files: "Scores") -> "Scores":
 
 
 def _piece_at(view: IndexView, place: Place, evidence: Evidence) -> int | None:
-    """Return the piece of the named file that holds the line, or the best one where no line is named."""
+    """Return the chunk of the mentioned file that contains the line, or its best chunk without a line."""
     file = view.number_of(place.path)
     held = range(0) if file is None else view.pieces_of(file)
     if not held:
@@ -147,7 +147,10 @@ def _found(
 
 
 def _shares(view: IndexView, piece: int, evidence: Evidence) -> Iterator[tuple[SignalKind, float]]:
-    """Yield by kind what it adds to the score; what the pieces add is divided as body, names and comments hit here."""
+    """Yield the share of each kind in the score.
+
+    The share of chunks is divided by the matches in body, names and comments.
+    """
     file = int(view.file_of[piece])
     added = dict.fromkeys(SignalKind, 0.0)
     for feature, weight in weights(with_vectors=Feature.VECTOR in evidence.files).items():
@@ -163,13 +166,13 @@ def _shares(view: IndexView, piece: int, evidence: Evidence) -> Iterator[tuple[S
 
 
 def _told(added: Mapping[SignalKind, float], words: Mapping[SignalKind, Sequence[str]]) -> Mapping[SignalKind, float]:
-    """Return what is added, by kinds that are true of the piece and not of its file alone.
+    """Return the shares with kinds that are true of the chunk, not only of its file.
 
-    Names that it neither defines nor uses, and words that it does not hold, are somewhere beside it.
+    Symbols and words that the chunk itself does not contain count as `BESIDE`.
     """
     told = dict(added)
     for kind in (SignalKind.WORDS, SignalKind.NAMED, SignalKind.CALLS):
-        # Of what is not explained the words are not known, which is not that there are none.
+        # Without an explanation the words are unknown, not absent.
         if kind in told and kind in words and not words[kind]:
             defines = kind == SignalKind.CALLS and words.get(SignalKind.NAMED)
             instead = SignalKind.NAMED if defines else SignalKind.BESIDE
@@ -180,7 +183,7 @@ def _told(added: Mapping[SignalKind, float], words: Mapping[SignalKind, Sequence
 def _signals(
     added: Mapping[SignalKind, float], words: Mapping[SignalKind, Sequence[str]], named: str
 ) -> tuple[Signal, ...]:
-    """Return the shares that sum to 1, largest first; what is named stands for two thirds of why it came."""
+    """Return the shares as signals that sum to 1, largest first; a mention gets two thirds."""
     amounts = {kind: amount for kind, amount in added.items() if amount > 0}
     if named:
         amounts[SignalKind.NAMED] = amounts.get(SignalKind.NAMED, 0.0) + (2 * sum(amounts.values()) or 1.0)

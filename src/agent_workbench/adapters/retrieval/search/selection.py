@@ -1,4 +1,4 @@
-"""Which pieces are shown: the best files' best ones, and no file fills the list alone."""
+"""Selection of the shown chunks: the best chunks of the best files, a few for each file."""
 
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 MOST_IN_A_FILE = 3
-# A second piece of a file says less that is new than a first one of another.
+# A second chunk of a file is less informative than the first chunk of another.
 _NEXT_IN_FILE = 0.7
-# Where the query names more than is shown, it leaves room for what it only describes.
+# Share of the results for mentioned places if the query mentions more than are shown.
 _NAMED_SHARE = 0.8
 
 
 class Selection(Struct, frozen=True):
-    """A piece, by its number, and its final score."""
+    """Selected chunk by its number, and its final score."""
 
     piece: int
     score: float
@@ -35,9 +35,9 @@ def select(
     limit: int,
     defining: Collection[int] = (),
 ) -> list[Selection]:
-    """Return at most `limit` pieces, best first: those of `named`, then by their file's score and their own.
+    """Return at most `limit` chunks, best first: those of `named`, then by the score of their file and their own.
 
-    Within a file the pieces come first that are `defining` a name of the query.
+    Within a file, chunks that are `defining` a symbol of the query come first.
     """
     final = {
         number: score for file in _best(files, limit) for number, score in _few(view, file, files, pieces, defining)
@@ -60,12 +60,12 @@ def select(
 
 
 def _best(files: "Scores", limit: int) -> list[int]:
-    """Return the files that anything speaks for, best first."""
+    """Return the files with a score above 0, best first."""
     import numpy as np
 
     hits = np.flatnonzero(files > 0)
     if len(hits) > limit:
-        # Equals at the edge are in order of their number, as everywhere.
+        # Ties at the boundary are in order of their numbers, as everywhere.
         edge = np.partition(files[hits], len(hits) - limit)[len(hits) - limit]
         hits = hits[files[hits] >= edge]
     best: list[int] = hits[np.lexsort((hits, -files[hits]))][:limit].tolist()
@@ -75,13 +75,13 @@ def _best(files: "Scores", limit: int) -> list[int]:
 def _few(
     view: IndexView, file: int, files: "Scores", pieces: "Scores", defining: Collection[int]
 ) -> list[tuple[int, float]]:
-    """Return the best pieces of a file with their scores; the first has the file's own."""
+    """Return the best chunks of a file with their scores; the first has the file's own."""
     held = view.pieces_of(file)
     if not held:
         return []
     scores = pieces[held.start : held.stop].astype(float)
     best, whole = float(scores.max()) or 1.0, float(files[file])
-    # Above every other piece, and among themselves as before.
+    # Above all other chunks, in their former order.
     scores[[piece - held.start for piece in held if piece in defining]] += 2 * best
     first, *others = (-scores).argsort(kind="stable")[:MOST_IN_A_FILE].tolist()
     shares = [(held[each], min(float(scores[each]) / best, 1.0)) for each in others if scores[each] > 0]

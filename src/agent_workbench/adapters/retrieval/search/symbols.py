@@ -1,4 +1,4 @@
-"""Names that a query says: where they are defined, and where they are used."""
+"""Matches of the symbols in a query: files that define them, and files that use them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float64]
 
-# A name that more files define is the name of something else each time.
+# A name with more definitions is not specific.
 _MOST_DEFINERS = 30
 
 
 def defined(view: IndexView, names: Sequence[str]) -> "Scores":
-    """Return by file how many of the names it defines; what is defined in several source files is shared by them."""
+    """Return for each file the number of `names` it defines; source files that define the same name share it."""
     import numpy as np
 
     scores = np.zeros(len(view.kinds))
@@ -32,5 +32,5 @@ def defined(view: IndexView, names: Sequence[str]) -> "Scores":
 
 
 def words_of(names: Sequence[str]) -> list[str]:
-    """Return the names as the index holds them where they are used: whole."""
+    """Return the names as they are indexed in the body of chunks: whole and stemmed."""
     return [stem(name.strip("_").lower()) for name in names]

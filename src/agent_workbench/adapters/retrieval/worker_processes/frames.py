@@ -1,4 +1,4 @@
-"""What goes through the pipe to a process of ours and back: a head in JSON, and bytes."""
+"""Frames on the pipe between session and worker process: a head in JSON, and bytes."""
 
 import json
 import struct
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 _MAGIC = b"AWF1"
 _SIZES = struct.Struct("<4sIQ")
-# Larger is no frame of ours, whatever its first bytes say.
+# A larger head is not ours.
 _MOST_HEAD_BYTES = 4 * 1024 * 1024
 MOST_BYTES = 1 << 30
 
@@ -15,7 +15,7 @@ Frame = tuple[object, memoryview]
 
 
 class InvalidFrame(ValueError):
-    """What came is no frame, or not the one that was to come."""
+    """Data that is no frame, or not the expected one."""
 
 
 def frame(head: object, parts: Sequence[Part] = ()) -> Iterator[memoryview]:

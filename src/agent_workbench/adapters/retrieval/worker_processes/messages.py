@@ -1,4 +1,4 @@
-"""Messages to and from the processes that work on vectors: bounded, and checked before they are believed."""
+"""Messages to and from worker processes: named facts and numpy arrays, bounded and validated."""
 
 import math
 import os
@@ -28,25 +28,25 @@ Fact = str | int
 
 
 class Message(Struct, frozen=True):
-    """What is wanted or what came of it, in a `word`; small `facts`, and `arrays` of numbers."""
+    """Request or answer: its name (`word`), small `facts`, and `arrays` of numbers."""
 
     word: str
     facts: Mapping[str, Fact] = field(default_factory=dict)
     arrays: Mapping[str, "Array"] = field(default_factory=dict)
 
     def array(self, name: str, kind: str, axes: int) -> "NDArray[np.generic]":
-        """Return an array that has to be there in this form; raise `InvalidFrame`."""
+        """Return an array of this type and dimension; raise `InvalidFrame` if there is none."""
         found = self.arrays.get(name)
         if found is None or found.dtype.name != kind or found.ndim != axes:
             raise InvalidFrame(f"{self.word}: {name} is not {kind} with {axes} axes")
         return found
 
     def fact(self, name: str) -> str:
-        """Return a fact as text, empty when there is none."""
+        """Return a fact as text, empty if there is none."""
         return str(self.facts.get(name, ""))
 
     def number(self, name: str) -> int:
-        """Return a fact that has to be a whole number; raise `InvalidFrame`."""
+        """Return an integer fact; raise `InvalidFrame` if there is none."""
         value = self.facts.get(name)
         if not isinstance(value, int):
             raise InvalidFrame(f"{self.word}: {name} is no number")
@@ -54,7 +54,7 @@ class Message(Struct, frozen=True):
 
 
 def encode(message: Message) -> tuple[object, list[memoryview]]:
-    """Return the message as the head and the parts of a frame, arrays without a copy."""
+    """Return the message as head and parts of a frame, without copying arrays."""
     import numpy as np
 
     arrays = {name: np.ascontiguousarray(array) for name, array in message.arrays.items()}
@@ -64,7 +64,7 @@ def encode(message: Message) -> tuple[object, list[memoryview]]:
 
 
 def decode(head: object, body: memoryview) -> Message:
-    """Return the message that is in a frame; raise `InvalidFrame` where there is none."""
+    """Return the message in a frame; raise `InvalidFrame` if there is none."""
     match head:
         case {"word": str(word), "facts": dict(facts), "arrays": list(shapes)}:
             if all(isinstance(value, str | int) for value in facts.values()):
@@ -85,13 +85,13 @@ def ask(child: WorkerProcess, message: Message, seconds: float) -> Message:
 
 
 def serve_messages(answers: "Mapping[str, Callable[[Message], Message]]", seconds: int) -> None:
-    """Answer messages from standard input by their word, as `serve` does; what fails is answered with why."""
+    """Answer messages from standard input by their word; an exception is answered with its reason."""
 
     def answered(head: object, body: memoryview) -> tuple[object, list[memoryview]]:
         message = decode(head, body)
         try:
             answer = answers[message.word](message)
-        except Exception as error:  # whatever it is, the one who asked decides
+        except Exception as error:  # the session decides
             why = said_by_disk(error) or f"{type(error).__name__}: {error}"
             answer = Message("failed", {"why": why[:500]})
         return encode(answer)
@@ -102,7 +102,7 @@ def serve_messages(answers: "Mapping[str, Callable[[Message], Message]]", second
 
 
 def pack_texts(texts: Sequence[str]) -> "Array":
-    """Return texts as one array; a NUL in one of them becomes a space."""
+    """Return texts as one byte array; a NUL in a text becomes a space."""
     import numpy as np
 
     joined = "\0".join(text.replace("\0", " ") for text in texts)
@@ -110,7 +110,7 @@ def pack_texts(texts: Sequence[str]) -> "Array":
 
 
 def unpack_texts(array: "Array") -> list[str]:
-    """Return the texts of `pack_texts`; none are told from one that is empty by their number elsewhere."""
+    """Return the texts of `pack_texts`. An empty array means no texts, so one empty text is lost."""
     packed = array.tobytes().decode("utf-8", "replace")
     return packed.split("\0") if packed else []
 

@@ -1,4 +1,4 @@
-"""A process that works for us: whatever becomes of it, we get an answer or a reason, in bounded time."""
+"""Worker process and its requests: each ends in bounded time with an answer or a reason."""
 
 import os
 import select
@@ -15,32 +15,33 @@ from agent_workbench.adapters.retrieval.worker_processes.frames import Frame, In
 from agent_workbench.system.child_environment import handed_on
 
 _AT_ONCE = 1024 * 1024
-# How long one that was told to end may take: it has nothing to put in order.
+# Time for an ordinary end: the process has nothing to clean up.
 _END_SECONDS = 2.0
-# More only wait for each other, and a session should not take the whole machine.
+# More threads would mostly wait for each other, and would take the whole machine.
 _THREADS = "2"
 
 
 class WorkerLost(Exception):
-    """The process is gone or gave no answer; the text says why. It was ended, and is not asked again."""
+    """The process died or gave no valid answer; the message says why. It was ended."""
 
 
 class WorkerProcess:
-    """Python with these arguments, asked one thing at a time over its standard input and output (`serving.serve`).
+    """Python process with these arguments that runs a `request_loop`; it takes one request at a time.
 
-    It ends when its input does, so it does not outlive us. All methods block; `kill` and `end` may be called from
-    another thread.
+    It ends when its input is closed, so it does not outlive the session. All methods block; `kill` and `end` may be
+    called from another thread.
     """
 
     def __init__(self, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
-        """Start it: it finds the modules that we find, and is told no secret. Raise `WorkerLost` when that fails."""
+        """Start the process with our module path and without secrets; raise `WorkerLost` if that fails."""
         paths = os.pathsep.join(path for path in sys.path if Path(path).is_absolute())
         environment = handed_on(environ) | {"PYTHONPATH": paths}
         environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), _THREADS)
         self.lives = True
         self._asking = threading.Lock()
         try:
-            # `-P`: the current folder may hold modules that pass for ours. And no Ctrl-C meant for us reaches it.
+            # `-P`: modules in the current folder must not shadow ours. A new session: Ctrl-C must not reach the
+            # process.
             self._process = subprocess.Popen(
                 [sys.executable, "-P", *arguments],
                 stdin=subprocess.PIPE,
@@ -60,11 +61,11 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id."""
         return self._process.pid
 
     def ask(self, head: object, parts: Sequence[Part], seconds: float) -> Frame:
-        """Return its answer within `seconds`; raise `WorkerLost` when there is none, or one that makes no sense."""
+        """Return the answer within `seconds`; raise `WorkerLost` if there is none or an invalid one."""
         deadline = time.monotonic() + seconds
         with self._asking:
             try:
@@ -82,13 +83,13 @@ class WorkerProcess:
                 raise WorkerLost(f"its process {_ending(self._process.returncode)}") from error
 
     def kill(self) -> None:
-        """Let it end at once, whatever it does. Does not wait."""
+        """Kill the process without waiting for its end."""
         self.lives = False
         with suppress(ProcessLookupError):
             self._process.kill()
 
     def end(self) -> None:
-        """End it, in the middle of what it does if need be, and wait until it is gone."""
+        """End the process, in the middle of a request if need be, and wait until it is gone."""
         self.lives = False
         if self._process.poll() is None:
             if self._asking.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""The other end of `child.py`: answers one frame after the other, and is gone as soon as nobody can ask any more."""
+"""Request loop of a worker process: answers frames until its standard input is closed."""
 
 import os
 import select
@@ -14,11 +14,11 @@ _AT_ONCE = 1024 * 1024
 
 
 def serve(answer: Answer, seconds: int) -> None:
-    """Answer frames from standard input until it ends, then end the process, in the middle of an answer too.
+    """Answer frames from standard input until it is closed, then end the process, even in the middle of a request.
 
-    One that takes longer than `seconds` ends it as well: what hangs in a library does not hear that the input ended.
+    A request that takes longer than `seconds` ends the process too: code that hangs in a library notices nothing.
     """
-    # Whoever prints something (a library does) must not write into the answers.
+    # Output of libraries must not get into the answers.
     output = os.dup(1)
     os.dup2(2, 1)
     threading.Thread(target=_end_with_input, daemon=True).start()
@@ -44,7 +44,7 @@ def _read(count: int) -> bytes:
 def _end_with_input() -> None:
     """End the process when the other side of the input is closed, also in the middle of work."""
     poll = select.poll()
-    poll.register(0, 0)  # closing is told without being asked for
+    poll.register(0, 0)  # a closed pipe is reported without a mask
     poll.poll()
     _leave()
 

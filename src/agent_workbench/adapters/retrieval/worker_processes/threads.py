@@ -1,4 +1,4 @@
-"""Work in threads that hears when nobody wants it any more, and tasks that end together."""
+"""Threads that can be cancelled, and tasks that end together."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ _Result = TypeVar("_Result")
 
 
 async def in_thread(work: Callable[[], _Result], stop: threading.Event | None = None) -> _Result:
-    """Do `work` in a thread; when cancelled, set `stop` and wait until the thread has heard it."""
+    """Run `work` in a thread; when cancelled, set `stop` and wait for the end of the thread."""
     running = asyncio.create_task(asyncio.to_thread(work))
     try:
         return await asyncio.shield(running)
@@ -23,7 +23,7 @@ async def in_thread(work: Callable[[], _Result], stop: threading.Event | None = 
 
 
 async def all_of(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do all of it at once; when one fails, the others are cancelled and its error is raised."""
+    """Run all coroutines at once; when one fails, cancel the others and raise its error."""
     try:
         async with asyncio.TaskGroup() as group:
             for each in work:
