@@ -199,7 +199,7 @@ def test_a_folder_that_is_gone(machine: Machine) -> None:
         *("bash", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', str(folder)),
         *(sys.executable, "-m", "agent_workbench", "plan", "show"),
     ]
-    assert_refused(machine.run(command, machine.folder), 4, ("the folder you are in is gone",))
+    assert_refused(machine.run(command, machine.folder), 4, ("the current folder no longer exists",))
 
 
 def _a_file(machine: Machine) -> Path:

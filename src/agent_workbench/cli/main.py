@@ -1,38 +1,51 @@
-"""The command `agent`: picks the verb, and turns errors into one clear message and an exit code."""
+"""The command `agent`: loads the verb that was asked for, and turns errors into one clear message and an exit code."""
 
 import argparse
 import io
 import sys
-import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from agent_workbench import __version__
-from agent_workbench.cli.output import drop_output, say_last
-from agent_workbench.cli.session_verbs import sessions
-from agent_workbench.cli.verbs import (
-    demo,
-    doctor,
-    index,
-    init,
-    merge,
-    model,
-    new,
-    plan,
-    replay,
-    rules,
-    run,
-    search,
-    trust,
-    tui,
-    verify,
-)
+from agent_workbench.cli.options import NEW_SUMMARY, describe_verb
 from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
-from agent_workbench.core.text.sanitizer import sanitize
 
-VERBS = (tui, run, replay, init, new, plan, sessions, verify, merge, search, index, model, rules, trust, doctor, demo)
 EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in docs/exit-codes.md."
+
+
+class Verb(NamedTuple):
+    """A verb of the command line. `configure`, a function of `module`, adds its flags; it is imported only then."""
+
+    name: str
+    summary: str
+    module: str
+    configure: str = "configure"
+
+
+VERBS = (
+    Verb("tui", "open the workbench on the repository you are in", "verbs.tui"),
+    Verb("run", "do tasks without a person; what needs one is parked", "verbs.run"),
+    Verb("replay", "see a past session again, step by step, or make it again", "verbs.replay"),
+    Verb("init", "write .agent.yml and memory/ for this repository, changing nothing that is there", "verbs.init"),
+    Verb("new", NEW_SUMMARY, "verbs.plan", "configure_new"),
+    Verb("plan", "show, check or extend the plan", "verbs.plan"),
+    Verb(
+        "sessions",
+        "list, search, show, verify, resume, fork, compare or export the sessions of this repository",
+        "session_verbs.sessions",
+    ),
+    Verb("verify", "prove which approvals led to a commit, and that it is what they showed", "verbs.verify"),
+    Verb("merge", "bring a finished task's commit into the branch you are on", "verbs.merge"),
+    Verb("search", "search the code of this repository, as it is searched for the model", "verbs.search"),
+    Verb("index", "look after the index in which code is searched", "verbs.index"),
+    Verb("model", "list, serve and try out models, or ask how they are", "verbs.model"),
+    Verb("rules", "list the rules that let things through here, or revoke one", "verbs.rules"),
+    Verb("trust", "show what this repository would run, and trust exactly that", "verbs.trust"),
+    Verb("doctor", "say what works here, what does not, and what to do about it", "verbs.doctor"),
+    Verb("demo", "try the workbench on a sample repo; the model's answers are scripted", "verbs.demo"),
+)
 
 
 def main() -> None:
@@ -45,7 +58,7 @@ def main() -> None:
 
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
-    options = parser().parse_args(arguments)
+    options = parser(arguments).parse_args(arguments)
     try:
         _check_folder()
         return int(options.execute(options))
@@ -55,9 +68,13 @@ def execute(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
+        from agent_workbench.cli.output import drop_output
+
         drop_output()
         return ExitCode.DONE
     except Exception:
+        import traceback
+
         traceback.print_exc()
         print("agent: this is a defect of the workbench; the session's journal is kept", file=sys.stderr)
         return ExitCode.BROKEN
@@ -67,31 +84,45 @@ def _check_folder() -> None:
     try:
         Path.cwd()
     except OSError:
-        raise RepoError("the folder you are in is gone", advice="go to one that exists") from None
+        raise RepoError("the current folder no longer exists", advice="change to a folder that exists") from None
 
 
-class Grammar(argparse.ArgumentParser):
-    """A command line's grammar whose messages repeat what was typed without letting it control the terminal."""
+class CommandParser(argparse.ArgumentParser):
+    """Parser whose error messages repeat the user's words without letting them control the terminal."""
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and exit."""
+        from agent_workbench.core.text.sanitizer import sanitize
+
         super().error(sanitize(message))
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's grammar, a verb from each module."""
-    root = Grammar(
-        prog="agent", description="A terminal workbench for coding agents on your own machine.", epilog=EPILOG
-    )
+def parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    With `arguments` only the verb that they name is loaded and gets its flags; `--help` needs none.
+    """
+    root = _bare_parser()
     root.add_argument("--version", action="version", version=f"agent {__version__}")
     verbs = root.add_subparsers(title="verbs", metavar="VERB", required=True)
+    wanted = None if arguments is None else next((word for word in arguments if not word.startswith("-")), "")
     for verb in VERBS:
-        verb.add(verbs)
+        made = describe_verb(verbs, verb.name, verb.summary)
+        if wanted in {None, verb.name}:
+            getattr(import_module(f"agent_workbench.cli.{verb.module}"), verb.configure)(made)
     return root
+
+
+def _bare_parser() -> argparse.ArgumentParser:
+    return CommandParser(
+        prog="agent", description="A terminal workbench for coding agents on your own machine.", epilog=EPILOG
+    )
 
 
 def print_error(error: WorkbenchError) -> None:
     """Print what failed and what to do to standard error."""
+    from agent_workbench.cli.output import say_last
+
     say_last(f"agent: {error}", to=sys.stderr)
     if error.advice:
         say_last(f"       {error.advice}", to=sys.stderr)

@@ -10,14 +10,21 @@ if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
 MOST_DIGITS = 9
+# Of `agent plan new` and its short form `agent new`.
+NEW_SUMMARY = "ask the model for tasks that reach a goal"
 ROLES = ("roles.planner", "roles.executor", "roles.reflexion")
 
 Execute = Callable[[argparse.Namespace], int]
 
 
+def describe_verb(verbs: "Verbs", name: str, summary: str) -> argparse.ArgumentParser:
+    """Add a verb with its one-line summary and return its parser."""
+    return verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+
+
 def add_verb(verbs: "Verbs", name: str, summary: str, execute: Execute) -> argparse.ArgumentParser:
-    """Add a verb with its one-line summary and what it does; return its parser for flags of its own."""
-    verb = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    """Add a verb with its one-line summary and the function that runs it; return its parser for its flags."""
+    verb = describe_verb(verbs, name, summary)
     verb.set_defaults(execute=execute)
     return verb
 

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
@@ -18,18 +17,10 @@ from agent_workbench.cli.verbs.verify import exit_code, say_proof
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Place
 
-if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
 
-
-def add(verbs: "Verbs") -> None:
-    """Add the verb with its own verbs."""
-    verb = add_verb(
-        verbs,
-        "sessions",
-        "list, search, show, verify, resume, fork, compare or export the sessions of this repository",
-        list_all,
-    )
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, the verbs below it, and the function that runs it."""
+    verb.set_defaults(execute=list_all)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     listing = add_verb(below, "list", "list sessions, newest first", list_all)
     for each in (verb, listing):

@@ -7,23 +7,18 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say_last
 from agent_workbench.cli.verbs.run import YES, run_tasks
 from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
 from agent_workbench.core.invocation import Place
 
-if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
-
 READABLE_TOKENS_PER_SECOND = 90.0
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "demo", "try the workbench on a sample repo; the model's answers are scripted", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
     verb.add_argument("--headless", action="store_true", help="without a terminal: approve all of it and print it")
     verb.add_argument("--folder", type=Path, help="where the sample repo goes (a new temporary folder when left out)")
     verb.add_argument("--json", action="store_true", help="with --headless: print every event as a line of JSON")

@@ -6,23 +6,19 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import say
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Place
 
-if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
-
 MARKS = {Health.GOOD: "✓", Health.WARNING: "!", Health.BAD: "✗"}
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "doctor", "say what works here, what does not, and what to do about it", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
     add_model_flags(verb)
 
 

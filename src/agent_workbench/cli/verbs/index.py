@@ -18,14 +18,13 @@ from agent_workbench.views.code.reasons import index_words
 
 if TYPE_CHECKING:
     from agent_workbench.api.code_search import IndexFacts
-    from agent_workbench.cli.options import Verbs
 
 _NONE_SAVED = "none saved; `agent index build` makes it, and so does a search (one of fewer than 50 files is not saved)"
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb with its own verbs."""
-    verb = add_verb(verbs, "index", "look after the index in which code is searched", status)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, the verbs below it, and the function that runs it."""
+    verb.set_defaults(execute=status)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     for name, summary, execute in (
         ("status", "say where the index is kept and how large it is", status),

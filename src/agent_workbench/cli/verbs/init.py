@@ -4,20 +4,15 @@ import argparse
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Place
 
-if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
 
-
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    add_verb(verbs, "init", "write .agent.yml and memory/ for this repository, changing nothing that is there", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
 
 
 def execute(_: argparse.Namespace) -> int:

@@ -8,7 +8,6 @@ import termios
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_document
 from agent_workbench.cli.verbs.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, TargetMoved
@@ -19,12 +18,11 @@ from agent_workbench.core.workspace import MergeOutcome
 
 if TYPE_CHECKING:
     from agent_workbench.api.merge import ShownMerge
-    from agent_workbench.cli.options import Verbs
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "merge", "bring a finished task's commit into the branch you are on", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
     verb.add_argument("task", help="the task's id, such as T-1")
 
 

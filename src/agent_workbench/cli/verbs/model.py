@@ -15,16 +15,15 @@ from agent_workbench.core.invocation import Place
 from agent_workbench.core.model import ModelFacts
 
 if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
     from agent_workbench.core.diagnostics.endpoints import EndpointLine
 
 
 TRY_EXIT = "exit code: 0 the model is fit for steps (executor); 1 it is not; 5 it does not answer, or broke off"
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb with its own verbs."""
-    verb = add_verb(verbs, "model", "list, serve and try out models, or ask how they are", status)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, the verbs below it, and the function that runs it."""
+    verb.set_defaults(execute=status)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     listing = add_verb(
         below, "list", "list the endpoints of each role, in the order in which they are asked", show_list

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.options import NEW_SUMMARY, add_model_flags, add_verb, overrides
 from agent_workbench.cli.output import say, say_aside
 from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.ids import task_id
@@ -16,12 +16,12 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan, next_i
 from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
+    pass
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb with its own verbs."""
-    verb = add_verb(verbs, "plan", "show, check or extend the plan", show)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, the verbs below it, and the function that runs it."""
+    verb.set_defaults(execute=show)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     add_verb(below, "show", "print the tasks and how they stand", show)
     add_verb(below, "check", "say what is wrong with the plan, if anything", check)
@@ -31,16 +31,16 @@ def add(verbs: "Verbs") -> None:
     adding.add_argument("--accept", action="append", default=[], metavar="COMMAND", help="a command that must pass")
     adding.add_argument("--after", action="append", default=[], metavar="ID", help="a task it depends on")
     add_verb(below, "edit", "open the plan in your editor and check it afterwards", edit)
-    add_new(below)
+    configure_new(add_verb(below, "new", NEW_SUMMARY, new_tasks))
 
 
-def add_new(verbs: "Verbs") -> None:
-    """Add the verb that asks the model for tasks."""
-    new = add_verb(verbs, "new", "ask the model for tasks that reach a goal", new_tasks)
-    new.add_argument("goal")
-    new.add_argument("--yes", action="store_true", help="write them without asking")
-    new.add_argument("--replace", action="store_true", help="begin a new plan though tasks are open; archive this one")
-    add_model_flags(new)
+def configure_new(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of `agent plan new`, for which `agent new` is the short form."""
+    verb.set_defaults(execute=new_tasks)
+    verb.add_argument("goal")
+    verb.add_argument("--yes", action="store_true", help="write them without asking")
+    verb.add_argument("--replace", action="store_true", help="begin a new plan though tasks are open; archive this one")
+    add_model_flags(verb)
 
 
 def show(_: argparse.Namespace) -> int:

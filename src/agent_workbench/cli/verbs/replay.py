@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_verb, event_number
+from agent_workbench.cli.options import event_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.verbs.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Place
 
 if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
     from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "replay", "see a past session again, step by step, or make it again", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
     verb.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
     verb.add_argument("--at", metavar="SEQ", help="open it at this event (`agent sessions show` numbers them)")
     how = verb.add_mutually_exclusive_group()

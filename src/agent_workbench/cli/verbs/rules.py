@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
@@ -14,13 +13,10 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Place
 from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, rule_words
 
-if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
 
-
-def add(verbs: "Verbs") -> None:
-    """Add the verb with its own verbs."""
-    verb = add_verb(verbs, "rules", "list the rules that let things through here, or revoke one", list_all)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, the verbs below it, and the function that runs it."""
+    verb.set_defaults(execute=list_all)
     verb.add_argument("--json", action="store_true", help="a line of JSON for each")
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     each = add_verb(below, "revoke", "take a rule out of where it is kept", revoke)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import drop_output, say_aside, say_last
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.ids import TaskId, task_id
@@ -21,7 +21,6 @@ from agent_workbench.core.invocation import Place
 from agent_workbench.core.text.sanitizer import sanitize
 
 if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.state.session_state import SessionState
 
@@ -29,9 +28,9 @@ YES = {"approvals.diff": "auto", "approvals.check": "auto", "approvals.commit": 
 COMMANDS = {"approvals.command": "auto"}
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "run", "do tasks without a person; what needs one is parked", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
     which = verb.add_mutually_exclusive_group(required=True)
     which.add_argument("-t", "--task", metavar="ID", action="append", help="this task (may be given more than once)")
     which.add_argument("-a", "--all", action="store_true", help="every task that is ready, in order")

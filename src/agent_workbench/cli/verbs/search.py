@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_aside, say_cells, say_json
 from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.errors import ExitCode, UsageError
@@ -18,16 +17,15 @@ from agent_workbench.views.code.reasons import bar, index_words, reasons_of, wor
 
 if TYPE_CHECKING:
     from agent_workbench.api.code_search import Searched
-    from agent_workbench.cli.options import Verbs
 
 MOST_CHARS = 200_000
 BAR_CELLS = 20
 SEARCH_EXIT = "exit code: 0 something fits; 1 nothing does"
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "search", "search the code of this repository, as it is searched for the model", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
     verb.epilog = SEARCH_EXIT
     verb.add_argument("words", nargs="+", metavar="WORDS", help="words, names, path:line; `-` reads them from stdin")
     verb.add_argument("--limit", type=_count, default=10, metavar="N", help="at most so many pieces (10)")

@@ -5,20 +5,15 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Place
 
-if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
 
-
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "trust", "show what this repository would run, and trust exactly that", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
     which = verb.add_mutually_exclusive_group()
     which.add_argument("--show", action="store_true", help="only show it")
     which.add_argument("--yes", action="store_true", help="trust it without asking")

@@ -5,20 +5,16 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Place
 
-if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
 
-
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "tui", "open the workbench on the repository you are in", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
     which = verb.add_mutually_exclusive_group()
     which.add_argument("--session", metavar="ID", help="take up this session (its first or last letters are enough)")
     which.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Place
 
 if TYPE_CHECKING:
-    from agent_workbench.cli.options import Verbs
     from agent_workbench.core.history.journal_proof import Proof
 
 
-def add(verbs: "Verbs") -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "verify", "prove which approvals led to a commit, and that it is what they showed", execute)
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
     verb.add_argument("commit", metavar="COMMIT", help="a commit of a task: its hash, or a branch such as agent/T-1")
     verb.add_argument("--json", action="store_true", help="print the proof as JSON")
 
