@@ -4,7 +4,6 @@ from typing import assert_never
 
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.session_state import Phase
-from agent_workbench.engine.answer.model_request import ask
 from agent_workbench.engine.approval.proposals import propose_checks, propose_commit, propose_end, read_answer
 from agent_workbench.engine.compaction.summary_request import read_summary, summarise
 from agent_workbench.engine.flow import (
@@ -27,6 +26,7 @@ from agent_workbench.engine.flow import (
 )
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import carry
+from agent_workbench.engine.task.model_step import ask
 from agent_workbench.engine.task.recovery import settle
 from agent_workbench.engine.task.task_end import close, roll_back
 from agent_workbench.engine.task.task_start import retrieve
