@@ -38,7 +38,7 @@ async def perform(session: SessionContext, move: Move) -> None:
     try:
         await _perform(session, move)
     finally:
-        session.board.show_activity("")
+        session.publisher.show_activity("")
 
 
 async def _perform(session: SessionContext, move: Move) -> None:

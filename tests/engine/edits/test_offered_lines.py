@@ -92,7 +92,7 @@ async def test_a_large_file_is_looked_through_once_and_aside_from_the_loop(tmp_p
     async with a_stage(tmp_path, start={"big.txt": text}) as stage:
         await start_task(stage.session, T1)
         await stage.session.record(CodeRetrieved("q", moved))
-        bench = await stage.session.bench()
+        bench = await stage.session.tool_context()
         within = offers._within
 
         def watched(*arguments: object) -> dict[int, int]:
@@ -110,7 +110,7 @@ async def test_a_large_file_is_looked_through_once_and_aside_from_the_loop(tmp_p
 async def test_the_files_are_listed_once_for_a_grammar(tmp_path: Path) -> None:
     async with a_stage(tmp_path) as stage:
         await start_task(stage.session, T1)
-        bench = await stage.session.bench()
+        bench = await stage.session.tool_context()
         listed = 0
 
         class Counting:
@@ -164,7 +164,7 @@ async def test_only_files_that_may_be_changed_are_offered(tmp_path: Path) -> Non
         (folder / "gone.txt").unlink()
         (folder / "other.txt").unlink()
         (folder / "other.txt").symlink_to("answer.txt")
-        bench = await stage.session.bench()
+        bench = await stage.session.tool_context()
         found = await editing(bench.scope, bench.workspace)
     assert [file.path for file in found.files] == ["answer.txt", "void.txt"]
 
@@ -177,7 +177,7 @@ async def test_no_more_lines_than_a_grammar_can_bear(tmp_path: Path) -> None:
         await start_task(stage.session, T1)
         for each in chunks:
             await stage.session.record(CodeRetrieved("q", (each,)))
-        bench = await stage.session.bench()
+        bench = await stage.session.tool_context()
         found = await editing(bench.scope, bench.workspace)
     assert sum(len(file.offered) for file in found.files) == MAX_OFFERED_LINES
     assert found.files[0].path == "answer.txt"
@@ -215,8 +215,9 @@ async def test_only_what_makes_sense_now_is_offered(tmp_path: Path) -> None:
     async with a_stage(tmp_path, ["?"], tasks=(hidden,)) as stage:
         await start_task(stage.session, T1)
         grammar = await granted(stage.session, Purpose.EXECUTOR)
+        context = await stage.session.tool_context()
         with pytest.raises(UsageError, match=r"cannot be 'anser.txt'; near it are: answer.txt"):
-            await all_tools()["read_file"].draft(await stage.session.bench(), Arguments({"path": "anser.txt"}), "{}")
+            await all_tools()["read_file"].draft(context, Arguments({"path": "anser.txt"}), "{}")
     assert "run_tests" not in grammar
     assert "static_analyze" not in grammar
     assert '\\"answer.txt\\"' in grammar
@@ -227,6 +228,6 @@ async def test_where_files_are_too_many_any_path_may_be_tried(tmp_path: Path) ->
     start = {"answer.txt": "wrong\n", **{f"many/{number}": "" for number in range(MAX_CHOICES)}}
     async with a_stage(tmp_path, ["?"], tasks=(task(accept=()),), start=start) as stage:
         await start_task(stage.session, T1)
-        bench = await stage.session.bench()
+        bench = await stage.session.tool_context()
         assert await all_tools()["read_file"].choices(bench.scope, bench.workspace) == {}
         assert "char{0,200}" in await granted(stage.session, Purpose.EXECUTOR)

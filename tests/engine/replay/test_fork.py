@@ -94,7 +94,7 @@ async def test_a_fork_goes_another_way_and_its_parent_stays(tmp_path: Path) -> N
             assert (await asyncio.to_thread(verify_journal, stage.sessions / name)).ok, name
         async with reopened(stage, session=GRANDCHILD) as grandchild, in_front_of(grandchild) as front:
             await front.gate(Permission.COMMIT)
-            bench = await grandchild.session.bench()
+            bench = await grandchild.session.tool_context()
             assert bench.workspace.facts.branch == "agent/T-1-cde456"
             assert Path(bench.workspace.root, "answer.txt").read_text() == "right\n"
 

@@ -36,7 +36,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 async def use(stage: Stage, tool: str, arguments: dict[str, object]) -> Outcome:
     text = json.dumps(arguments)
     proposal = Proposal(ProposalId("P-1"), all_tools()[tool].kind, tool, text, 1)
-    return await all_tools()[tool].run(await stage.session.bench(), proposal)
+    return await all_tools()[tool].run(await stage.session.tool_context(), proposal)
 
 
 async def seen(stage: Stage, tool: str, **arguments: object) -> str:
@@ -181,7 +181,7 @@ async def test_odd_arguments_are_answered_or_refused(stage: Stage, tool: str, te
 
 
 async def test_drafts_of_odd_diffs_are_refused(stage: Stage) -> None:
-    bench = await stage.session.bench()
+    bench = await stage.session.tool_context()
     for text in [
         *ODD,
         "--- a/x\n+++ b/x\n",
@@ -196,7 +196,7 @@ async def test_drafts_of_odd_diffs_are_refused(stage: Stage) -> None:
 async def test_tools_that_need_settings_say_so(tmp_path: Path) -> None:
     async with a_stage(tmp_path, tasks=(task(accept=()),), settings=Settings()) as stage:
         await start_task(stage.session, T1)
-        bench = await stage.session.bench()
+        bench = await stage.session.tool_context()
         for tool, word in (("run_tests", "test_command"), ("static_analyze", "lint_command")):
             with pytest.raises(REFUSALS) as refused:
                 await all_tools()[tool].draft(bench, Arguments({}), "{}")

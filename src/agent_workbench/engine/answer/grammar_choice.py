@@ -16,8 +16,8 @@ async def granted(session: SessionContext, purpose: Purpose) -> str:
     """Return the grammar (GBNF) for the next answer, made for what the prompt shows and the files as they are."""
     if purpose is not Purpose.EXECUTOR:
         return grammar_besides(purpose)
-    bench = await session.bench()
-    return await step_granted(bench.scope, bench.workspace)
+    context = await session.tool_context()
+    return await step_granted(context.scope, context.workspace)
 
 
 def grammar_besides(purpose: Purpose) -> str:

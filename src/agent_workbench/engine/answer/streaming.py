@@ -31,7 +31,7 @@ async def stream(session: SessionContext, request: ModelRequest) -> None:
     step = session.run.step
     started = session.ports.clock.monotonic_seconds()
     shown = Streaming()
-    session.board.show_activity(ACTIVITIES.get(request.purpose, "thinking"))
+    session.publisher.show_activity(ACTIVITIES.get(request.purpose, "thinking"))
     try:
         async with aclosing(session.ports.model.answer(request)) as items:
             async for item in items:
@@ -39,7 +39,7 @@ async def stream(session: SessionContext, request: ModelRequest) -> None:
                     await _record_end(session, step, request.purpose, shown, item)
                     return
                 shown = _with(shown, item, session.ports.clock.monotonic_seconds() - started)
-                session.board.show_streaming(shown)
+                session.publisher.show_streaming(shown)
         raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
     except ModelUnavailable as error:
         died = replace(shown, text=error.partial or shown.text)
@@ -49,7 +49,7 @@ async def stream(session: SessionContext, request: ModelRequest) -> None:
         await _record_break(session, step, shown, InterruptCause.STOPPED, "stopped by the user", shown.dollars)
         raise
     finally:
-        session.board.show_activity("")
+        session.publisher.show_activity("")
 
 
 def _with(shown: Streaming, item: AnswerItem, seconds: float) -> Streaming:

@@ -34,12 +34,12 @@ NOTHING_TAKEN = "nothing of it was taken"
 async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveProposal) -> None:
     """Approve what stays of a diff, if that is the text that was shown; where nothing stays, it is rejected."""
     if waiting.kind is not Permission.DIFF:
-        session.board.notify("only of a diff something can be left out")
+        session.publisher.notify("only of a diff something can be left out")
         return
     patch = await to_thread(parse_patch, waiting.diff, OWN_BOUNDS)
     rest = await to_thread(_without, patch, intent)
     if rest is None:
-        session.board.notify("the diff changed after it was shown; look again")
+        session.publisher.notify("the diff changed after it was shown; look again")
         return
     hunks = verdicts(patch, intent.left, HunkFate.EDITED if waiting.edited else HunkFate.TAKEN)
     if not rest.files:

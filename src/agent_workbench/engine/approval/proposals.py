@@ -90,7 +90,7 @@ async def propose(
 
     `mended` is what was passed over to read the call.
     """
-    draft = await tool.draft(await session.bench(), arguments, text)
+    draft = await tool.draft(await session.tool_context(), arguments, text)
     draft = replace(draft, repaired=(*mended, *draft.repaired))
     if tool.kind is Permission.DIFF:
         await _check_new(session, tool, draft)
@@ -179,7 +179,7 @@ def _proposal(
 async def replace_proposal(session: SessionContext, proposal: Proposal, text: str, reason: str, by: Author) -> None:
     """Put `text` in place of what waits, drafted anew; raise what the draft raises, with the old one still waiting."""
     tool = all_tools()[proposal.tool]
-    draft = await tool.draft(await session.bench(), _edited_arguments(tool, text), text)
+    draft = await tool.draft(await session.tool_context(), _edited_arguments(tool, text), text)
     hunks = () if by is Author.USER else proposal.hunks
     if hunks:  # what the user took of it stays what they took
         draft = replace(draft, text=proposal.text)

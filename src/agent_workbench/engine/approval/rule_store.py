@@ -13,10 +13,10 @@ async def change_rules(session: SessionContext, intent: AllowAlways) -> None:
     """Keep a rule or revoke it: first where it is kept, then in the session; raise what its file raises."""
     kept = StoredRule(intent.rule, intent.kept)
     if intent.always and (fault := rule_problem(intent.rule)):
-        session.board.notify(f"that rule cannot be kept: {fault}")
+        session.publisher.notify(f"that rule cannot be kept: {fault}")
         return
     if (kept in session.state.rules) == intent.always:
-        session.board.notify("that rule is kept already" if intent.always else "that rule is not kept any more")
+        session.publisher.notify("that rule is kept already" if intent.always else "that rule is not kept any more")
         return
     if intent.kept is not RuleScope.SESSION:
         change = session.ports.rules.keep if intent.always else session.ports.rules.revoke
@@ -27,6 +27,6 @@ async def change_rules(session: SessionContext, intent: AllowAlways) -> None:
 async def show_past_actions(session: SessionContext, kind: Permission) -> None:
     """Publish the past actions of a kind; say why where they cannot be read."""
     try:
-        session.board.show_past(kind, await session.ports.rules.past(kind))
+        session.publisher.show_past(kind, await session.ports.rules.past(kind))
     except WorkbenchError as error:
-        session.board.notify(spoken(error))
+        session.publisher.notify(spoken(error))

@@ -35,7 +35,7 @@ from agent_workbench.engine.prompt.prompt_text import SUMMARY
 from agent_workbench.engine.prompt.repeated_lines import added_lines, change_shown, is_as_written, split_repeated
 from agent_workbench.engine.prompt.step_history import answers_of, last_compaction, steps_of
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.check_runs import describe_checks
 
 PIECE_CHARS = (0, 6_000, 2_000, 700, 250)
@@ -46,51 +46,51 @@ MOST_CODE = 16
 """How many pieces of code are looked at, whether they fit beside what stays."""
 
 
-async def condense(bench: Bench, summary: str, by: Author) -> ContextCompacted:
+async def condense(context: ToolContext, summary: str, by: Author) -> ContextCompacted:
     """Return the compaction that puts `summary` in place of the older steps, with the rest as it stands now."""
-    scale = Scale(bench)
+    scale = Scale(context)
     bare = ContextCompacted(
-        bench.run.step, summary, by, bench.state.seq, piece_chars=PIECE_CHARS[-1], notes_chars=scale.notes_chars
+        context.run.step, summary, by, context.state.seq, piece_chars=PIECE_CHARS[-1], notes_chars=scale.notes_chars
     )
     # What was pinned is not to be cut as long as there is room at all: what fills up comes after it.
     room = max(0, scale.free - await scale.size_after(bare))
-    pinned = await _pinned(bench, scale, room * 3 // 4)
+    pinned = await _pinned(context, scale, room * 3 // 4)
     fixed = await scale.size_after(replace(bare, pinned=pinned))
     most = scale.most(fixed)
     left = max(0, most - fixed)
-    diff = await tell_changes(bench, scale.cut, left // 3, bench.run.tree)
-    ended = await to_thread(_checks_ended, bench.run, added_lines(diff))
+    diff = await tell_changes(context, scale.cut, left // 3, context.run.tree)
+    ended = await to_thread(_checks_ended, context.run, added_lines(diff))
     kept = replace(bare, pinned=pinned, failing=await scale.cut(ended, left // 3), diff=diff)
     kept = await _with_newest_steps(scale, kept, most)
     kept = await _with_step_before(scale, kept, most)
-    kept = await _newest_apart(bench, scale, kept, left // 3)
+    kept = await _newest_apart(context, scale, kept, left // 3)
     # The scratchpad takes no room from the code that was found.
-    (noted,) = await scale.count([clip(notes_of(bench.run.history), kept.notes_chars)])
+    (noted,) = await scale.count([clip(notes_of(context.run.history), kept.notes_chars)])
     most = min(scale.free, most + noted)
-    kept = await _with_code(bench, scale, kept, most)
+    kept = await _with_code(context, scale, kept, most)
     return await _with_more_notes(scale, kept, most)
 
 
 class Scale(Struct, frozen=True):
     """Counts tokens as the server does, or by the length of the text where it cannot."""
 
-    bench: Bench
+    context: ToolContext
 
     @property
     def purpose(self) -> Purpose:
         """What is asked next."""
-        return Purpose.REFLEXION if self.bench.run.compacts_for is Phase.REFLECTING else Purpose.EXECUTOR
+        return Purpose.REFLEXION if self.context.run.compacts_for is Phase.REFLECTING else Purpose.EXECUTOR
 
     @property
     def context_tokens(self) -> int:
         """The context as it was found to be when it was full."""
-        filled = [each.event for each in self.bench.run.history if isinstance(each.event, ContextFilled)]
-        facts = self.bench.state.model_for(self.purpose)
+        filled = [each.event for each in self.context.run.history if isinstance(each.event, ContextFilled)]
+        facts = self.context.state.model_for(self.purpose)
         known = (filled[-1].context_tokens if filled else 0) or (facts.context_tokens if facts else 0)
-        if known or not self.bench.run.compaction_asked:
+        if known or not self.context.run.compaction_asked:
             return known or LEAST_CONTEXT
         # The user wants a summary of a server that does not tell: what has been read by then has its room.
-        parts = build_parts(self.bench.state, self.purpose)
+        parts = build_parts(self.context.state, self.purpose)
         return max(LEAST_CONTEXT, sum(len(part.text) for part in parts) // CHARS_PER_TOKEN)
 
     def most(self, fixed: int) -> int:
@@ -98,7 +98,7 @@ class Scale(Struct, frozen=True):
 
         Where no step was taken yet, it is the first prompt, and the code that was found is worth more than the room.
         """
-        begun = bool(answers_of(self.bench.run.history))
+        begun = bool(answers_of(self.context.run.history))
         share = (fixed + self.free) // 2 if begun else (fixed + 3 * self.free) // 4
         return min(self.free, max(self.context_tokens // 2, share))
 
@@ -115,22 +115,22 @@ class Scale(Struct, frozen=True):
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
         """Return the tokens of each text; what is counted is sent, so it is what may be told."""
-        texts = [self.bench.ports.redacted(text) for text in texts]
-        facts = self.bench.state.model_for(self.purpose)
+        texts = [self.context.ports.redacted(text) for text in texts]
+        facts = self.context.state.model_for(self.purpose)
         if facts is None or facts.counts_tokens:
             try:
-                return await self.bench.ports.model.count_tokens(texts, self.purpose)
+                return await self.context.ports.model.count_tokens(texts, self.purpose)
             except ModelError:
                 pass  # a server that is gone is met when it is asked; a summary must not fail for it
         return tuple(len(text) // CHARS_PER_TOKEN + 1 for text in texts)
 
     async def size_after(self, compacted: ContextCompacted) -> int:
         """Return how large the next prompt would be after this compaction, its summary's question included."""
-        state = self.bench.state
+        state = self.context.state
         parts = build_parts(fold(state, Recorded(state.seq + 1, "", compacted)), self.purpose)
         counts = await self.count([*(part.text for part in parts), SUMMARY])
         # The question and its answer are two messages more.
-        return sum(counts) + ceil(mark_tokens(self.bench.run.history) * (len(to_messages(parts)) + 2))
+        return sum(counts) + ceil(mark_tokens(self.context.run.history) * (len(to_messages(parts)) + 2))
 
     async def cut(self, text: str, tokens: int) -> str:
         """Return the text in about so many tokens, the cut stated; nothing where not even a few lines fit."""
@@ -157,9 +157,9 @@ def _checks_ended(run: TaskRun, shown: Collection[str]) -> str:
     return f"Before the newest change, on which they did not run yet:\n{told}" if changed else told
 
 
-async def _newest_apart(bench: Bench, scale: Scale, kept: ContextCompacted, tokens: int) -> ContextCompacted:
+async def _newest_apart(context: ToolContext, scale: Scale, kept: ContextCompacted, tokens: int) -> ContextCompacted:
     """Return the compaction whose diff ends before the newest steps, where these show whole what they changed."""
-    history = bench.run.history
+    history = context.run.history
     newer = [each.event for each in history if each.seq > kept.through_seq]
     applied = [event for event in newer if isinstance(event, PatchApplied)]
     proposals = {event.proposal.id: event.proposal for event in newer if isinstance(event, ActionProposed)}
@@ -170,14 +170,14 @@ async def _newest_apart(bench: Bench, scale: Scale, kept: ContextCompacted, toke
         return kept
     older = (each.event for each in reversed(history) if each.seq <= kept.through_seq)
     trees = (event.tree for event in older if isinstance(event, PatchApplied | StepUndone))
-    before = next(trees, bench.run.workspace.tree)
-    diff = await tell_changes(bench, scale.cut, tokens, before)
+    before = next(trees, context.run.workspace.tree)
+    diff = await tell_changes(context, scale.cut, tokens, before)
     return replace(kept, diff=diff, newest_apart=True)
 
 
-async def _pinned(bench: Bench, scale: Scale, tokens: int) -> tuple[Chunk, ...]:
+async def _pinned(context: ToolContext, scale: Scale, tokens: int) -> tuple[Chunk, ...]:
     """Return the pinned code as it is now, the last of it in fewer lines where there is no room for all."""
-    found = [await as_it_is_now(bench.workspace, chunk) for chunk in bench.run.pinned]
+    found = [await as_it_is_now(context.workspace, chunk) for chunk in context.run.pinned]
     pinned: list[Chunk] = []
     for chunk in found:
         if chunk is None:
@@ -197,7 +197,7 @@ async def _with_newest_steps(scale: Scale, kept: ContextCompacted, most: int) ->
 
     What came of the last step the model may never have seen: uncut it may take all the room there is.
     """
-    for candidate in _candidates(scale.bench.run.history, kept):
+    for candidate in _candidates(scale.context.run.history, kept):
         whole = candidate.piece_chars == 0
         if await scale.size_after(candidate) <= (scale.free if whole else most):
             return candidate
@@ -206,7 +206,7 @@ async def _with_newest_steps(scale: Scale, kept: ContextCompacted, most: int) ->
 
 async def _with_step_before(scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
     """Return the compaction with one step more, where it fits easily."""
-    history = scale.bench.run.history
+    history = scale.context.run.history
     before = last_compaction(history)
     answers = [each.seq for each in answers_of(history) if before is None or each.seq > before.through_seq]
     if kept.piece_chars or len(answers) < 2 or kept.through_seq != answers[-1] - 1:
@@ -235,23 +235,23 @@ def _told_once(history: Sequence[Recorded], kept: ContextCompacted) -> ContextCo
     return replace(kept, failing="") if held else kept
 
 
-async def _with_code(bench: Bench, scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
+async def _with_code(context: ToolContext, scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
     """Return the compaction with what fits of the code that was shown, as it is now.
 
     What came last comes first, then what the search brought; lines that the change shows are left out.
     """
-    history = bench.run.history
+    history = context.run.history
     newer = [each.event for each in steps_of(history) if each.seq > kept.through_seq]
-    out = {*bench.run.dropped, *(chunk.place for event in (kept, *newer) for chunk in chunks_shown_by(event))}
+    out = {*context.run.dropped, *(chunk.place for event in (kept, *newer) for chunk in chunks_shown_by(event))}
     found = [event.chunks for event in (each.event for each in history) if isinstance(event, CodeRetrieved)]
     told = [chunks_shown_by(each.event) for each in reversed(history) if not isinstance(each.event, CodeRetrieved)]
     wanted = {chunk.place: chunk for chunks in (*told, *found) for chunk in chunks if chunk.place not in out}
     left = most - await scale.size_after(kept)
-    shown = change_shown([*history, Recorded(bench.state.seq + 1, "", kept)])
+    shown = change_shown([*history, Recorded(context.state.seq + 1, "", kept)])
     code: list[Chunk] = []
     repeated: list[Chunk] = []
     for chunk in list(wanted.values())[:MOST_CODE]:
-        now = await as_it_is_now(bench.workspace, chunk)
+        now = await as_it_is_now(context.workspace, chunk)
         pieces, cut = split_repeated(now, shown) if now is not None else ((), ())
         repeated += cut
         for piece in pieces:
@@ -266,7 +266,7 @@ async def _with_code(bench: Bench, scale: Scale, kept: ContextCompacted, most: i
 
 async def _with_more_notes(scale: Scale, kept: ContextCompacted, most: int) -> ContextCompacted:
     """Return the compaction with as much of the scratchpad as there is room for behind all else."""
-    notes = notes_of(scale.bench.run.history)
+    notes = notes_of(scale.context.run.history)
     if len(notes) <= kept.notes_chars:
         return kept
     size, told = await scale.count([notes, clip(notes, kept.notes_chars)])

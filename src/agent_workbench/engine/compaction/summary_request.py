@@ -43,7 +43,9 @@ async def summarise(session: SessionContext) -> None:
         return
     if not answers_since_compaction(run.history):
         before = last_compaction(run.history)
-        await session.record(await condense(await session.bench(), before.summary if before else "", Author.WORKBENCH))
+        await session.record(
+            await condense(await session.tool_context(), before.summary if before else "", Author.WORKBENCH)
+        )
         return
     config = session.state.config
     denied = config is not None and config.approvals.summary is Approval.DENY
@@ -80,7 +82,7 @@ async def _ask(session: SessionContext, tokens: int = 0) -> bool:
 
     Return False where it has no room, no budget, or no end.
     """
-    session.board.show_activity("waiting for the model")
+    session.publisher.show_activity("waiting for the model")
     try:
         while True:
             drawn = await draw_up(session, await observe_model(session, Purpose.SUMMARY), Purpose.SUMMARY)
@@ -116,7 +118,7 @@ async def _propose_own(session: SessionContext) -> None:
 
 
 async def _propose(session: SessionContext, summary: str, by: Author) -> None:
-    outlook = await foresee(await session.bench(), summary, by)
+    outlook = await foresee(await session.tool_context(), summary, by)
     draft = Draft(summary, fallback=by is Author.WORKBENCH, outlook=outlook)
     await propose_draft(session, all_tools()[COMPACT], draft)
 

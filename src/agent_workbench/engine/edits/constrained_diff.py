@@ -9,18 +9,18 @@ from agent_workbench.core.patch import FileContent, Fit, PatchBounds, apply_patc
 from agent_workbench.core.patch.grammar.editable_file import text_of
 from agent_workbench.core.patch.reader.patch_reader import check_text
 from agent_workbench.engine.edits.numbering import numbered, old_paths
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 
 
-async def fit_as_held(bench: Bench, diff: str, existing: Collection[str]) -> Fit | None:
+async def fit_as_held(context: ToolContext, diff: str, existing: Collection[str]) -> Fit | None:
     """Return how the diff of the answer that was just given fits; None where no grammar held it, or the files changed.
 
     Raises `PatchError` for what no grammar can keep out: a diff over the task's bounds, or one that changes nothing.
     """
-    if not _was_held(bench, diff):
+    if not _was_held(context, diff):
         return None
-    contents = {path: await bench.workspace.read(path) for path in old_paths(diff)}
-    return await asyncio.to_thread(fit_held, diff, bench.patch_bounds(), contents, existing)
+    contents = {path: await context.workspace.read(path) for path in old_paths(diff)}
+    return await asyncio.to_thread(fit_held, diff, context.patch_bounds(), contents, existing)
 
 
 def fit_held(
@@ -37,8 +37,8 @@ def fit_held(
     return Fit(patch, apply_patch(patch, preimages, existing), ())
 
 
-def _was_held(bench: Bench, diff: str) -> bool:
-    prompt, answer = bench.state.prompt, bench.run.answer
-    if prompt is None or answer is None or not prompt.grammar_sha or prompt.endpoint in bench.state.ungrammatical:
+def _was_held(context: ToolContext, diff: str) -> bool:
+    prompt, answer = context.state.prompt, context.run.answer
+    if prompt is None or answer is None or not prompt.grammar_sha or prompt.endpoint in context.state.ungrammatical:
         return False
     return answer.text.rstrip("\n").endswith(diff.rstrip("\n"))

@@ -42,8 +42,8 @@ class ReplaySession:
         self._speed = 1.0
         self._playing: asyncio.Task[None] | None = None
         self._position = self._inside(at + 1 if at >= 0 else len(self._events) + at + 1)
-        self._board = UpdatePublisher(self._trail.at(self._events, self._position))
-        self._board.show_live(Live(decidable=False))
+        self._publisher = UpdatePublisher(self._trail.at(self._events, self._position))
+        self._publisher.show_live(Live(decidable=False))
         self._show()
 
     async def submit(self, intent: Intent) -> None:
@@ -67,13 +67,13 @@ class ReplaySession:
                 self._show()
             case Leave():
                 self._stop()
-                self._board.end("")
+                self._publisher.end("")
             case _:
-                self._board.notify("this is a replay: nothing can be decided here")
+                self._publisher.notify("this is a replay: nothing can be decided here")
 
     def updates(self) -> AsyncIterator[SessionUpdate]:
         """Yield the newest update whenever there is one."""
-        return self._board.updates()
+        return self._publisher.updates()
 
     async def _play(self) -> None:
         while self._position < len(self._events):
@@ -95,13 +95,13 @@ class ReplaySession:
     def _jump(self, kind: MarkKind, *, forward: bool) -> None:
         seq = self.recording.marks.beside(kind, self._position - 1, forward=forward)
         if seq is None:
-            self._board.notify(f"there is no {kind} {'after' if forward else 'before'} this")
+            self._publisher.notify(f"there is no {kind} {'after' if forward else 'before'} this")
         else:
             self._go_to(seq + 1)
 
     def _move_to(self, position: int) -> None:
         self._position = self._inside(position)
-        self._board.show_state(self._trail.at(self._events, self._position))
+        self._publisher.show_state(self._trail.at(self._events, self._position))
         self._show()
 
     def _inside(self, position: int) -> int:
@@ -110,4 +110,4 @@ class ReplaySession:
     def _show(self) -> None:
         last, playing = len(self._events) - 1, self._playing is not None
         place = ReplayPosition(self._position - 1, last, playing, self._speed, self.recording)
-        self._board.show_live(replace(self._board.live, replay=place))
+        self._publisher.show_live(replace(self._publisher.live, replay=place))

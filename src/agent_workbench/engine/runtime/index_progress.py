@@ -11,12 +11,12 @@ BUSY_SECONDS = 0.25
 COMPLETE_SECONDS = 2.0
 
 
-async def show_index(board: UpdatePublisher, retriever: Retriever, workspace: Workspace) -> None:
+async def show_index(publisher: UpdatePublisher, retriever: Retriever, workspace: Workspace) -> None:
     """Publish the index's status until cancelled, then that there is none."""
     try:
         while True:
             status = retriever.status(workspace)
-            board.show_index(status)
+            publisher.show_index(status)
             await asyncio.sleep(COMPLETE_SECONDS if status.complete and status.files else BUSY_SECONDS)
     finally:
-        board.show_index(None)
+        publisher.show_index(None)

@@ -13,7 +13,7 @@ from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_task import BackgroundTask
 from agent_workbench.engine.runtime.index_progress import show_index
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
-from agent_workbench.engine.runtime.tool_context import Bench, Ports
+from agent_workbench.engine.runtime.tool_context import Ports, ToolContext
 
 TAIL_CHARS = 4_000
 
@@ -21,10 +21,10 @@ TAIL_CHARS = 4_000
 class SessionContext:
     """What the functions that carry out moves share."""
 
-    def __init__(self, ports: Ports, settings: Settings, recorder: Recorder, board: UpdatePublisher) -> None:
+    def __init__(self, ports: Ports, settings: Settings, recorder: Recorder, publisher: UpdatePublisher) -> None:
         self.ports = ports
         self.settings = settings
-        self.board = board
+        self.publisher = publisher
         self._recorder = recorder
         self._workspace: Workspace | None = None
         # What is begun beside the moves wants the workspace too: opened twice, one of the two would never be let go.
@@ -70,13 +70,15 @@ class SessionContext:
                 )
             )
             if opened.facts.rebuilt and not self._begins_fork:
-                self.board.notify(f"the worktree of {self.run.task} was not there; it was made as it was recorded last")
+                self.publisher.notify(
+                    f"the worktree of {self.run.task} was not there; it was made as it was recorded last"
+                )
             return opened
 
     async def _open(self, request: WorkspaceRequest) -> Workspace:
         self._workspace = await self.ports.workspaces.open(request)
         self.ports.retriever.prepare(self._workspace)
-        await self._watching.start(show_index(self.board, self.ports.retriever, self._workspace))
+        await self._watching.start(show_index(self.publisher, self.ports.retriever, self._workspace))
         return self._workspace
 
     @property
@@ -108,9 +110,9 @@ class SessionContext:
             finally:
                 await self.ports.model.close()
 
-    async def bench(self) -> Bench:
-        """Return the bench as it is now."""
-        return Bench(
+    async def tool_context(self) -> ToolContext:
+        """Return the context of a tool call made now."""
+        return ToolContext(
             self.ports,
             self.settings,
             self.run.definition,
@@ -120,14 +122,14 @@ class SessionContext:
         )
 
     def _output_shower(self) -> "OutputTail":
-        return OutputTail(self.board, self.ports)
+        return OutputTail(self.publisher, self.ports)
 
 
 class OutputTail:
     """Shows the tail of a command's output while it runs."""
 
-    def __init__(self, board: UpdatePublisher, ports: Ports) -> None:
-        self._board = board
+    def __init__(self, publisher: UpdatePublisher, ports: Ports) -> None:
+        self._publisher = publisher
         self._clock = ports.clock
         self._started = ports.clock.monotonic_seconds()
         self._tail = ""
@@ -136,4 +138,4 @@ class OutputTail:
         """Take the next piece of output."""
         self._tail = (self._tail + text)[-TAIL_CHARS:]
         seconds = self._clock.monotonic_seconds() - self._started
-        self._board.show_running(Running(self._board.live.activity, self._tail, seconds))
+        self._publisher.show_running(Running(self._publisher.live.activity, self._tail, seconds))

@@ -1,4 +1,4 @@
-"""What a tool has on its bench: the task, the workspace, and the ports it may use."""
+"""Context of a tool call: the task, its workspace, and the ports a tool may use."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -34,8 +34,8 @@ class Ports(Struct, frozen=True):
     redacted: Callable[[str], str]
 
 
-class Bench(Struct, frozen=True):
-    """One task's bench at one moment: `state` is the session as it was when the tool was called."""
+class ToolContext(Struct, frozen=True):
+    """The task that a tool is called for; `state` is the session as it was at the call."""
 
     ports: Ports
     settings: Settings

@@ -9,7 +9,7 @@ from agent_workbench.core.events import ChunkPinned
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.engine.approval.proposals import spoken
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 
 MOST_FOUND = 12
 NAMESAKES = 3
@@ -33,17 +33,17 @@ async def find_code(session: SessionContext, asked: str) -> None:
     """Pin the place that `asked` names, or publish what is found for its words; say why where neither can be."""
     found: tuple[Chunk, ...] = ()
     try:
-        bench = await session.bench()
-        place = parse_code_place(asked, await bench.workspace.list_files())
+        context = await session.tool_context()
+        place = parse_code_place(asked, await context.workspace.list_files())
         if place is None:
-            found = await _search(bench, asked, MOST_FOUND)
+            found = await _search(context, asked, MOST_FOUND)
         else:
-            found = await _at(bench, place)
+            found = await _at(context, place)
             if len(found) == 1 and all(chunk.place != found[0].place for chunk in session.run.pinned):
                 await session.record(ChunkPinned(found[0]))
     except WorkbenchError as error:
-        session.board.notify(spoken(error))
-    session.board.show_found(asked, found)
+        session.publisher.notify(spoken(error))
+    session.publisher.show_found(asked, found)
 
 
 def parse_code_place(asked: str, paths: tuple[str, ...]) -> Place | None:
@@ -57,25 +57,25 @@ def parse_code_place(asked: str, paths: tuple[str, ...]) -> Place | None:
     return Place(ends[0], first, last) if len(ends) == 1 and (looks or ends == [path]) else None
 
 
-async def _search(bench: Bench, words: str, limit: int) -> tuple[Chunk, ...]:
+async def _search(context: ToolContext, words: str, limit: int) -> tuple[Chunk, ...]:
     """Return what fits the words best, and nothing but these; while the index is built, of what is ready."""
-    retriever = bench.ports.retriever
-    status = retriever.status(bench.workspace)
+    retriever = context.ports.retriever
+    status = retriever.status(context.workspace)
     built = status.complete and status.files > 0
-    found = await retriever.search(bench.workspace, CodeQuery(words), limit, complete=built)
-    return tuple(chunk for chunk in found if bench.may_read(chunk.path))
+    found = await retriever.search(context.workspace, CodeQuery(words), limit, complete=built)
+    return tuple(chunk for chunk in found if context.may_read(chunk.path))
 
 
-async def _at(bench: Bench, place: Place) -> tuple[Chunk, ...]:
+async def _at(context: ToolContext, place: Place) -> tuple[Chunk, ...]:
     """Return the lines that a place names as one piece; of a file that is too long its pieces, to choose from."""
-    bench.check_readable(place.path)
-    lines = await _lines(bench, place.path)
+    context.check_readable(place.path)
+    lines = await _lines(context, place.path)
     if place.first > len(lines):
         raise WorkspaceError(f"{place.path} has {len(lines)} lines, line {place.first} was asked for")
     if place.last:
         return (_piece(place.path, lines, place.first, max(place.first, place.last)),)
     if place.first:
-        named = await _search(bench, f"{place.path}:{place.first}", NAMESAKES)
+        named = await _search(context, f"{place.path}:{place.first}", NAMESAKES)
         around = [
             each for each in named if each.path == place.path and each.first_line <= place.first <= each.last_line
         ]
@@ -87,8 +87,8 @@ async def _at(bench: Bench, place: Place) -> tuple[Chunk, ...]:
     return tuple(_piece(place.path, lines, first, first + 99) for first in range(1, len(lines) + 1, 100))
 
 
-async def _lines(bench: Bench, path: str) -> list[str]:
-    content = await bench.workspace.read(path)
+async def _lines(context: ToolContext, path: str) -> list[str]:
+    content = await context.workspace.read(path)
     if content is None:
         raise WorkspaceError(f"there is no file {path!r} any more")
     if b"\0" in content.data:

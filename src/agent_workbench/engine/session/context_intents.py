@@ -16,7 +16,7 @@ async def handle_context(session: SessionContext, intent: ContextIntent) -> None
     """Record what the user wants the model to see, or say why that cannot be."""
     run = session.state.run
     if run is None or run.phase in ENDED:
-        session.board.notify("no task is being worked on, so nobody would read that")
+        session.publisher.notify("no task is being worked on, so nobody would read that")
         return
     match intent:
         case SayToModel():
@@ -33,14 +33,14 @@ async def handle_context(session: SessionContext, intent: ContextIntent) -> None
 
 async def _say(session: SessionContext, text: str) -> None:
     if not text:
-        session.board.notify("there is nothing to say in that")
+        session.publisher.notify("there is nothing to say in that")
     elif len(text) > MOST_CHARS:
         advice = "put it into a file or the scratchpad"
-        session.board.notify(f"that has {len(text)} characters, at most {MOST_CHARS} can be said at once; {advice}")
+        session.publisher.notify(f"that has {len(text)} characters, at most {MOST_CHARS} can be said at once; {advice}")
     else:
         await session.record(UserSaid(text))
         if session.ports.redacted(text) != text:
-            session.board.notify(
+            session.publisher.notify(
                 "that holds the value of a secret environment variable; the model is told its name instead"
             )
 
@@ -49,33 +49,35 @@ async def _pin(session: SessionContext, run: TaskRun, intent: PinChunk) -> None:
     pinned = {chunk.place: chunk for chunk in run.pinned}
     chunk = pinned.get(intent.place) or shown_at(run.history, intent.place) or _found(session, intent.place)
     if chunk is None:
-        session.board.notify(f"the model was never shown {intent.place}; what it was shown or you found can be pinned")
+        session.publisher.notify(
+            f"the model was never shown {intent.place}; what it was shown or you found can be pinned"
+        )
     elif (intent.place in pinned) == intent.pinned:
-        session.board.notify(f"{intent.place} is {'pinned already' if intent.pinned else 'not pinned'}")
+        session.publisher.notify(f"{intent.place} is {'pinned already' if intent.pinned else 'not pinned'}")
     else:
         await session.record(ChunkPinned(chunk, intent.pinned))
 
 
 def _found(session: SessionContext, place: str) -> Chunk | None:
     """Return the piece at `place` of what the user's last search brought."""
-    found = session.board.live.found
+    found = session.publisher.live.found
     return next((chunk for chunk in found.chunks if chunk.place == place), None) if found is not None else None
 
 
 async def _drop(session: SessionContext, run: TaskRun, place: str) -> None:
     if place in run.dropped:
-        session.board.notify(f"{place} is dropped already")
+        session.publisher.notify(f"{place} is dropped already")
     elif shown_at(run.history, place) is None:
-        session.board.notify(f"the model was never shown {place}; what it was shown can be dropped")
+        session.publisher.notify(f"the model was never shown {place}; what it was shown can be dropped")
     else:
         await session.record(ChunkDropped(place))
 
 
 async def _compact(session: SessionContext, run: TaskRun) -> None:
     if run.phase is Phase.COMPACTING or run.compaction_asked:
-        session.board.notify("the older steps are about to be summed up already")
+        session.publisher.notify("the older steps are about to be summed up already")
     elif not answers_since_compaction(run.history):
-        session.board.notify("there are no steps yet that could be summed up")
+        session.publisher.notify("there are no steps yet that could be summed up")
     else:
         await session.record(CompactionAsked())
-        session.board.notify("the older steps are summed up before the next one")
+        session.publisher.notify("the older steps are summed up before the next one")

@@ -73,23 +73,23 @@ async def handle(session: SessionContext, intent: Intent) -> None:
         case SayToModel() | PinChunk() | DropChunk() | FindCode() | CompactContext():
             await handle_context(session, intent)
         case _:
-            session.board.notify("that does not fit what is going on now")
+            session.publisher.notify("that does not fit what is going on now")
 
 
 async def _answer_gate(session: SessionContext, intent: GateIntent) -> None:
     waiting = _waiting(session)
     if waiting is None or waiting.id != intent.proposal:
-        session.board.notify("that proposal is not waiting any more")
+        session.publisher.notify("that proposal is not waiting any more")
         return
     match intent:
         case ApproveProposal() if intent.shown_sha != shown_sha(waiting):
-            session.board.notify("the proposal changed after it was shown; look again")
+            session.publisher.notify("the proposal changed after it was shown; look again")
         case ApproveProposal() if intent.left:
             await take_part(session, waiting, intent)
         case ApproveProposal():
             await decide(session, waiting, Verdict.APPROVE, "user")
         case RejectProposal() | SkipProposal() if _is_needed(session, waiting, intent):
-            session.board.notify("there is no room without a summary: approve this one, edit it, or abort the task")
+            session.publisher.notify("there is no room without a summary: approve this one, edit it, or abort the task")
         case RejectProposal():
             await decide(session, waiting, Verdict.REJECT, "user", intent.reason)
         case SkipProposal():
@@ -102,7 +102,7 @@ async def _merge(session: SessionContext, task: TaskId) -> None:
     run = session.state.run
     over = run is not None and run.phase is Phase.OVER and run.commit is not None and run.merged is None
     if run is None or run.task != task or not over or _waiting(session) is not None:
-        session.board.notify(f"nothing to merge of {task} here; try `agent merge {task}`")
+        session.publisher.notify(f"nothing to merge of {task} here; try `agent merge {task}`")
         return
     await propose_merge(session)
 
@@ -112,11 +112,11 @@ async def _abort(session: SessionContext) -> None:
     if waiting is not None and waiting.kind is Permission.MERGE:
         await decide(session, waiting, Verdict.SKIP, "user")
     elif run is not None and run.merging:
-        session.board.notify(f"{run.task} is being merged; that is brought to its end")
+        session.publisher.notify(f"{run.task} is being merged; that is brought to its end")
     elif run is None or run.phase is Phase.OVER:
-        session.board.notify("no task is being worked on")
+        session.publisher.notify("no task is being worked on")
     elif run.phase is Phase.CLOSING:
-        session.board.notify(f"{run.task} is over, it is only being written down")
+        session.publisher.notify(f"{run.task} is over, it is only being written down")
     elif waiting is not None:
         await decide(session, waiting, Verdict.ABORT, "user", "aborted by the user")
     else:
@@ -126,9 +126,9 @@ async def _abort(session: SessionContext) -> None:
 async def _pause(session: SessionContext, *, paused: bool) -> None:
     run = session.state.run
     if run is None or run.phase in ENDED:
-        session.board.notify("no task is being worked on")
+        session.publisher.notify("no task is being worked on")
     elif run.paused is paused:
-        session.board.notify(f"{run.task} {'is paused already' if paused else 'is not paused'}")
+        session.publisher.notify(f"{run.task} {'is paused already' if paused else 'is not paused'}")
     else:
         await session.record(PauseChanged(paused))
 

@@ -45,7 +45,7 @@ class LiveSession:
 
     def updates(self) -> AsyncIterator[SessionUpdate]:
         """Yield the newest update whenever there is one."""
-        return self._desk.board.updates()
+        return self._desk.publisher.updates()
 
     async def run(self) -> None:
         """Live until the user leaves; the journal, the workspace and the model are closed however it ends."""
@@ -61,23 +61,23 @@ class LiveSession:
             await self._end(farewell)
 
     async def _begin(self) -> None:
-        self._desk.board.show_activity("")
+        self._desk.publisher.show_activity("")
         self._warming = in_background(self._warm_up())
         try:
             await read_again(self._desk)
         except WorkbenchError as error:
-            self._desk.board.notify(spoken(error))
+            self._desk.publisher.notify(spoken(error))
             if not self._desk.state.plan_path:
-                self._desk.board.show_live(replace(self._desk.board.live, no_plan=spoken(error)))
+                self._desk.publisher.show_live(replace(self._desk.publisher.live, no_plan=spoken(error)))
 
     async def _warm_up(self) -> None:
         """Make the model ready behind the first screen, so that the first step need not wait for it."""
         try:
             await observe_model(self._desk)
         except WorkbenchError as error:
-            self._desk.board.notify(spoken(error))
+            self._desk.publisher.notify(spoken(error))
         if not self._desk.state.unfinished:
-            self._desk.board.show_activity("")
+            self._desk.publisher.show_activity("")
 
     async def _advance(self) -> None:
         move = next_move(self._desk.state)
@@ -139,17 +139,17 @@ class LiveSession:
         try:
             await start_task(self._desk, intent.task)
         except WorkbenchError as error:
-            self._desk.board.notify(spoken(error))
+            self._desk.publisher.notify(spoken(error))
         finally:
             self._starting = False
-            self._desk.board.show_activity("")
+            self._desk.publisher.show_activity("")
 
     async def _guarded(self, move: Move) -> None:
         try:
             await perform(self._desk, move)
         except StorageError as error:
             # The journal itself may be what cannot be written: the trouble is shown, and recorded if it can be.
-            self._desk.board.notify(spoken(error))
+            self._desk.publisher.notify(spoken(error))
             await self._desk.record(trouble_event(move, error))
         except WorkbenchError as error:
             await self._desk.record(trouble_event(move, error))
@@ -161,7 +161,7 @@ class LiveSession:
         try:
             await find_taken_tasks(self._desk, self._desk.state.plan)
         except WorkbenchError as error:
-            self._desk.board.notify(spoken(error))
+            self._desk.publisher.notify(spoken(error))
 
     async def _offer_merge(self) -> None:
         run = self._desk.run
@@ -171,22 +171,22 @@ class LiveSession:
         try:
             await propose_merge(self._desk)
         except REFUSALS as refusal:
-            self._desk.board.notify(spoken(refusal))
+            self._desk.publisher.notify(spoken(refusal))
 
     async def _take(self, intent: Intent) -> None:
         try:
             await self._handle(intent)
         except WorkbenchError as error:
-            self._desk.board.show_activity("")
-            self._desk.board.notify(spoken(error))
+            self._desk.publisher.show_activity("")
+            self._desk.publisher.notify(spoken(error))
 
     async def _handle(self, intent: Intent) -> None:
         match intent:
             case StartTask():
-                self._desk.board.notify("a task is being worked on; finish or abort it first")
+                self._desk.publisher.notify("a task is being worked on; finish or abort it first")
             case MergeTask() if self._starting:
                 # It would be proposed in the run that begins.
-                self._desk.board.notify(f"a task is being started; merge with `agent merge {intent.task}`")
+                self._desk.publisher.notify(f"a task is being started; merge with `agent merge {intent.task}`")
             case Leave():
                 self._leaving = intent.reason
             case _:
@@ -214,4 +214,4 @@ class LiveSession:
                 try:
                     await self._recorder.close()
                 finally:
-                    session.board.end(farewell)
+                    session.publisher.end(farewell)

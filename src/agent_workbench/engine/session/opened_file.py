@@ -25,4 +25,4 @@ async def open_file(session: SessionContext, path: str, line: int) -> None:
         raise WorkspaceError(f"{path!r} is binary ({len(content.data):,} bytes)")
     lines = content.data.decode("utf-8", "replace")[:MOST_CHARS].removesuffix("\n").split("\n")
     lines = lines[:MOST_LINES]
-    session.board.show_file(path, max(1, min(line, len(lines))), "\n".join(lines))
+    session.publisher.show_file(path, max(1, min(line, len(lines))), "\n".join(lines))

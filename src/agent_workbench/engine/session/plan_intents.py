@@ -31,9 +31,9 @@ async def handle_plan(session: SessionContext, intent: PlanIntent) -> None:
 
 async def _open(session: SessionContext, intent: OpenPlan) -> None:
     try:
-        session.board.show_plan(await session.ports.plans.piece(intent.task, new=intent.new))
+        session.publisher.show_plan(await session.ports.plans.piece(intent.task, new=intent.new))
     except PlanError as error:
-        session.board.show_plan(None, spoken(error))
+        session.publisher.show_plan(None, spoken(error))
 
 
 async def _edit(session: SessionContext, intent: EditPlan) -> None:
@@ -43,11 +43,11 @@ async def _edit(session: SessionContext, intent: EditPlan) -> None:
         await session.ports.plans.replace_text(piece.whole, piece.whole_with(intent.text), keep)
         await _read(session)
     except PlanError as error:
-        session.board.show_plan(piece, spoken(error))
+        session.publisher.show_plan(piece, spoken(error))
         return
-    if session.board.live.no_plan:
-        session.board.show_live(replace(session.board.live, no_plan=""))
-    session.board.show_plan(piece)
+    if session.publisher.live.no_plan:
+        session.publisher.show_live(replace(session.publisher.live, no_plan=""))
+    session.publisher.show_plan(piece)
 
 
 async def _read(session: SessionContext) -> None:
@@ -61,9 +61,9 @@ async def _block(session: SessionContext, intent: BlockTask) -> None:
     run = session.state.run
     status = (await session.ports.plans.read()).task(intent.task).status
     if run is not None and run.task == intent.task and session.state.unfinished:
-        session.board.notify(f"{intent.task} is being worked on; pause it or give it up instead")
+        session.publisher.notify(f"{intent.task} is being worked on; pause it or give it up instead")
     elif status not in BLOCKABLE | {TaskStatus.BLOCKED}:
-        session.board.notify(f"{intent.task} is {status}, there is nothing to block")
+        session.publisher.notify(f"{intent.task} is {status}, there is nothing to block")
     elif intent.blocked or status is TaskStatus.BLOCKED:
         wanted = TaskStatus.BLOCKED if intent.blocked else TaskStatus.PENDING
         await session.ports.plans.set_status(intent.task, wanted, intent.reason)

@@ -38,7 +38,7 @@ class PreflightSteps(Protocol):
     async def trust(self) -> Trust:
         """Read what the repo would run, and whether it is trusted."""
 
-    async def open(self, board: UpdatePublisher, *, trusted: bool) -> LiveSessionPort:
+    async def open(self, publisher: UpdatePublisher, *, trusted: bool) -> LiveSessionPort:
         """Open the session; one that is not trusted obeys nothing of the repo."""
 
 
@@ -47,7 +47,7 @@ class Preflight:
 
     def __init__(self, find_preflight_steps: Callable[[], Awaitable[PreflightSteps]]) -> None:
         self._find_doors = find_preflight_steps
-        self._board = UpdatePublisher(SessionState())
+        self._publisher = UpdatePublisher(SessionState())
         self._answers: asyncio.Queue[AnswerQuestion | Leave] = asyncio.Queue()
         self._session: LiveSessionPort | None = None
         self.failure: WorkbenchError | None = None
@@ -61,28 +61,28 @@ class Preflight:
 
     def updates(self) -> AsyncIterator[SessionUpdate]:
         """Yield the newest update whenever there is one."""
-        return self._board.updates()
+        return self._publisher.updates()
 
     async def run(self) -> None:
         """Ask, open the session, and live its life. What makes that impossible is kept in `failure` and ends it."""
         try:
-            self._board.show_activity("looking at the repo")
+            self._publisher.show_activity("looking at the repo")
             doors = await self._find_doors()
             if not await self._is_set_up(doors.setup):
-                self._board.end("nothing was written; `agent init` sets a repo up")
+                self._publisher.end("nothing was written; `agent init` sets a repo up")
                 return
             trusted = await self._is_trusted(await doors.trust())
             if trusted is None:
-                self._board.end("")
+                self._publisher.end("")
                 return
-            self._board.show_activity("opening the session")
-            session = await doors.open(self._board, trusted=trusted)
+            self._publisher.show_activity("opening the session")
+            session = await doors.open(self._publisher, trusted=trusted)
         except WorkbenchError as error:
             self.failure = error
-            self._board.end(spoken(error))
+            self._publisher.end(spoken(error))
             return
         except BaseException:
-            self._board.end("the workbench could not be opened")
+            self._publisher.end("the workbench could not be opened")
             raise
         self._session = session
         while not self._answers.empty():  # what came between the last question and the session
@@ -118,8 +118,8 @@ class Preflight:
             if isinstance(answer, Leave):
                 return None
             if answer.question == question.key:
-                self._show(replace(self._board.live, question=None))
+                self._show(replace(self._publisher.live, question=None))
                 return answer.yes
 
     def _show(self, live: Live) -> None:
-        self._board.show_live(live)
+        self._publisher.show_live(live)

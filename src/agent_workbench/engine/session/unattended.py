@@ -85,7 +85,7 @@ async def _run_all(
                 return replace(ending, outcomes=tuple(outcomes.values()))
             outcomes |= {each.task: each for each in ending.outcomes}
         await read_plan(session)
-        for held in session.board.live.taken:
+        for held in session.publisher.live.taken:
             outcomes.setdefault(held, taken_outcome(held))
         passing = {*outcomes, *elsewhere}
         task = session.state.plan.next_task(passing)

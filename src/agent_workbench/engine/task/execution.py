@@ -20,7 +20,7 @@ from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal, spoken
 from agent_workbench.engine.prompt.prompt_text import answered_told
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools import all_tools
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.check_runs import named_paths
@@ -39,23 +39,23 @@ _RULES = ".gitignore"
 
 async def carry(session: SessionContext, proposal: Proposal) -> None:
     """Do what was approved, unless a file moved under it: then the gate asks again."""
-    bench = await session.bench()
-    if moved := await _moved(bench, proposal):
+    context = await session.tool_context()
+    if moved := await _moved(context, proposal):
         await _ask_again(session, proposal, moved)
         return
-    session.board.show_activity(_activity(proposal))
+    session.publisher.show_activity(_activity(proposal))
     if proposal.kind in PUTS_BACK:
         await checkpoint_unapproved(session)
     await session.record(ActionStarted(proposal.id))
     started = session.ports.clock.monotonic_seconds()
     refusal: WorkbenchError | None = None
     try:
-        outcome = await all_tools()[proposal.tool].run(bench, proposal)
+        outcome = await all_tools()[proposal.tool].run(context, proposal)
         if proposal.kind is Permission.READ and outcome.result is ActionResult.OK and not outcome.effects:
             outcome = without_repeat(session.run, proposal, outcome)
     except REFUSALS as error:
         refusal, outcome = error, Outcome(spoken(error), ActionResult.REFUSED)
-    kept, told = await _take_changes(session, bench) if proposal.kind is Permission.COMMAND else (None, "")
+    kept, told = await _take_changes(session, context) if proposal.kind is Permission.COMMAND else (None, "")
     for effect in outcome.effects:
         await session.record(effect)
     if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
@@ -76,7 +76,7 @@ async def carry(session: SessionContext, proposal: Proposal) -> None:
     if refusal is not None and proposal.tool in MUST_WORK:
         await session.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
     elif refusal is not None and proposal.kind is Permission.MERGE:
-        session.board.notify(spoken(refusal))  # what it says ends the task's steps, and those may be out of sight
+        session.publisher.notify(spoken(refusal))  # what it says ends the task's steps, and those may be out of sight
         if isinstance(refusal, TargetMoved):
             await _show_merge_again(session)
     if kept is not None:
@@ -87,7 +87,7 @@ async def _show_merge_again(session: SessionContext) -> None:
     try:
         await propose_merge(session)
     except REFUSALS as refusal:
-        session.board.notify(spoken(refusal))
+        session.publisher.notify(spoken(refusal))
 
 
 async def take_checkpoint(session: SessionContext) -> None:
@@ -108,13 +108,13 @@ async def checkpoint_unapproved(session: SessionContext) -> None:
         await take_checkpoint(session)
 
 
-async def _moved(bench: Bench, proposal: Proposal) -> str:
+async def _moved(context: ToolContext, proposal: Proposal) -> str:
     """Return what is not any more as it was when the proposal was shown, nothing when all is."""
     if proposal.kind is Permission.SUMMARY:
         return ""  # the scratchpad is not in the workspace; what replaces it looks for itself
     if proposal.kind is not Permission.MERGE:
-        return await check_unmoved(bench, proposal)
-    now = await merged_into(bench)
+        return await check_unmoved(context, proposal)
+    now = await merged_into(context)
     return "" if now == proposal.preimages else f"the branch to merge into ({now[0].path})"
 
 
@@ -129,10 +129,10 @@ async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) ->
         await session.record(ActionFinished(proposal.id, ActionResult.REFUSED, observation))
 
 
-async def _take_changes(session: SessionContext, bench: Bench) -> tuple[Draft | None, str]:
+async def _take_changes(session: SessionContext, context: ToolContext) -> tuple[Draft | None, str]:
     """Put back what a command changed; return it as a draft if it may be kept, and what to tell of the rest."""
-    strays = await bench.workspace.strays(bench.run.tree)
-    reset = await bench.workspace.reset(bench.run.tree)
+    strays = await context.workspace.strays(context.run.tree)
+    reset = await context.workspace.reset(context.run.tree)
     caches = _caches(strays)
     files = [each for each in strays if each.before or (each.after and not each.path.startswith(caches))]
     keepable = tuple(change for change in files if _is_text(change))
@@ -144,7 +144,7 @@ async def _take_changes(session: SessionContext, bench: Bench) -> tuple[Draft | 
         return None, told
     try:
         diff = await to_thread(render_changes, keepable)
-        return await all_tools()[KEEP_CHANGES].draft(bench, Arguments({}), diff), told
+        return await all_tools()[KEEP_CHANGES].draft(context, Arguments({}), diff), told
     except REFUSALS as refusal:
         return None, f"{told}\nWhat it changed was put back: {spoken(refusal)}"
 

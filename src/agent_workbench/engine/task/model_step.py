@@ -21,7 +21,7 @@ REFLEXION_TOKENS = 400
 
 async def ask(session: SessionContext, purpose: Purpose) -> None:
     """Ask for a step or a reflexion. What stops it outside becomes an event; cancelling frees the server."""
-    session.board.show_activity("waiting for the model")
+    session.publisher.show_activity("waiting for the model")
     try:
         asked = False
         while not asked and not session.run.paused:

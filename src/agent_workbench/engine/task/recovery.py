@@ -63,7 +63,7 @@ async def _settle_compaction(session: SessionContext, proposal: Proposal) -> Non
     """Compact the context unless that is on record: it is only written down, so it may well be done again."""
     result = ActionResult.OK
     if not any(isinstance(effect, ContextCompacted) for effect in _effects_on_record(session)):
-        outcome = await all_tools()[COMPACT].run(await session.bench(), proposal)
+        outcome = await all_tools()[COMPACT].run(await session.tool_context(), proposal)
         for effect in outcome.effects:
             await session.record(effect)
         result = outcome.result

@@ -10,7 +10,7 @@ from agent_workbench.engine.task.execution import take_checkpoint
 
 async def roll_back(session: SessionContext, reason: str) -> None:
     """Keep what was tried under `refs/agent/`, then make the workspace its base again and delete the task's branch."""
-    session.board.show_activity("rolling back")
+    session.publisher.show_activity("rolling back")
     workspace = await session.workspace()
     base = session.run.workspace.base
     if await workspace.strays(session.run.workspace.tree):
@@ -19,7 +19,7 @@ async def roll_back(session: SessionContext, reason: str) -> None:
     # A commit was made if the stop came before it was recorded; nobody is to take it for the task's outcome.
     await workspace.withdraw()
     await session.record(TaskRolledBack(session.run.task, base, reason))
-    session.board.show_activity("")
+    session.publisher.show_activity("")
 
 
 async def close(session: SessionContext) -> None:

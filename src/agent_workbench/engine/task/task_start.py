@@ -39,7 +39,7 @@ async def find_taken_tasks(session: SessionContext, plan: Plan) -> None:
     """See which of the tasks that could be started other sessions are at: they are not the next one here."""
     startable = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
     tasks = tuple(task.id for task in plan.tasks if task.status in startable)
-    session.board.show_taken(tuple(await session.ports.workspaces.taken(tasks, session.state.session)))
+    session.publisher.show_taken(tuple(await session.ports.workspaces.taken(tasks, session.state.session)))
 
 
 def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:
@@ -62,13 +62,13 @@ async def read_again(session: SessionContext) -> None:
 async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
     await read_plan(session)
-    task = _choose(session.state.plan, wanted, session.board.live.taken)
+    task = _choose(session.state.plan, wanted, session.publisher.live.taken)
     checks = _allowed_checks(task, session.settings)
     base = await _base(session, task)
     workspaces = session.ports.workspaces
     branch = await workspaces.free_branch(task.id, session.state.session)
     skills = await session.ports.skills.load(task.applicable_skills)
-    session.board.show_activity(f"making a workspace for {task.id}")
+    session.publisher.show_activity(f"making a workspace for {task.id}")
     request = WorkspaceRequest(session.state.session, task.id, branch, base, session.settings.workspace.link)
     workspace = await session.take_workspace(request)
     await _check_still_startable(session, task.id)
@@ -80,7 +80,7 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     await session.record(TaskStatusChanged(task.id, TaskStatus.IN_PROGRESS))
     if notes := await session.ports.memory.read_scratchpad(task.id):
         await session.record(notes_changed(session.settings, task.id, notes, Author.WORKBENCH))
-    session.board.show_activity("")
+    session.publisher.show_activity("")
 
 
 async def _check_still_startable(session: SessionContext, wanted: TaskId) -> None:
@@ -108,13 +108,13 @@ def _allowed_checks(task: Task, settings: Settings) -> CheckList:
 
 async def retrieve(session: SessionContext) -> None:
     """Find the code that the task's words and its failing tests speak of."""
-    session.board.show_activity("searching the code")
+    session.publisher.show_activity("searching the code")
     query = _query(session)
     chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
-    bench = await session.bench()
+    context = await session.tool_context()
     told = "\n".join(filter(None, (query.text, query.failing)))
-    await session.record(CodeRetrieved(told, tuple(chunk for chunk in chunks if bench.may_read(chunk.path))))
-    session.board.show_activity("")
+    await session.record(CodeRetrieved(told, tuple(chunk for chunk in chunks if context.may_read(chunk.path))))
+    session.publisher.show_activity("")
 
 
 def _query(session: SessionContext) -> CodeQuery:
@@ -157,7 +157,7 @@ async def _base(session: SessionContext, task: Task) -> CommitId:
     """The user's HEAD, or the commit of the one dependency that is done and not merged yet."""
     facts = await session.ports.workspaces.inspect()
     if left_out := uncommitted_paths(facts, session.settings.memory.dir):
-        session.board.notify(f"not committed: {left_out}; {task.id} starts without these changes")
+        session.publisher.notify(f"not committed: {left_out}; {task.id} starts without these changes")
     found = [(each, await session.ports.workspaces.task_commit(each)) for each in task.depends_on]
     unmerged = [(each, commit) for each, commit in found if commit is not None]
     if len(unmerged) > 1:

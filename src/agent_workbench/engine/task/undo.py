@@ -44,7 +44,7 @@ async def ask_undo(session: SessionContext, wanted: ProposalId | None) -> None:
     """Record that the last diff is to be taken back, or say why it cannot be."""
     last = last_applied_diff(session.state.run) if session.state.run is not None else None
     if (reason := why_not_undo(session.state, wanted)) or last is None:
-        session.board.notify(reason)
+        session.publisher.notify(reason)
     else:
         await session.record(UndoAsked(last.proposal.id))
 
@@ -54,7 +54,7 @@ async def take_back(session: SessionContext, proposal: ProposalId) -> None:
     last = last_applied_diff(session.run)
     if last is None or last.proposal.id != proposal:
         raise AssertionError(f"{proposal} is not the diff that was applied last")
-    session.board.show_activity("taking the diff back")
+    session.publisher.show_activity("taking the diff back")
     waiting = session.run.waiting
     if waiting is not None and waiting.kind is not Permission.SUMMARY:
         await decide(session, waiting, Verdict.REJECT, "user", MADE_ON_OTHERS)

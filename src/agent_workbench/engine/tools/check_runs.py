@@ -18,7 +18,7 @@ from agent_workbench.core.rules.denied_commands import denial
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import CommandOutcome
 from agent_workbench.engine.prompt.repeated_lines import without_repeated
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 
 OUTPUT_CHARS = 6_000
 NAMED_TESTS = 10
@@ -51,29 +51,29 @@ def refuse_denied(task: Task, lines: Sequence[str]) -> None:
             raise ShellError(f"{why}: {line[:200]}", advice="its denylisted_commands in the plan say so")
 
 
-async def run_command(bench: Bench, line: str) -> CommandOutcome:
+async def run_command(context: ToolContext, line: str) -> CommandOutcome:
     """Run one command line in the workspace; raise `ShellError` for one that is denied."""
-    refuse_denied(bench.task, (line,))
-    folder = bench.workspace.facts.path
+    refuse_denied(context.task, (line,))
+    folder = context.workspace.facts.path
     command = Command(
         line=line,
         folder=folder,
-        timeout_seconds=bench.command_seconds(),
-        environment=await bench.ports.environment_for(folder),
+        timeout_seconds=context.command_seconds(),
+        environment=await context.ports.environment_for(folder),
     )
-    return await bench.ports.shell.run(command, bench.on_output)
+    return await context.ports.shell.run(command, context.on_output)
 
 
-async def run_checks(bench: Bench, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:
+async def run_checks(context: ToolContext, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:
     """Run the commands one after the other, each on the approved files; what was changed is put back and named.
 
     Raises `ShellError` before any is run where one of them is denied.
     """
-    refuse_denied(bench.task, commands)
-    results, resets = [], [await bench.workspace.reset(bench.run.tree)]
+    refuse_denied(context.task, commands)
+    results, resets = [], [await context.workspace.reset(context.run.tree)]
     for line in commands:
-        results.append(await _check(bench, line))
-        resets.append(await bench.workspace.reset(bench.run.tree))
+        results.append(await _check(context, line))
+        resets.append(await context.workspace.reset(context.run.tree))
     restored = named_paths(path for each in resets for path in each.restored)
     return TestsFinished(
         purpose, tuple(results), restored, named_paths(path for each in resets for path in each.removed)
@@ -90,8 +90,8 @@ def named_paths(paths: Iterable[str]) -> tuple[str, ...]:
     return (*names[:NAMED_PATHS], f"and {more} more") if more > 0 else names
 
 
-async def _check(bench: Bench, line: str) -> CheckResult:
-    outcome = await run_command(bench, line)
+async def _check(context: ToolContext, line: str) -> CheckResult:
+    outcome = await run_command(context, line)
     output = outcome.output if not outcome.reason else f"{outcome.output}\n{outcome.reason}"
     return CheckResult(
         command=line,

@@ -7,7 +7,7 @@ from agent_workbench.core.events.output_digests import digest_results
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.prompt.repeated_lines import change_shown
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.check_runs import describe_checks, run_checks
 from agent_workbench.engine.tools.failures import code_for_failure, code_told
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
@@ -18,15 +18,15 @@ HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "
 class Checks(ToolFace, frozen=True):
     """Runs what a check proposal lists."""
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Run every command and tell which passed."""
-        finished = await run_checks(bench, proposal.commands, proposal.purpose or CheckPurpose.ASKED)
-        history, baseline = bench.run.history, bench.run.baseline
+        finished = await run_checks(context, proposal.commands, proposal.purpose or CheckPurpose.ASKED)
+        history, baseline = context.run.history, context.run.baseline
         # The journal gets all of it; what is told of it is told of what a session keeps.
         kept = await to_thread(digest_results, finished)
         described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history)))
         told = HEADINGS.get(finished.purpose, "") + described
-        new = await code_for_failure(bench, kept)
+        new = await code_for_failure(context, kept)
         return Outcome("\n\n".join((told, *code_told(new))), effects=(finished,), shown=new)
 
 

@@ -7,7 +7,7 @@ from agent_workbench.core.events import ActionDecided, TaskCommitted
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.finish import finish_summary
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
@@ -18,39 +18,39 @@ TITLE_CHARS = 72
 class Commit(ToolFace, frozen=True):
     """Commits the tree that the approvals amount to."""
 
-    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the message (`text` if it was edited) and the whole change of the task."""
         if text and not text.strip():
             raise UsageError("a commit needs a message")
-        changes = await bench.workspace.changes(bench.run.tree)
+        changes = await context.workspace.changes(context.run.tree)
         return Draft(
-            text=text or _message(bench),
+            text=text or _message(context),
             diff=await to_thread(render_changes, changes),
             paths=tuple(change.path for change in changes),
         )
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Make the commit and move the branch."""
-        message = f"{proposal.text.strip()}\n\n{TRAILER}: {_approval(bench)}\n"
-        commit = await bench.workspace.commit(bench.run.tree, message)
-        branch = bench.workspace.facts.branch
-        committed = TaskCommitted(bench.task.id, commit, branch, message)
+        message = f"{proposal.text.strip()}\n\n{TRAILER}: {_approval(context)}\n"
+        commit = await context.workspace.commit(context.run.tree, message)
+        branch = context.workspace.facts.branch
+        committed = TaskCommitted(context.task.id, commit, branch, message)
         return Outcome(f"committed {commit[:10]} on {branch}", effects=(committed,))
 
 
-def _approval(bench: Bench) -> str:
+def _approval(context: ToolContext) -> str:
     """Return `session:seq:hash` of the decision that lets this commit through."""
-    for recorded in reversed(bench.run.history):
+    for recorded in reversed(context.run.history):
         if isinstance(recorded.event, ActionDecided):
-            return f"{bench.state.session}:{recorded.seq}:{recorded.hash}"
+            return f"{context.state.session}:{recorded.seq}:{recorded.hash}"
     raise WorkspaceError("a commit needs an approval in the journal")
 
 
-def _message(bench: Bench) -> str:
-    description = bench.task.description.strip()
-    title = f"[Agent] Complete {bench.task.id}: {description.splitlines()[0]}"
+def _message(context: ToolContext) -> str:
+    description = context.task.description.strip()
+    title = f"[Agent] Complete {context.task.id}: {description.splitlines()[0]}"
     whole = description if len(title) > TITLE_CHARS or "\n" in description else ""
-    return "\n\n".join(filter(None, (_cut(title), whole, finish_summary(bench.run)))) + "\n"
+    return "\n\n".join(filter(None, (_cut(title), whole, finish_summary(context.run)))) + "\n"
 
 
 def _cut(title: str) -> str:

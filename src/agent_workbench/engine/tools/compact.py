@@ -7,7 +7,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.engine.compaction.compacted_context import Scale, condense
 from agent_workbench.engine.compaction.forecast import foresee
 from agent_workbench.engine.prompt.scratchpad import notes_changed, notes_sha
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
@@ -15,44 +15,44 @@ from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 class Compact(ToolFace, frozen=True):
     """Makes room in the context."""
 
-    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the summary as the user wrote it; raise `UsageError` for one that is empty or leaves no room."""
         if not text.strip():
             raise UsageError("a summary needs words", advice="reject it with a reason to have the model write another")
-        waiting = bench.run.proposal
-        if bench.run.notes_full and waiting is not None:
+        waiting = context.run.proposal
+        if context.run.notes_full and waiting is not None:
             return Draft(text.strip(), paths=waiting.paths, preimages=waiting.preimages)
-        scale = Scale(bench)
+        scale = Scale(context)
         (size,) = await scale.count([text])
         most = scale.context_tokens // 4
         if size > most:
             raise UsageError(f"the summary has {size} tokens, there is room for {most}", advice="make it shorter")
-        return Draft(text.strip(), outlook=await foresee(bench, text.strip(), Author.USER))
+        return Draft(text.strip(), outlook=await foresee(context, text.strip(), Author.USER))
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Compact the context; there is nothing to tell of it but what the next prompt says."""
         by = Author.USER if proposal.edited else Author.WORKBENCH if proposal.fallback else Author.MODEL
-        if bench.run.notes_full:
-            return await _replace_notes(bench, proposal)
-        return Outcome("", effects=(await condense(bench, proposal.text, by),))
+        if context.run.notes_full:
+            return await _replace_notes(context, proposal)
+        return Outcome("", effects=(await condense(context, proposal.text, by),))
 
 
-async def _replace_notes(bench: Bench, proposal: Proposal) -> Outcome:
+async def _replace_notes(context: ToolContext, proposal: Proposal) -> Outcome:
     """Archive the scratchpad and put the summary in its place, if it still says what the summary was made of.
 
     Done once already, before a stop, there is nothing left but to record it.
     """
-    memory, task, fork = bench.ports.memory, bench.task.id, bench.run.fork
+    memory, task, fork = context.ports.memory, context.task.id, context.run.fork
     text, (shown,) = f"{proposal.text}\n", proposal.preimages
     found = await memory.read_scratchpad(task, fork)
-    recorded = bench.ports.redacted(found)
+    recorded = context.ports.redacted(found)
     if notes_sha(recorded) == shown.sha:
-        found = await memory.archive_scratchpad(task, found, text, bench.ports.clock.now(), fork)
-        recorded = bench.ports.redacted(found)
+        found = await memory.archive_scratchpad(task, found, text, context.ports.clock.now(), fork)
+        recorded = context.ports.redacted(found)
     done = found == text
     by = Author.MODEL if done else Author.USER
-    changed = recorded != bench.state.scratchpad(task)
-    effects: tuple[Event, ...] = (notes_changed(bench.settings, task, found, by),) if changed else ()
+    changed = recorded != context.state.scratchpad(task)
+    effects: tuple[Event, ...] = (notes_changed(context.settings, task, found, by),) if changed else ()
     return Outcome("", ActionResult.OK if done else ActionResult.REFUSED, effects)
 
 

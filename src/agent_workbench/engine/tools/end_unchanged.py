@@ -3,7 +3,7 @@
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.proposals import END_UNCHANGED, Proposal
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.finish import finish_summary
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
@@ -12,13 +12,13 @@ from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 class EndUnchanged(ToolFace, frozen=True):
     """Ends a task as done without a commit."""
 
-    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the model's reason; raise `UsageError` for one that somebody edited, as nothing comes of it."""
         if text:
             raise UsageError("the end of a task cannot be edited", advice="approve it, or reject it with a reason")
-        return Draft(finish_summary(bench.run))
+        return Draft(finish_summary(context.run))
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Return the announcement: the end is written down when the task is closed."""
         return Outcome("the task ends with nothing changed")
 

@@ -9,7 +9,7 @@ from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.state.shown_code import chunks_shown_by
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 
 OUTPUT_CHARS = 1_500
 """How much of each failing check's output the search is told."""
@@ -25,20 +25,22 @@ def latest_failures(run: TaskRun) -> str:
     return _failing(run.results if run.results is not None else run.baseline or ())
 
 
-async def code_for_failure(bench: Bench, finished: TestsFinished) -> tuple[Chunk, ...]:
+async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tuple[Chunk, ...]:
     """Return the best pieces for a failure that is new and came with a change, of those the model was not shown.
 
     None where it fails as it did before: what that points to was looked for then.
     """
     failing = _failing(finished.results)
     asked = finished.purpose in (CheckPurpose.AFTER_DIFF, CheckPurpose.FINAL)
-    if not asked or bench.run.acceptable(finished.results) or failing == latest_failures(bench.run):
+    if not asked or context.run.acceptable(finished.results) or failing == latest_failures(context.run):
         return ()
     try:
-        found = await bench.ports.retriever.search(bench.workspace, CodeQuery(failing, failing), LOOKED_AT)
+        found = await context.ports.retriever.search(context.workspace, CodeQuery(failing, failing), LOOKED_AT)
     except WorkbenchError:
         return ()  # the checks ran, and that is what was asked for; a search of the model's own will tell
-    return tuple(_fitting(chunk for chunk in found if bench.may_read(chunk.path) and not _is_known(bench.run, chunk)))
+    return tuple(
+        _fitting(chunk for chunk in found if context.may_read(chunk.path) and not _is_known(context.run, chunk))
+    )
 
 
 def code_told(chunks: Sequence[Chunk]) -> tuple[str, ...]:

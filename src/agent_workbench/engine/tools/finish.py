@@ -4,7 +4,7 @@ from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.prompt.attempts import attempts
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
@@ -12,7 +12,7 @@ from agent_workbench.engine.tools.tool import Outcome, ToolFace
 class Finish(ToolFace, frozen=True):
     """Ends the steps; whether the task is done is decided by its checks."""
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Return the announcement."""
         return Outcome("the task's checks decide whether it is done")
 

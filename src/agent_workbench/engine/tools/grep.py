@@ -10,7 +10,7 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
@@ -23,16 +23,16 @@ LINE_CHARS = 240
 class Grep(ToolFace, frozen=True):
     """Searches text files line by line, regardless of case."""
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Return hits as `path:line: text`, the text with its indentation so that a diff can name the line."""
         asked = read_arguments(proposal.text, self.arguments)
         words, glob = asked.text("text"), asked.text("glob", "**")
         if not words.strip():
             raise WorkspaceError("grep needs a text to look for")
         hits: list[Chunk] = []
-        for path in (await bench.workspace.list_files())[:MAX_FILES]:
-            if bench.may_read(path) and matches_glob(path, glob):
-                hits += await self._search(bench, path, words)
+        for path in (await context.workspace.list_files())[:MAX_FILES]:
+            if context.may_read(path) and matches_glob(path, glob):
+                hits += await self._search(context, path, words)
             if len(hits) >= MAX_HITS:
                 break
         if not hits:
@@ -41,9 +41,9 @@ class Grep(ToolFace, frozen=True):
         told = "\n".join(f"{hit.path}:{hit.first_line}: {hit.text[:LINE_CHARS]}" for hit in hits[:MAX_HITS])
         return Outcome(told + cut, shown=tuple(hit for hit in hits[:MAX_HITS] if len(hit.text) <= LINE_CHARS))
 
-    async def _search(self, bench: Bench, path: str, words: str) -> list[Chunk]:
+    async def _search(self, context: ToolContext, path: str, words: str) -> list[Chunk]:
         try:
-            content = await bench.workspace.read(path)
+            content = await context.workspace.read(path)
         except WorkspaceError:
             return []
         if content is None or len(content.data) > MAX_BYTES or b"\0" in content.data:

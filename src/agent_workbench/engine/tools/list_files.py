@@ -2,7 +2,7 @@
 
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
@@ -12,11 +12,11 @@ MAX_FILES = 300
 class ListFiles(ToolFace, frozen=True):
     """Lists the workspace's files, those that git ignores left out."""
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Return matching paths, one a line."""
         glob = read_arguments(proposal.text, self.arguments).text("glob", "**")
-        files = await bench.workspace.list_files()
-        found = [path for path in files if matches_glob(path, glob) and bench.may_read(path)]
+        files = await context.workspace.list_files()
+        found = [path for path in files if matches_glob(path, glob) and context.may_read(path)]
         if not found:
             return Outcome(f"no file matches {glob!r}")
         cut = f"\n… {len(found) - MAX_FILES} more …" if len(found) > MAX_FILES else ""

@@ -11,7 +11,7 @@ from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import MERGE, Preimage, Proposal
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
@@ -21,21 +21,21 @@ DETACHED = "HEAD"
 class Merge(ToolFace, frozen=True):
     """Merges what was committed."""
 
-    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return what would be merged into what, and what stands in the way."""
-        commit = _commit(bench)
-        preview = await bench.ports.workspaces.merge_preview(commit)
+        commit = _commit(context)
+        preview = await context.ports.workspaces.merge_preview(commit)
         if not preview.changes:
-            preview = replace(preview, changes=await bench.workspace.changes(bench.run.tree))
-        return await merge_draft(preview, f"{bench.workspace.facts.branch} ({commit[:10]})", text)
+            preview = replace(preview, changes=await context.workspace.changes(context.run.tree))
+        return await merge_draft(preview, f"{context.workspace.facts.branch} ({commit[:10]})", text)
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Merge, or raise with nothing changed."""
         (shown,) = proposal.preimages
         target = MergeTarget("" if shown.path == DETACHED else shown.path, CommitId(shown.sha))
-        outcome = await bench.ports.workspaces.merge(_commit(bench), proposal.text, target)
+        outcome = await context.ports.workspaces.merge(_commit(context), proposal.text, target)
         done = f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})"
-        return Outcome(done, effects=(TaskMerged(bench.task.id, outcome),))
+        return Outcome(done, effects=(TaskMerged(context.task.id, outcome),))
 
 
 async def merge_draft(preview: MergePreview, what: str, text: str = "") -> Draft:
@@ -50,9 +50,9 @@ async def merge_draft(preview: MergePreview, what: str, text: str = "") -> Draft
     )
 
 
-async def merged_into(bench: Bench) -> tuple[Preimage, ...]:
+async def merged_into(context: ToolContext) -> tuple[Preimage, ...]:
     """Return what a merge starts from: the user's branch (`HEAD` when detached) and its commit."""
-    facts = await bench.ports.workspaces.inspect()
+    facts = await context.ports.workspaces.inspect()
     return (_start(MergeTarget(facts.branch, facts.head)),)
 
 
@@ -60,10 +60,10 @@ def _start(target: MergeTarget) -> Preimage:
     return Preimage(target.branch or DETACHED, target.head)
 
 
-def _commit(bench: Bench) -> CommitId:
-    if bench.run.commit is None:
-        raise WorkspaceError(f"task {bench.task.id} has no commit to merge")
-    return bench.run.commit
+def _commit(context: ToolContext) -> CommitId:
+    if context.run.commit is None:
+        raise WorkspaceError(f"task {context.task.id} has no commit to merge")
+    return context.run.commit
 
 
 TOOL = Merge(name=MERGE, summary="merge the task into the user's branch", kind=Permission.MERGE, offered=False)

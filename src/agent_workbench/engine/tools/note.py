@@ -3,7 +3,7 @@
 from agent_workbench.core.events import Author
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.engine.prompt.scratchpad import notes_changed
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
@@ -11,14 +11,14 @@ from agent_workbench.engine.tools.tool import Outcome, ToolFace
 class Note(ToolFace, frozen=True):
     """Appends to the notes that the model and the user share."""
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Write the note behind what stands there."""
         text = read_arguments(proposal.text, self.arguments).text("text").strip()
-        memory, task, fork = bench.ports.memory, bench.task.id, bench.run.fork
+        memory, task, fork = context.ports.memory, context.task.id, context.run.fork
         before = await memory.read_scratchpad(task, fork)
         gap = "" if not before or before.endswith("\n") else "\n"
         after = await memory.write_scratchpad(task, before, f"{before}{gap}- {text}\n", fork)
-        return Outcome("noted", effects=(notes_changed(bench.settings, task, after, Author.MODEL),))
+        return Outcome("noted", effects=(notes_changed(context.settings, task, after, Author.MODEL),))
 
 
 TOOL = Note(

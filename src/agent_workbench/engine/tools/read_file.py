@@ -8,7 +8,7 @@ from agent_workbench.core.patch import similar_paths
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.runtime.scope import Files, Scope
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, Arguments, Choices, read_arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
@@ -27,19 +27,19 @@ class ReadFile(ToolFace, frozen=True):
         paths = tuple(islice(readable, MAX_CHOICES + 1))
         return {"path": paths} if 0 < len(paths) <= MAX_CHOICES else {}
 
-    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the call, or raise what is wrong with its path."""
-        bench.check_readable(arguments.text("path"))
-        return await super().draft(bench, arguments, text)
+        context.check_readable(arguments.text("path"))
+        return await super().draft(context, arguments, text)
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Return the lines asked for, with where they stand."""
         asked = read_arguments(proposal.text, self.arguments)
         path = asked.text("path")
-        bench.check_readable(path)
-        content = await bench.workspace.read(path)
+        context.check_readable(path)
+        content = await context.workspace.read(path)
         if content is None:
-            readable = filter(bench.may_read, await bench.workspace.list_files())
+            readable = filter(context.may_read, await context.workspace.list_files())
             near = ", ".join(await to_thread(similar_paths, path, readable))
             advice = f"near it are: {near}" if near else "list_files shows those there are"
             raise WorkspaceError(f"there is no file {path!r}", advice=advice)

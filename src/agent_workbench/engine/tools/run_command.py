@@ -5,7 +5,7 @@ from agent_workbench.core.events import ActionResult
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, Arguments
 from agent_workbench.engine.tools.check_runs import refuse_denied, run_command
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
@@ -16,17 +16,17 @@ OBSERVED_CHARS = 6_000
 class RunCommand(ToolFace, frozen=True):
     """Runs a command in the workspace; patterns of denied commands stop accidents, the sandbox stops the rest."""
 
-    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the command; its proposal's text is the bare command line, so that it can be edited."""
         line = (arguments.text("command") or text).strip()
         if not line:
             raise ShellError("the command is empty")
-        refuse_denied(bench.task, (line,))
+        refuse_denied(context.task, (line,))
         return Draft(text=line, commands=(line,))
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Run it and tell how it ended."""
-        outcome = await run_command(bench, proposal.text)
+        outcome = await run_command(context, proposal.text)
         ended = outcome.reason or f"exit code {outcome.exit_code}"
         return Outcome(
             f"{ended}\n{clip(outcome.output.strip(), OBSERVED_CHARS)}",

@@ -4,7 +4,7 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.scope import Files, Scope
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments, Choices
 from agent_workbench.engine.tools.checks import Checks
 from agent_workbench.engine.tools.tool import Draft
@@ -17,9 +17,9 @@ class RunTests(Checks, frozen=True):
         """Return no choices; None where there is nothing to run."""
         return {} if tuple(line for line in scope.run.checks if line != scope.settings.lint_command) else None
 
-    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the commands that would run."""
-        commands = tuple(line for line in bench.run.checks if line != bench.settings.lint_command)
+        commands = tuple(line for line in context.run.checks if line != context.settings.lint_command)
         if not commands:
             raise ConfigError("this task has no tests", advice="the user sets test_command in .agent.yml")
         return Draft(text=text, commands=commands, purpose=CheckPurpose.ASKED)

@@ -2,7 +2,7 @@
 
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import CodeQuery
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
 from agent_workbench.engine.tools.failures import latest_failures
 from agent_workbench.engine.tools.tool import Outcome, ToolFace
@@ -13,13 +13,13 @@ MAX_CHUNKS = 5
 class SearchCode(ToolFace, frozen=True):
     """Finds the pieces of code that a question is about."""
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Return the best pieces with their places."""
         query = read_arguments(proposal.text, self.arguments).text("query")
-        chunks = await bench.ports.retriever.search(
-            bench.workspace, CodeQuery(query, latest_failures(bench.run)), MAX_CHUNKS
+        chunks = await context.ports.retriever.search(
+            context.workspace, CodeQuery(query, latest_failures(context.run)), MAX_CHUNKS
         )
-        readable = [chunk for chunk in chunks if bench.may_read(chunk.path)]
+        readable = [chunk for chunk in chunks if context.may_read(chunk.path)]
         if not readable:
             return Outcome(f"nothing was found for {query!r}")
         return Outcome("\n\n".join(f"{chunk.place}\n{chunk.text}" for chunk in readable), shown=tuple(readable))

@@ -4,7 +4,7 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.scope import Files, Scope
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments, Choices
 from agent_workbench.engine.tools.checks import Checks
 from agent_workbench.engine.tools.tool import Draft
@@ -17,11 +17,11 @@ class StaticAnalyze(Checks, frozen=True):
         """Return no choices; None where there is nothing to run."""
         return {} if scope.settings.lint_command else None
 
-    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the command that would run."""
-        if not bench.settings.lint_command:
+        if not context.settings.lint_command:
             raise ConfigError("this repo has no lint command", advice="the user sets lint_command in .agent.yml")
-        return Draft(text=text, commands=(bench.settings.lint_command,), purpose=CheckPurpose.ASKED)
+        return Draft(text=text, commands=(context.settings.lint_command,), purpose=CheckPurpose.ASKED)
 
 
 TOOL = StaticAnalyze(name="static_analyze", summary="run the repo's lint command", kind=Permission.CHECK)

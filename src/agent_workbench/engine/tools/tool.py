@@ -15,7 +15,7 @@ from agent_workbench.engine.runtime.scope import Files, Scope
 from agent_workbench.engine.tools.arguments import Argument, ArgumentFault, Arguments, Choices, check_choices
 
 if TYPE_CHECKING:
-    from agent_workbench.engine.runtime.tool_context import Bench
+    from agent_workbench.engine.runtime.tool_context import ToolContext
 
 
 class Draft(Struct, frozen=True):
@@ -78,10 +78,10 @@ class Tool(Protocol):
     async def choices(self, scope: Scope, present: Files) -> Choices | None:
         """Return what may be chosen for arguments that have a choice now; None when the call makes no sense now."""
 
-    async def draft(self, bench: "Bench", arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: "ToolContext", arguments: Arguments, text: str) -> Draft:
         """Return what would be done, or raise a `WorkbenchError` saying why it cannot be; nothing has an effect yet."""
 
-    async def run(self, bench: "Bench", proposal: Proposal) -> Outcome:
+    async def run(self, context: "ToolContext", proposal: Proposal) -> Outcome:
         """Do what was approved. A `WorkbenchError` becomes a refusal the model is told."""
 
 
@@ -99,10 +99,10 @@ class ToolFace(Struct, frozen=True):
         """Return no choices: every value that fits the schema may be tried."""
         return {}
 
-    async def draft(self, bench: "Bench", arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: "ToolContext", arguments: Arguments, text: str) -> Draft:
         """Return the call as it was asked for; raise `UsageError` for a value that there is no choice of."""
         try:
-            check_choices(arguments, await self.choices(bench.scope, bench.workspace) or {})
+            check_choices(arguments, await self.choices(context.scope, context.workspace) or {})
         except ArgumentFault as fault:
             raise UsageError(str(fault)) from fault
         return Draft(text)

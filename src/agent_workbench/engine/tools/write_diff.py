@@ -25,7 +25,7 @@ from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.edits.constrained_diff import fit_as_held
 from agent_workbench.engine.prompt.repeated_lines import is_as_written
-from agent_workbench.engine.runtime.tool_context import Bench
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
@@ -37,18 +37,18 @@ SHOWN_LINES = 60
 class WriteDiff(ToolFace, frozen=True):
     """Applies an approved diff: whole, exactly where it says, or not at all."""
 
-    async def draft(self, bench: Bench, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the change as it would be made; raise `PatchError` when it fits nowhere or may not be made."""
-        existing = await bench.workspace.list_files()
-        fit = await fit_as_held(bench, text, existing)
+        existing = await context.workspace.list_files()
+        fit = await fit_as_held(context, text, existing)
         if fit is None:
             # Threads, as large files take their time, and the screen goes on.
-            loose = await to_thread(read_diff, text, bench.patch_bounds(), existing)
-            fit = await to_thread(fit_diff, loose, await _contents(bench, loose.paths), existing)
+            loose = await to_thread(read_diff, text, context.patch_bounds(), existing)
+            fit = await to_thread(fit_diff, loose, await _contents(context, loose.paths), existing)
         paths = fit.patch.paths
         _check_no_stand_in(fit.changes)
-        await bench.check_file_count(paths)
-        diff = await to_thread(render_changes, await _against_approved(bench, fit.changes))
+        await context.check_file_count(paths)
+        diff = await to_thread(render_changes, await _against_approved(context, fit.changes))
         return Draft(
             text=text,
             diff=diff,
@@ -58,16 +58,16 @@ class WriteDiff(ToolFace, frozen=True):
             repaired=fit.repairs,
         )
 
-    async def run(self, bench: Bench, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Apply the diff that was shown to what was approved before."""
-        strays = {change.path for change in await bench.workspace.strays(bench.run.tree)}
-        await bench.workspace.put_back(bench.run.tree, strays.intersection(proposal.paths))
+        strays = {change.path for change in await context.workspace.strays(context.run.tree)}
+        await context.workspace.put_back(context.run.tree, strays.intersection(proposal.paths))
         # What was shown is ours: it fits to the letter, or it is not carried out.
         patch = await to_thread(parse_patch, proposal.diff, OWN_BOUNDS)
-        contents, existing = await _contents(bench, patch.paths), await bench.workspace.list_files()
+        contents, existing = await _contents(context, patch.paths), await context.workspace.list_files()
         changes = await to_thread(apply_patch, patch, contents, existing)
         _check_no_stand_in(changes)
-        tree = await bench.workspace.write(changes, bench.run.tree)
+        tree = await context.workspace.write(changes, context.run.tree)
         shown = await to_thread(lambda: tuple(chunk for change in changes for chunk in _now(change)))
         applied = PatchApplied(proposal.id, proposal.paths, patch_hash(proposal.diff), tree, shown)
         return Outcome(describe_applied(applied, proposal), effects=(applied,))
@@ -99,13 +99,13 @@ def _check_no_stand_in(changes: tuple[FileChange, ...]) -> None:
                 )
 
 
-async def _contents(bench: Bench, paths: tuple[str, ...]) -> dict[str, FileContent | None]:
-    return {path: await bench.workspace.read(path) for path in paths}
+async def _contents(context: ToolContext, paths: tuple[str, ...]) -> dict[str, FileContent | None]:
+    return {path: await context.workspace.read(path) for path in paths}
 
 
-async def _against_approved(bench: Bench, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+async def _against_approved(context: ToolContext, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
     """Return the changes as seen from the approved tree: what somebody else wrote into these files would get in too."""
-    strays = {stray.path: stray.before for stray in await bench.workspace.strays(bench.run.tree)}
+    strays = {stray.path: stray.before for stray in await context.workspace.strays(context.run.tree)}
     whole = [replace(change, before=strays.get(change.path, change.before)) for change in changes]
     left = tuple(change for change in whole if change.before != change.after)
     if not left:
@@ -113,11 +113,11 @@ async def _against_approved(bench: Bench, changes: tuple[FileChange, ...]) -> tu
     return left
 
 
-async def check_unmoved(bench: Bench, proposal: Proposal) -> str:
+async def check_unmoved(context: ToolContext, proposal: Proposal) -> str:
     """Return the path of the first file that is no longer what it was when the proposal was shown, or nothing."""
     for preimage in proposal.preimages:
         try:
-            content = await bench.workspace.read(preimage.path)
+            content = await context.workspace.read(preimage.path)
         except WorkspaceError:
             return preimage.path
         if content_hash(content) != preimage.sha:
