@@ -35,7 +35,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.intents import Intent, LookBack, OpenFile
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
-from agent_workbench.core.live import Live, OpenedFile, PastShown, PlanAnswer, Question, Running, Streaming
+from agent_workbench.core.live import Live, OpenedFile, PastShown, PlanAnswer, PreflightQuestion, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan_text import PlanPiece
@@ -86,7 +86,7 @@ HUNKS = """\
 +THIRD = 30
 """
 OUTPUT = "collecting ...\ntests/test_cart.py::test_an_empty_cart_costs_nothing PASSED\n" + runs.FAILURE
-TRUST = Question(
+TRUST = PreflightQuestion(
     "trust",
     "Trust this repository?",
     (

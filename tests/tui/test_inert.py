@@ -41,7 +41,7 @@ from agent_workbench.core.events import (
     TroubleMet,
     UserSaid,
 )
-from agent_workbench.core.live import Live, Question, Running, Streaming
+from agent_workbench.core.live import Live, PreflightQuestion, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.retrieval import Chunk
@@ -101,7 +101,7 @@ LIVES = {
     "diff": Live(activity="x", streaming=Streaming(f"Thought: x\nAction: write_diff\n{DIFF}", 1, 1.0)),
     "running": Live(activity=BAD, running=Running(BAD, BAD, 1.0)),
     "notice": Live(notice=BAD, notice_number=1),
-    "question": Live(question=Question("trust", BAD, (BAD,), BAD, BAD)),
+    "question": Live(question=PreflightQuestion("trust", BAD, (BAD,), BAD, BAD)),
 }
 
 

@@ -13,7 +13,7 @@ from agent_workbench.core.intents import (
     SeekReplay,
     StepReplay,
 )
-from agent_workbench.core.live import Live, Question, Streaming
+from agent_workbench.core.live import Live, PreflightQuestion, Streaming
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.tui.bridge import FRAME_SECONDS
 from agent_workbench.tui.keymap import IN_DIALOGUES, bindings
@@ -23,7 +23,9 @@ from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, MIDDLE, SMALL, Driver, driving
 
-TRUST = Question("trust", "Trust this repository?", ("its .agent.yml would run:", "  pytest -q"), "trust it", "leave")
+TRUST = PreflightQuestion(
+    "trust", "Trust this repository?", ("its .agent.yml would run:", "  pytest -q"), "trust it", "leave"
+)
 PANES = {"1": "plan", "2": "steps", "3": "diff", "4": "scratchpad", "5": "code"}
 MANY = 5_000
 

@@ -33,8 +33,8 @@ from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus,
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.workspace import MergeOutcome
-from agent_workbench.views.code.code_pane import Standing, view_code
-from agent_workbench.views.code.reasons import bar, index_line, index_words, reasons_of, words_of
+from agent_workbench.views.code.code_pane import CodeState, view_code
+from agent_workbench.views.code.reasons import index_line, index_words, reasons_of, share_bar, words_of
 from agent_workbench.views.code.shown_code import shown_code_snapshots
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, acts_for, view_gate
@@ -42,7 +42,7 @@ from agent_workbench.views.plan import view_plan
 from agent_workbench.views.scratchpad import view_scratchpad
 from agent_workbench.views.sessions.replay_bar import view_replay
 from agent_workbench.views.status import view_status
-from agent_workbench.views.transcript.answer_parts import AnswerParts, take_apart
+from agent_workbench.views.transcript.answer_parts import AnswerParts, split_answer
 from tests.fakes import runs
 
 
@@ -66,7 +66,7 @@ def update_after(*events: Event, live: Live | None = None) -> SessionUpdate:
     ],
 )
 def test_answers_are_taken_apart(text: str, parts: AnswerParts) -> None:
-    assert take_apart(text) == parts
+    assert split_answer(text) == parts
 
 
 def test_the_gate_says_what_can_be_started() -> None:
@@ -192,16 +192,16 @@ def test_a_piece_of_code_says_whether_the_model_still_has_it() -> None:
     elsewhere = replace(first, path="shop/tax.py")
     before = (*runs.up_to_first_diff(), ChunkPinned(elsewhere), ChunkDropped(second.place))
     rows = view_code(state_after(*before)).rows
-    assert [row.standing for row in rows] == [Standing.PINNED, Standing.IN_PROMPT, Standing.DROPPED]
+    assert [row.standing for row in rows] == [CodeState.PINNED, CodeState.IN_PROMPT, CodeState.DROPPED]
     assert [row.place for row in rows] == [elsewhere.place, first.place, second.place]
     after = (*before, ContextCompacted(2, "so", Author.MODEL, 20, pinned=(elsewhere,)))
     view = view_code(state_after(*after))
-    assert [row.standing for row in view.rows] == [Standing.PINNED, Standing.SUMMED_UP, Standing.LEFT_OUT]
+    assert [row.standing for row in view.rows] == [CodeState.PINNED, CodeState.SUMMED_UP, CodeState.LEFT_OUT]
     assert "2 not in the prompt" in view.title
     kept = (*before, ContextCompacted(2, "so", Author.MODEL, 20, code=(first, second)))
     standings = [row.standing for row in view_code(state_after(*kept)).rows]
-    assert standings == [Standing.PINNED, Standing.IN_PROMPT, Standing.DROPPED]
-    assert view_code(state_after(*after, ChunkPinned(first))).rows[1].standing is Standing.PINNED
+    assert standings == [CodeState.PINNED, CodeState.IN_PROMPT, CodeState.DROPPED]
+    assert view_code(state_after(*after, ChunkPinned(first))).rows[1].standing is CodeState.PINNED
 
 
 def test_a_piece_costs_what_the_server_counted_and_else_about_what_it_was_estimated_at() -> None:
@@ -227,14 +227,17 @@ def test_code_that_came_on_the_way_stands_behind_what_was_found_for_the_task() -
     rows = view_code(state_after(*events)).rows
     assert [row.path for row in rows] == ["shop/mine.py", "shop/cart.py", "tests/test_cart.py", "shop/tax.py"]
     assert [row.said for row in rows] == ["", "", "", "found on the way"]
-    assert {row.standing for row in rows} == {Standing.IN_PROMPT}
+    assert {row.standing for row in rows} == {CodeState.IN_PROMPT}
 
 
 def test_reasons_are_bars_of_their_share_the_strongest_first() -> None:
     chunk = Chunk("a.py", 1, 2, "x", 1.0, signals=(Signal(SignalKind.PATH, 0.2), Signal(SignalKind.WORDS, 0.8, ("x",))))
-    assert [(each.name, bar(each.share, 8)) for each in reasons_of(chunk)] == [("words", "██████▌"), ("path", "█▌")]
+    assert [(each.name, share_bar(each.share, 8)) for each in reasons_of(chunk)] == [
+        ("words", "██████▌"),
+        ("path", "█▌"),
+    ]
     assert words_of(chunk) == ("x",)
-    assert (bar(0.0, 8), bar(0.001, 8), bar(2.0, 8)) == ("", "▌", "█" * 8)
+    assert (share_bar(0.0, 8), share_bar(0.001, 8), share_bar(2.0, 8)) == ("", "▌", "█" * 8)
 
 
 def test_the_code_pane_says_how_far_the_index_is() -> None:
@@ -276,7 +279,11 @@ def test_a_finish_with_nothing_changed_says_how_its_checks_stand() -> None:
     for before, told in (((*read, *tested), "its checks pass"), (read, "its checks were not run at the end")):
         update = update_after(*before, ActionProposed(end))
         bar, pane = view_gate(update), view_diff(update)
-        assert (bar.word, bar.text, bar.more) == ("finish", f"nothing changed, {told}", "[b]nothing[/b] is to be done")
+        assert (bar.word, bar.text, bar.more) == (
+            "finish",
+            f"nothing changed, {told}",
+            "[b]nothing[/b] is to be done",
+        )
         assert pane.title == "Finish · waits"
         assert f"{told.capitalize()}." in [block.text for block in pane.notes]
         assert "[b]nothing[/b] is to be done" in [block.text for block in pane.notes]

@@ -11,7 +11,7 @@ from agent_workbench.core.invocation import Place
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
 
 if TYPE_CHECKING:  # loaded by the calls that need it
-    from agent_workbench.core.ports.services import Rules
+    from agent_workbench.core.ports.services import RuleStore
 
 
 async def rules_kept(place: Place, say: Say) -> tuple[StoredRule, ...]:
@@ -32,7 +32,7 @@ async def revoke_rule(place: Place, number: int, say: Say) -> StoredRule:
     return found[number - 1]
 
 
-async def _found(place: Place, say: Say) -> "tuple[Rules, tuple[StoredRule, ...]]":
+async def _found(place: Place, say: Say) -> "tuple[RuleStore, tuple[StoredRule, ...]]":
     site, settings = await told_site(place, say)
     rules = repo_rules(site.root, place, await asyncio.to_thread(site.sessions_dir, settings))
     own = await rules.kept()

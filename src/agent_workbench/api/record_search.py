@@ -10,14 +10,14 @@ from agent_workbench.api.records import session_summaries
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.invocation import Place
-from agent_workbench.views.sessions.record_search import Found, search
+from agent_workbench.views.sessions.record_search import RecordMatches, search
 
 
 class FoundInSession(Struct, frozen=True):
     """What one session holds; `problem` says why it could not be read, empty when it could."""
 
     session: SessionSummary
-    found: Found
+    found: RecordMatches
     problem: str = ""
 
 
@@ -33,13 +33,13 @@ async def search_sessions(place: Place, asked: str) -> AsyncIterator[FoundInSess
         try:
             found = await asyncio.to_thread(_search, session.directory, asked, copied)
         except (JournalError, StorageError) as error:
-            yield FoundInSession(session, Found(asked), str(error))
+            yield FoundInSession(session, RecordMatches(asked), str(error))
             continue
         if found.count:
             yield FoundInSession(session, found)
 
 
-def _search(directory: Path, asked: str, copied: int | None) -> Found:
+def _search(directory: Path, asked: str, copied: int | None) -> RecordMatches:
     """Look the words up in the events of a session, behind event `copied`."""
     from agent_workbench.adapters.journal.reader import read_journal
 

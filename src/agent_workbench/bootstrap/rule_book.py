@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.invocation import Place
 
 if TYPE_CHECKING:  # loaded when a session is opened
-    from agent_workbench.core.ports.services import Rules
+    from agent_workbench.core.ports.services import RuleStore
 
 
-def repo_rules(root: Path, place: Place, sessions_dir: Path) -> "Rules":
+def repo_rules(root: Path, place: Place, sessions_dir: Path) -> "RuleStore":
     """Return the rules that count in the repo at `root`."""
     from agent_workbench.adapters.journal.past_actions import past_actions
     from agent_workbench.adapters.rules.rule_files import RuleFiles

@@ -11,16 +11,8 @@ from agent_workbench.config.schema import ANY, NOT_YET, Known, below, is_given_n
 from agent_workbench.config.value_checks import canonical, problem
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.yaml_documents.nodes import (
-    DocumentError,
-    Mark,
-    Node,
-    YamlMapping,
-    YamlScalar,
-    YamlSequence,
-    nearest,
-    shown,
-)
+from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlScalar, YamlSequence
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, join, read_value
 
 PREFIX = "AGENT_"
@@ -121,7 +113,7 @@ def _check_name(key: YamlScalar, value: Node, dotted: str) -> None:
     if not is_given_name(key.text):
         raise DocumentError(
             key.start,
-            f"expected a name of small letters and digits, joined by single '-' or '_', found {shown(key.text)}",
+            f"expected a name of small letters and digits, joined by single '-' or '_', found {quoted(key.text)}",
         )
     if is_nothing(value) or (isinstance(value, YamlMapping) and not value.entries):
         raise DocumentError(key.start, f"{dotted}: expected something, found nothing", "remove it, or say what it is")
@@ -150,18 +142,18 @@ def _place(node: Node, file: str) -> str:
 def _unknown(key: YamlScalar, path: str, known: Known) -> DocumentError:
     dotted = join(path, key.text)
     here = sorted(below(path, known))
-    proposal = nearest(key.text, here)
+    proposal = did_you_mean(key.text, here)
     # `context_token` is a slip of the pen.
     if _names_a_secret(key.text) and "_tokens" not in proposal:
         belongs = join(path if KEY_NAME in here else "model", KEY_NAME)
-        return DocumentError(key.start, f"{shown(dotted)} does not belong in a file", NO_KEYS.format(belongs))
+        return DocumentError(key.start, f"{quoted(dotted)} does not belong in a file", NO_KEYS.format(belongs))
     if dotted in NOT_YET or dotted.startswith("retrieval.chunker."):
         return DocumentError(key.start, f"{dotted} is not supported yet by this version", "remove the key")
     elsewhere = next((each for each in known if each.endswith(f".{key.text}") and ANY not in each), "")
     proposal = f"; did you mean {elsewhere!r}?" if elsewhere else proposal
     where = f" in {path}" if path else ""
     return DocumentError(
-        key.start, f"unknown key {shown(key.text)}{where}{proposal}", f"known keys{where}: {', '.join(here)}"
+        key.start, f"unknown key {quoted(key.text)}{where}{proposal}", f"known keys{where}: {', '.join(here)}"
     )
 
 
@@ -180,7 +172,7 @@ def _from_text(key: str, text: str, source: str, known: Known) -> object:
     if not (named := key_of(key, known)):
         raise _unset(key, source, known)
     if ANY in named and not all(map(is_given_name, key.split("."))):
-        raise ConfigError(f"{source}: {shown(key)} holds a name that no endpoint can have")
+        raise ConfigError(f"{source}: {quoted(key)} holds a name that no endpoint can have")
     wanted = known[named].wanted
     try:
         value = read_value(_spelled(text, wanted), wanted, "")
@@ -198,12 +190,12 @@ def _unset(key: str, source: str, known: Known) -> ConfigError:
         belongs = f"{group if key_of(f'{group}.{KEY_NAME}', known) else 'model'}.{KEY_NAME}"
         variable = f"{PREFIX}{belongs.replace('.', '__').upper()}"
         return ConfigError(
-            f"{source}: {shown(key)} is no setting: settings hold no keys",
+            f"{source}: {quoted(key)} is no setting: settings hold no keys",
             advice=f"put the key in a variable of another name, and that name in {belongs} (or {variable})",
         )
     given = key.split(".")
     here = [".".join(_filled(each.split("."), given)) for each in known]
-    return ConfigError(f"{source}: unknown setting {shown(key)}{nearest(key, here)}")
+    return ConfigError(f"{source}: unknown setting {quoted(key)}{did_you_mean(key, here)}")
 
 
 def _filled(parts: list[str], given: list[str]) -> list[str]:

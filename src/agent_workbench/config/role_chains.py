@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agent_workbench.config.layers import Layer, Setting
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.model_settings import SHORT_FORM
-from agent_workbench.core.yaml_documents.nodes import nearest, shown
+from agent_workbench.core.text.messages import did_you_mean, quoted
 
 GROUP = "endpoints."
 ROLES = "roles."
@@ -22,7 +22,7 @@ def check_chains(merged: Layer) -> None:
                 place = said.items[index] if said.items else said.said_at
                 where = place if said.origin == "flag" else f"{place}: {key}"
                 raise ConfigError(
-                    f"{where}: there is no endpoint {shown(name)}{nearest(name, (*names, SHORT_FORM))}",
+                    f"{where}: there is no endpoint {quoted(name)}{did_you_mean(name, (*names, SHORT_FORM))}",
                     advice=f"endpoints are {', '.join((*names, SHORT_FORM))}; more are named under endpoints",
                 )
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from agent_workbench.core.rules.matching import rule_problem
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Rule, tool_name
-from agent_workbench.core.yaml_documents.nodes import nearest, shown
+from agent_workbench.core.text.messages import did_you_mean, quoted
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 KEY_ADVICE = "name a variable in api_key_env instead"
@@ -90,7 +90,9 @@ def _tools_problem(value: object) -> str:
     names = value if isinstance(value, tuple) else ()
     wrong = next((name for name in names if tool_name(name) not in ALL_TOOLS), "")
     known = (*ALL_TOOLS, *TOOL_ALIASES)
-    return f"unknown tool {shown(wrong)}{nearest(wrong, known)} (tools are {', '.join(ALL_TOOLS)})" if wrong else ""
+    return (
+        f"unknown tool {quoted(wrong)}{did_you_mean(wrong, known)} (tools are {', '.join(ALL_TOOLS)})" if wrong else ""
+    )
 
 
 def _approval_problem(value: object) -> str:

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.yaml_documents.nodes import (
     MAX_BYTES,
-    Closing,
+    CollectionEnd,
+    CollectionStart,
     DocumentError,
     Mark,
     Node,
-    Opening,
     ParserEvent,
     YamlScalar,
     compose,
     decode_document,
     mark_at,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -81,21 +81,21 @@ def _events(text: str, loader: "type[yaml.SafeLoader]") -> Iterator[ParserEvent]
         start, end = _mark(event.start_mark), _mark(event.end_mark)
         match event:
             case yaml.AliasEvent(anchor=str(name)):
-                raise DocumentError(start, f"expected a value, found the alias {shown(name)}", "write the value out")
+                raise DocumentError(start, f"expected a value, found the alias {quoted(name)}", "write the value out")
             case yaml.DocumentStartEvent():
                 documents += 1
                 if documents > 1:
                     raise DocumentError(start, "expected one document, found a second one ('---')")
             case yaml.NodeEvent(anchor=str(name)):
-                raise DocumentError(start, f"expected a value, found the anchor {shown(name)}", "leave it out")
+                raise DocumentError(start, f"expected a value, found the anchor {quoted(name)}", "leave it out")
             case yaml.ScalarEvent(tag=str(name)) | yaml.CollectionStartEvent(tag=str(name)):
-                raise DocumentError(start, f"expected a value, found the tag {shown(name)}", "leave it out")
+                raise DocumentError(start, f"expected a value, found the tag {quoted(name)}", "leave it out")
             case yaml.ScalarEvent():
                 yield YamlScalar(event.value, not event.style, start, end)
             case yaml.CollectionStartEvent():
-                yield Opening(isinstance(event, yaml.MappingStartEvent), bool(event.flow_style), start)
+                yield CollectionStart(isinstance(event, yaml.MappingStartEvent), bool(event.flow_style), start)
             case yaml.CollectionEndEvent():
-                yield Closing(end)
+                yield CollectionEnd(end)
 
 
 def _mark(mark: "yaml.Mark | yaml._yaml.Mark | None") -> Mark:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent_workbench.core.proposals import HunkFate, HunkVerdict
 
 
-def took(hunks: Sequence[HunkVerdict]) -> str:
+def hunk_choice_summary(hunks: Sequence[HunkVerdict]) -> str:
     """Return a summary such as `took 2 of 3 hunks, 1 of them in part`."""
     partly = sum(hunk.fate is HunkFate.PARTLY for hunk in hunks)
     taken = sum(hunk.fate is not HunkFate.LEFT for hunk in hunks)
@@ -15,20 +15,20 @@ def took(hunks: Sequence[HunkVerdict]) -> str:
 
 def describe_hunk_choice(hunks: Sequence[HunkVerdict]) -> str:
     """Return in one line how much was taken, what was left out, and why."""
-    return "; ".join((took(hunks), *map(describe_left_hunk, left_of(hunks))))
+    return "; ".join((hunk_choice_summary(hunks), *map(describe_left_out, left_out_hunks(hunks))))
 
 
-def left_of(hunks: Sequence[HunkVerdict]) -> tuple[HunkVerdict, ...]:
+def left_out_hunks(hunks: Sequence[HunkVerdict]) -> tuple[HunkVerdict, ...]:
     """Return the hunks of which something was left out."""
     return tuple(hunk for hunk in hunks if hunk.fate in {HunkFate.LEFT, HunkFate.PARTLY})
 
 
-def place_of(hunk: HunkVerdict) -> str:
+def hunk_location(hunk: HunkVerdict) -> str:
     """Return a hunk's location as `path:line`, or the path alone if it has no lines."""
     return f"{hunk.path}:{hunk.line}" if hunk.line else hunk.path
 
 
-def describe_left_hunk(hunk: HunkVerdict) -> str:
+def describe_left_out(hunk: HunkVerdict) -> str:
     """Return in one line what was left out of a hunk and why."""
     what = f"{len(hunk.left)} line{'' if len(hunk.left) == 1 else 's'} left out" if hunk.left else "left out"
-    return f"{place_of(hunk)} {what}{f': {hunk.reason}' if hunk.reason else ''}"
+    return f"{hunk_location(hunk)} {what}{f': {hunk.reason}' if hunk.reason else ''}"

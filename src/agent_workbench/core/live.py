@@ -36,7 +36,7 @@ class Running(Struct, frozen=True):
     seconds: float
 
 
-class Question(Struct, frozen=True):
+class PreflightQuestion(Struct, frozen=True):
     """A question that must be answered before a session can start; `key` is `init` or `trust`."""
 
     key: str
@@ -115,7 +115,7 @@ class Live(Struct, frozen=True):
     activity: str = ""
     streaming: Streaming | None = None
     running: Running | None = None
-    question: Question | None = None
+    question: PreflightQuestion | None = None
     replay: ReplayPosition | None = None
     ui: UiSettings | None = None
     notice: str = ""

@@ -14,7 +14,7 @@ from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.errors import JournalError, LockedError, StorageError
-from agent_workbench.core.events.output_digests import digest
+from agent_workbench.core.events.output_digests import output_digest
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.ports.services import Journal
@@ -59,8 +59,8 @@ async def test_of_a_long_output_a_session_keeps_the_digest_and_the_journal_all(d
     live = [await writer.append(seq, time_of(seq), event) for seq, event in enumerate(story)]
     await writer.close()
     assert isinstance(live[1].event, e.TestsFinished)
-    assert live[1].event.results[0].output == digest(output)
-    assert len(digest(output)) < len(output) // 10
+    assert live[1].event.results[0].output == output_digest(output)
+    assert len(output_digest(output)) < len(output) // 10
     assert (await asyncio.to_thread(read_journal, directory)).events == tuple(live)
     whole = (await asyncio.to_thread(lambda: read_journal(directory, whole=True))).events
     assert [each.event for each in whole[1:]] == [ran, finished]

@@ -9,7 +9,7 @@ from agent_workbench.core.checks.failure_report import report_failure
 from agent_workbench.core.checks.failure_tree import failed_commands
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import ActionFinished, ActionResult, TestsFinished
-from agent_workbench.core.events.output_digests import KEPT_CHARS, digest, digested
+from agent_workbench.core.events.output_digests import KEPT_CHARS, output_digest, with_digests
 from agent_workbench.core.ids import ProposalId
 
 PASSED = "".join(f"tests/test_a.py::test_{number} PASSED\n" for number in range(30_000))
@@ -25,13 +25,13 @@ SUMMARY = f"=========== short test summary info ===========\n{NAMED}20 failed in
 
 def test_a_short_output_stays_whole() -> None:
     text = "x" * KEPT_CHARS
-    assert digest(text) is text
+    assert output_digest(text) is text
 
 
 @pytest.mark.parametrize("between", ["", LOG, PASSED], ids=["nothing", "a log", "tests"])
 def test_what_failed_stands_in_the_digest(between: str) -> None:
     output = f"{PASSED}{between}{FAILURES}{LOG[:20_000]}\n{SUMMARY}"
-    kept = digest(output)
+    kept = output_digest(output)
     assert len(kept) <= KEPT_CHARS
     (command,) = failed_commands((CheckResult("pytest", 1, kept, 1.0, failed_tests(output)),))
     assert [failure.test for failure in command.failures] == [
@@ -50,7 +50,7 @@ def test_what_failed_stands_in_the_digest(between: str) -> None:
 
 def test_every_line_is_kept_or_counted() -> None:
     output = f"{PASSED}{FAILURES}{SUMMARY}"
-    lines = digest(output).split("\n")
+    lines = output_digest(output).split("\n")
     cut = [int(line.split()[1]) for line in lines if line.startswith("… ")]
     assert sum(cut) + len(lines) - len(cut) == output.count("\n") + 1
 
@@ -65,9 +65,9 @@ ODD = {
 
 @pytest.mark.parametrize("output", ODD.values(), ids=ODD)
 def test_no_output_is_too_odd(output: str) -> None:
-    kept = digest(output)
+    kept = output_digest(output)
     assert len(kept) <= KEPT_CHARS
-    assert digest(kept) == kept
+    assert output_digest(kept) == kept
 
 
 @given(
@@ -75,18 +75,18 @@ def test_no_output_is_too_odd(output: str) -> None:
     st.integers(1, 400),
 )
 def test_a_digest_is_bounded_and_its_own_digest(lines: list[str], times: int) -> None:
-    kept = digest("\n".join(lines) * times)
+    kept = output_digest("\n".join(lines) * times)
     assert len(kept) <= KEPT_CHARS
-    assert digest(kept) == kept
+    assert output_digest(kept) == kept
 
 
 def test_only_outputs_are_digested() -> None:
     result = CheckResult("pytest", 1, PASSED, 1.0, ("a",), 7)
-    kept = digested(TestsFinished(CheckPurpose.FINAL, (result,), ("b",)))
+    kept = with_digests(TestsFinished(CheckPurpose.FINAL, (result,), ("b",)))
     assert isinstance(kept, TestsFinished)
     assert (kept.restored_paths, kept.results[0].failed_tests, kept.results[0].cut_bytes) == (("b",), ("a",), 7)
     finished = ActionFinished(ProposalId("P-1"), ActionResult.OK, "ended", 1.0, PASSED)
-    kept_too = digested(finished)
+    kept_too = with_digests(finished)
     assert isinstance(kept_too, ActionFinished)
-    assert (kept_too.observation, kept_too.output) == ("ended", digest(PASSED))
-    assert digested(kept_too) is kept_too
+    assert (kept_too.observation, kept_too.output) == ("ended", output_digest(PASSED))
+    assert with_digests(kept_too) is kept_too

@@ -42,10 +42,10 @@ def kind_name(event: object) -> str:
 def test_beside_is_never_where_one_stands() -> None:
     marks = marks_of(EVENTS)
     first, second = marks.of(MarkKind.DIFF)
-    assert marks.beside(MarkKind.DIFF, first, forward=True) == second
-    assert marks.beside(MarkKind.DIFF, second, forward=False) == first
-    assert marks.beside(MarkKind.DIFF, second, forward=True) is None
-    assert marks.beside(MarkKind.DIFF, first, forward=False) is None
+    assert marks.nearest(MarkKind.DIFF, first, forward=True) == second
+    assert marks.nearest(MarkKind.DIFF, second, forward=False) == first
+    assert marks.nearest(MarkKind.DIFF, second, forward=True) is None
+    assert marks.nearest(MarkKind.DIFF, first, forward=False) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from agent_workbench.core.events.plan import Author
 from agent_workbench.core.history.past_actions import PastActions, session_actions, would_be_allowed
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules.matching import is_wide, offered, rule_allows, rule_problem, rule_words, runs_only
+from agent_workbench.core.rules.matching import is_wide, offered_rules, rule_allows, rule_problem, rule_words, runs_only
 from agent_workbench.core.settings import Permission, Rule
 
 SESSION = SessionId("20260102T030405-abc234")
@@ -147,7 +147,7 @@ def test_a_diff_that_touches_anything_else_is_asked_about(globs: tuple[str, ...]
 def test_special_paths_are_never_let_through() -> None:
     special = diff(".github/workflows/test.yml", special=(".github/workflows/test.yml",))
     assert not rule_allows(Rule(Permission.DIFF, paths=("**",)), special)
-    assert offered(special) == ()
+    assert offered_rules(special) == ()
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_tool_is_let_through_by_its_alias_too() -> None:
 @pytest.mark.parametrize("kind", Permission)
 def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
     waits = proposal(kind, "make all", commands=("make all",), paths=("src/[id]/a.py", "b.py"))
-    rules = offered(waits)
+    rules = offered_rules(waits)
     assert all(rule_allows(each, waits) and not rule_problem(each) for each in rules)
     assert not any(is_wide(each) for each in rules[:1])
     assert [rule_words(each) for each in rules] == {
@@ -208,7 +208,7 @@ def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
 
 @pytest.mark.parametrize("line", ["pytest -q | tee x", "bash x.sh", "python -m pytest", "X=1 make"])
 def test_a_line_that_is_more_than_a_program_is_offered_as_it_stands_only(line: str) -> None:
-    assert offered(proposal(Permission.COMMAND, line)) == (Rule(Permission.COMMAND, commands=(line,)),)
+    assert offered_rules(proposal(Permission.COMMAND, line)) == (Rule(Permission.COMMAND, commands=(line,)),)
 
 
 def test_a_rule_is_tried_on_what_was_decided_as_it_was_in_the_end() -> None:

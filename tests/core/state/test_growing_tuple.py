@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.state.growing_tuple import JoinedSequence, Log
+from agent_workbench.core.state.growing_tuple import GrowingTuple, JoinedSequence
 
 
-def grown(items: str, log: Log[str] | None = None) -> Log[str]:
-    return reduce(Log[str].plus, items, log or Log())
+def grown(items: str, log: GrowingTuple[str] | None = None) -> GrowingTuple[str]:
+    return reduce(GrowingTuple[str].plus, items, log or GrowingTuple())
 
 
 def test_reads_like_a_tuple() -> None:
@@ -16,7 +16,7 @@ def test_reads_like_a_tuple() -> None:
     assert (list(log), len(log), list(reversed(log))) == (list(plain), 5, list(reversed(plain)))
     assert [log[at] for at in range(-5, 5)] == [plain[at] for at in range(-5, 5)]
     assert [log[:2], log[-2:], log[::-2], log[9:]] == [plain[:2], plain[-2:], plain[::-2], plain[9:]]
-    assert ("c" in log, "x" in log, bool(log), bool(Log())) == (True, False, True, False)
+    assert ("c" in log, "x" in log, bool(log), bool(GrowingTuple())) == (True, False, True, False)
 
 
 def test_a_log_stays_as_it_is_whatever_grows_from_it() -> None:
@@ -31,14 +31,14 @@ def test_a_log_stays_as_it_is_whatever_grows_from_it() -> None:
 
 
 def test_none_is_an_item_like_others() -> None:
-    log: Log[None] = Log()
+    log: GrowingTuple[None] = GrowingTuple()
     assert list(log.plus(None).plus(None)) == [None, None]
 
 
 def test_equal_logs_are_equal_whoever_they_share_with() -> None:
     log = grown("abc")
     longer = log.plus("d")
-    assert log == grown("abc") == Log("abc")
+    assert log == grown("abc") == GrowingTuple("abc")
     assert hash(log) == hash(grown("abc"))
     assert len({log, grown("abc"), longer, log.plus("d"), log.plus("e")}) == 3
     assert log != longer
@@ -46,7 +46,7 @@ def test_equal_logs_are_equal_whoever_they_share_with() -> None:
 
 
 def test_a_long_log_grows_in_one_list() -> None:
-    log = Log(range(3))
+    log = GrowingTuple(range(3))
     for number in range(3, 2000):
         before, log = log, log.plus(number)
         assert log._items is before._items  # what makes it cheap

@@ -15,7 +15,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.model import AnswerFigures, Purpose
-from agent_workbench.core.state.prompt_reads import PromptReads, grown_from, newest_reads, reads_of
+from agent_workbench.core.state.prompt_reads import PromptReads, newest_reads, reads_of, reusable_figures
 from agent_workbench.core.state.session_state import TaskRun
 from tests.fakes import runs
 
@@ -55,7 +55,7 @@ def test_a_prompt_shorter_than_the_one_before_reads_no_more_again_than_it_has() 
 def test_only_what_comes_back_in_the_next_prompt_can_be_read_again(
     answer: ModelAnswered | ModelInterrupted, tokens: int
 ) -> None:
-    assert grown_from(answer).answer_tokens == tokens
+    assert reusable_figures(answer).answer_tokens == tokens
 
 
 def built(purpose: Purpose = Purpose.EXECUTOR) -> PromptBuilt:

@@ -1,18 +1,17 @@
 import pytest
 
+from agent_workbench.core.text.messages import did_you_mean, quoted
 from agent_workbench.core.yaml_documents.nodes import (
-    Closing,
+    CollectionEnd,
+    CollectionStart,
     DocumentError,
     Mark,
-    Opening,
     YamlMapping,
     YamlScalar,
     YamlSequence,
     compose,
     decode_document,
     mark_at,
-    nearest,
-    shown,
 )
 from agent_workbench.core.yaml_documents.typed_values import is_nothing, is_text, read_value
 
@@ -24,8 +23,8 @@ def scalar(text: str, *, plain: bool = True) -> YamlScalar:
 
 
 def test_events_make_nodes() -> None:
-    table, listing = Opening(True, False, START), Opening(False, True, START)
-    root = compose([table, scalar("a"), listing, scalar("b"), Closing(END), Closing(END)])
+    table, listing = CollectionStart(True, False, START), CollectionStart(False, True, START)
+    root = compose([table, scalar("a"), listing, scalar("b"), CollectionEnd(END), CollectionEnd(END)])
     assert isinstance(root, YamlMapping)
     assert root.get("a") == YamlSequence((scalar("b"),), True, START, END)
     assert root.get("b") is None
@@ -33,12 +32,12 @@ def test_events_make_nodes() -> None:
     with pytest.raises(DocumentError, match="expected the end of the document, found more"):
         compose([scalar("a"), scalar("b")])
     with pytest.raises(DocumentError, match="expected a value, found the end"):
-        compose([Closing(END)])
+        compose([CollectionEnd(END)])
 
 
 def test_nesting_is_bounded() -> None:
-    opening = Opening(False, True, START)
-    assert compose([*[opening] * 20, *[Closing(END)] * 20]) is not None
+    opening = CollectionStart(False, True, START)
+    assert compose([*[opening] * 20, *[CollectionEnd(END)] * 20]) is not None
     with pytest.raises(DocumentError, match="at most 20 levels of nesting"):
         compose([opening] * 21)
 
@@ -73,7 +72,7 @@ def test_nothing_is_nothing_without_quotes_alone(text: str) -> None:
 
 
 def test_messages_are_bounded_and_printable() -> None:
-    assert shown("\x1b[31m") == r"'\x1b[31m'"
-    assert len(shown("x" * 1000)) < 70
-    assert nearest("modle", ["model", "python"]) == "; did you mean 'model'?"
-    assert nearest("x" * 1000, ["model"]) == ""
+    assert quoted("\x1b[31m") == r"'\x1b[31m'"
+    assert len(quoted("x" * 1000)) < 70
+    assert did_you_mean("modle", ["model", "python"]) == "; did you mean 'model'?"
+    assert did_you_mean("x" * 1000, ["model"]) == ""

@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.adapters.journal.clock import SystemClock
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
-from agent_workbench.core.diagnostics.model_trials import Fitness, Kind, ModelReport
+from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport, QuestionKind
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import Purpose
 from agent_workbench.engine.diagnostics.model_fitness import fitness
@@ -126,7 +126,7 @@ async def test_a_plain_server_is_tried_without_what_it_lacks() -> None:
 async def test_a_server_that_ignores_the_grammar_is_found_out() -> None:
     report, _ = await tried(saying(["Sure! I can help you with that."]))
     assert report.keeps_grammar is False
-    assert [each.kind for each in report.asked if each.valid] == [Kind.REFLEXION], "any words are a reflexion"
+    assert [each.kind for each in report.asked if each.valid] == [QuestionKind.REFLEXION], "any words are a reflexion"
     assert not any(each.fit for each in fitness(report))
 
 
@@ -147,7 +147,7 @@ async def test_what_came_until_the_time_was_over_counts() -> None:
 async def test_a_server_that_dies_on_the_way_ends_the_test_with_what_came() -> None:
     server = FaultyServer().chat(stream(delta(RIGHT[0]), END), stream(delta("Thou"), cut=True))
     report, _ = await tried(server)
-    assert [each.kind for each in report.asked] == [Kind.CALL]
+    assert [each.kind for each in report.asked] == [QuestionKind.CALL]
     assert "broke" in report.stopped
 
 

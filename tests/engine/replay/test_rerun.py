@@ -19,7 +19,7 @@ from agent_workbench.core.events import (
     ReflexionNoted,
     TaskStarted,
 )
-from agent_workbench.core.history.reproduced_prompts import Difference
+from agent_workbench.core.history.reproduced_prompts import PromptDifference
 from agent_workbench.core.intents import ApproveProposal, CompactContext, EditScratchpad
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import shown_sha
@@ -53,7 +53,7 @@ async def worked_through(folder: Path) -> tuple[Stage, tuple[Recorded, ...]]:
         return stage, stage.journal()
 
 
-def differences(events: Iterable[Recorded]) -> list[Difference]:
+def differences(events: Iterable[Recorded]) -> list[PromptDifference]:
     return [step.difference for step in rerun(events) if step.difference is not None]
 
 

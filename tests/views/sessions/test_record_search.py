@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from agent_workbench.core.events import Recorded, ScratchpadChanged, UserSaid
 from agent_workbench.core.events.plan import Author
-from agent_workbench.views.sessions.record_search import LINE_CHARS, MOST_MATCHES, Found, go_on, search
+from agent_workbench.views.sessions.record_search import LINE_CHARS, MOST_MATCHES, RecordMatches, search, search_more
 from tests.fakes import runs
 from tests.strategies import recorded
 
@@ -52,14 +52,14 @@ def test_results_are_bounded_and_counted() -> None:
 
 
 def test_nothing_asked_finds_nothing() -> None:
-    assert search(EVENTS, " ") == Found(" ", len(EVENTS))
+    assert search(EVENTS, " ") == RecordMatches(" ", len(EVENTS))
 
 
 @given(recorded(20), st.text(min_size=1, max_size=3), st.integers(1, 7))
 def test_slices_find_what_one_search_finds(story: tuple[Recorded, ...], asked: str, most: int) -> None:
-    found = Found(asked)
+    found = RecordMatches(asked)
     while found.searched < len(story):
-        found = go_on(found, story, most)
+        found = search_more(found, story, most)
     if story:
         assert found == search(story, asked)
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from agent_workbench.core.events import TroubleMet
-from agent_workbench.core.live import Live, Question, SessionUpdate
+from agent_workbench.core.live import Live, PreflightQuestion, SessionUpdate
 from agent_workbench.views.sessions.tabs import (
-    Call,
+    TabCall,
     TabState,
     TabView,
     place_tabs,
@@ -18,8 +18,8 @@ from agent_workbench.views.sessions.tabs import (
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 
-ASKED = Question("trust", "Trust what this repo would run?", (), "yes", "no")
-CALL = Call("proposal 1", "T-1: diff waits")
+ASKED = PreflightQuestion("trust", "Trust what this repo would run?", (), "yes", "no")
+CALL = TabCall("proposal 1", "T-1: diff waits")
 
 
 def update(*events: object, live: Live | None = None) -> SessionUpdate:

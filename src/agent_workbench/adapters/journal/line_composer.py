@@ -9,7 +9,7 @@ from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.events.codec import change_texts, encode_event
-from agent_workbench.core.events.output_digests import digested
+from agent_workbench.core.events.output_digests import with_digests
 
 
 class LineComposer:
@@ -34,7 +34,7 @@ class LineComposer:
         if (kind == FIRST_KIND) != (seq == 0):
             raise JournalError(f"{kind} cannot be event {seq}: a journal has {FIRST_KIND} first and only there")
         line, digest = compose(seq, time, kind, self._blobs.move_out(body), self._head)
-        return line, Recorded(seq, time, digested(stored), digest)
+        return line, Recorded(seq, time, with_digests(stored), digest)
 
     def went_on(self, last: Recorded) -> None:
         """Take the line that was returned for the journal's end, now that it stands there."""

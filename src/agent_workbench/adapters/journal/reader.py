@@ -13,7 +13,7 @@ from agent_workbench.adapters.journal.session_files import JOURNAL, read_regular
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.events.codec import decode_event
-from agent_workbench.core.events.output_digests import digested
+from agent_workbench.core.events.output_digests import with_digests
 from agent_workbench.core.history.journal_proof import Problem, VerifyReport
 from agent_workbench.system.atomic_files import storage_error
 
@@ -45,7 +45,7 @@ def read_journal(directory: Path, *, whole: bool = False) -> JournalContent:
     for found in _examine(lines, Blobs(directory)):
         if isinstance(found, Problem):
             raise JournalError(f"{directory / JOURNAL}: {found}", advice=found.advice)
-        events.append(found if whole else replace(found, event=digested(found.event)))
+        events.append(found if whole else replace(found, event=with_digests(found.event)))
     return JournalContent(tuple(events), torn)
 
 

@@ -8,17 +8,9 @@ from msgspec import Struct
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan
 from agent_workbench.core.rules.denied_commands import denial, pattern_fault
-from agent_workbench.core.yaml_documents.nodes import (
-    DocumentError,
-    Mark,
-    Node,
-    YamlMapping,
-    YamlScalar,
-    YamlSequence,
-    nearest,
-    shown,
-)
-from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_table, read_value, unknown_key
+from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlScalar, YamlSequence
+from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_mapping, read_value, unknown_key
 
 MAX_TASKS = 1000
 VERSION = 1
@@ -56,7 +48,7 @@ def check_skills(read: PlanText, name: str, known: Collection[str]) -> Plan:
         named = item.get("applicable_skills") if isinstance(item, YamlMapping) else None
         for node in named.items if isinstance(named, YamlSequence) else ():
             if isinstance(node, YamlScalar) and node.text not in known:
-                what = f"there is no skill {shown(node.text)}{nearest(node.text, known)}"
+                what = f"there is no skill {quoted(node.text)}{did_you_mean(node.text, known)}"
                 fault = DocumentError(node.start, what)
                 raise PlanError(fault.in_file(name), advice=f"there are: {', '.join(sorted(known)) or 'none'}")
     return read.plan
@@ -96,7 +88,7 @@ def _tasks(node: Node) -> tuple[Task, ...]:
 
 
 def _task(node: Node, path: str) -> Task:
-    task = read_table(node, Task, path)
+    task = read_mapping(node, Task, path)
     if not task.description.strip():
         raise expected(_under(node, "description"), "some words", f"{path}.description")
     if task.subtask and not SUBTASK.fullmatch(task.subtask):

@@ -11,7 +11,7 @@ from agent_workbench.adapters.skills.front_matter import SkillHead, is_skill_nam
 from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.settings import SkillSettings
-from agent_workbench.core.yaml_documents.nodes import nearest
+from agent_workbench.core.text.messages import did_you_mean
 from agent_workbench.system.repo_files import read_inside
 
 FILE = "SKILL.md"
@@ -85,7 +85,7 @@ class SkillFolders:
         unknown = [name for name in names if name not in known]
         if unknown:
             raise ConfigError(
-                f"there is no skill {', '.join(map(repr, unknown))}{nearest(unknown[0], known)}",
+                f"there is no skill {', '.join(map(repr, unknown))}{did_you_mean(unknown[0], known)}",
                 advice=f"there are: {', '.join(sorted(known)) or 'none'}",
             )
         return tuple(self._bounded([(name, known[name].read(name)[1]) for name in names]))

@@ -13,7 +13,7 @@ from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Place
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.code.reasons import bar, index_words, reasons_of, words_of
+from agent_workbench.views.code.reasons import index_words, reasons_of, share_bar, words_of
 
 if TYPE_CHECKING:
     from agent_workbench.api.code_search import Searched
@@ -91,7 +91,7 @@ def _reasons(chunk: Chunk) -> list[str]:
     reasons = reasons_of(chunk)
     if not reasons:
         return [f"    for {', '.join(words_of(chunk))}"] if words_of(chunk) else []
-    shares = ((each, f"{bar(each.share, BAR_CELLS):<{BAR_CELLS}} {each.share:>4.0%}") for each in reasons)
+    shares = ((each, f"{share_bar(each.share, BAR_CELLS):<{BAR_CELLS}} {each.share:>4.0%}") for each in reasons)
     return [f"    {each.name:<9} {share}  {', '.join(each.words)}".rstrip() for each, share in shares]
 
 

@@ -9,7 +9,7 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, TokenPrice
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.yaml_documents.nodes import nearest
+from agent_workbench.core.text.messages import did_you_mean
 
 ROLES = (Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.PLANNER)
 
@@ -59,7 +59,7 @@ def settings_for(settings: Settings, named: str, is_file: Callable[[str], bool])
     if is_file(named):
         return SHORT_FORM, replace(settings, model=replace(model, url="", path=named))
     raise UsageError(
-        f"{named!r} is no endpoint, no address and no file{nearest(named, names)}",
+        f"{named!r} is no endpoint, no address and no file{did_you_mean(named, names)}",
         advice=f"endpoints are {', '.join(names)}; an address begins with http:// or https://",
     )
 

@@ -8,7 +8,7 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.state.prompt_reads import PromptReads
 
 
-class Kind(StrEnum):
+class QuestionKind(StrEnum):
     """Kind of a test question."""
 
     CALL = "call"
@@ -17,14 +17,14 @@ class Kind(StrEnum):
     PLAN = "plan"
 
 
-class Asked(Struct, frozen=True):
+class TestAnswer(Struct, frozen=True):
     """One test question with its answer: whether it ended, is well-formed, kept the grammar, and is right.
 
     `seconds` and `first_seconds` (until the first token) were measured here, `figures` by the server.
     """
 
     name: str
-    kind: Kind
+    kind: QuestionKind
     ended: bool
     valid: bool
     kept: bool
@@ -45,7 +45,7 @@ class ModelReport(Struct, frozen=True):
     """
 
     facts: ModelFacts
-    asked: tuple[Asked, ...]
+    asked: tuple[TestAnswer, ...]
     reads: PromptReads | None = None
     keeps_grammar: bool | None = None
     repeats: bool | None = None

@@ -17,13 +17,13 @@ HEAD_CHARS, TAIL_CHARS = 4_000, 20_000
 _HEAD = re.compile(r"_{3,} \S.* _{3,}$|---- \S+ stdout ----$")
 
 
-def digested(event: Event) -> Event:
+def with_digests(event: Event) -> Event:
     """Return the event with its outputs replaced by digests. A digest of a digest is the same text."""
     match event:
         case TestsFinished():
             return digest_results(event)
         case ActionFinished() if len(event.output) > KEPT_CHARS:
-            return replace(event, output=digest(event.output))
+            return replace(event, output=output_digest(event.output))
         case _:
             return event
 
@@ -32,10 +32,12 @@ def digest_results(event: TestsFinished) -> TestsFinished:
     """Return a run of checks with each output replaced by its digest."""
     if all(len(result.output) <= KEPT_CHARS for result in event.results):
         return event
-    return replace(event, results=tuple(replace(result, output=digest(result.output)) for result in event.results))
+    return replace(
+        event, results=tuple(replace(result, output=output_digest(result.output)) for result in event.results)
+    )
 
 
-def digest(output: str) -> str:
+def output_digest(output: str) -> str:
     """Return at most `KEPT_CHARS` characters of an output, each cut stated; all of it if it fits.
 
     The digest has the beginning, the end, and the lines between them that explain a failure, with their context.

@@ -24,7 +24,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold.scratchpad import with_notes_settled
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.state.prompt_reads import grown_from, reads_of
+from agent_workbench.core.state.prompt_reads import reads_of, reusable_figures
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 
 
@@ -153,5 +153,5 @@ def _costed(state: SessionState, run: TaskRun, answer: ModelAnswered | ModelInte
         dollars=run.dollars + figures.dollars,
         working_seconds=run.working_seconds + figures.prompt_seconds + figures.answer_seconds,
         reads=run.reads if summing_up else run.reads.plus(reads_of(figures, run.last_figures)),
-        last_figures=grown_from(answer, thinks=thinks) if counts else run.last_figures,
+        last_figures=reusable_figures(answer, thinks=thinks) if counts else run.last_figures,
     )

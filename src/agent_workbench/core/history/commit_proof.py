@@ -40,7 +40,7 @@ class CommitFacts(Struct, frozen=True):
     intact: bool = True
 
 
-class Approval(Struct, frozen=True):
+class RecordedApproval(Struct, frozen=True):
     """A decision that led to a commit; `by` is `user` or `policy:<rule>`.
 
     `shown` is SHA-256 of the whole proposal as the gate showed it, `patch` of its diff alone.
@@ -67,7 +67,7 @@ class TrailerProof(Struct, frozen=True):
     description: str = ""
     tree: str = ""
     base: str = ""
-    approvals: tuple[Approval, ...] = ()
+    approvals: tuple[RecordedApproval, ...] = ()
     problems: tuple[str, ...] = ()
     missing: str = ""
     notes: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ def _unapproved(run: TaskRun) -> Iterator[str]:
                 continue
 
 
-def _approvals(run: TaskRun) -> Iterator[Approval]:
+def _approvals(run: TaskRun) -> Iterator[RecordedApproval]:
     """Yield the decisions about the diffs in effect, then the one about the commit."""
     proposals = {each.proposal.id: each.proposal for each in applied_diffs(run.history)}
     if run.proposal is not None:
@@ -168,8 +168,8 @@ def _approvals(run: TaskRun) -> Iterator[Approval]:
             yield _approval(recorded, event, proposals[event.proposal_id])
 
 
-def _approval(recorded: Recorded, event: ActionDecided, proposal: Proposal) -> Approval:
-    return Approval(
+def _approval(recorded: Recorded, event: ActionDecided, proposal: Proposal) -> RecordedApproval:
+    return RecordedApproval(
         recorded.seq,
         recorded.time,
         proposal.id,

@@ -55,12 +55,12 @@ class Marks(Struct, frozen=True):
         """Return the numbers of the events of a kind."""
         return self.places.get(kind, ())
 
-    def beside(self, kind: MarkKind, seq: int, *, forward: bool) -> int | None:
+    def nearest(self, kind: MarkKind, seq: int, *, forward: bool) -> int | None:
         """Return the next event of a kind after `seq`, or the previous one; None if there is none."""
-        return beside(self.of(kind), seq, forward=forward)
+        return nearest_mark(self.of(kind), seq, forward=forward)
 
 
-def beside(places: tuple[int, ...], seq: int, *, forward: bool) -> int | None:
+def nearest_mark(places: tuple[int, ...], seq: int, *, forward: bool) -> int | None:
     """Return the first of the ascending `places` after `seq`, or the last before it; None if there is none."""
     at = bisect_right(places, seq) if forward else bisect_left(places, seq) - 1
     return places[at] if 0 <= at < len(places) else None
@@ -78,7 +78,7 @@ def marks_of(events: Iterable[Recorded]) -> Marks:
 
 
 def _kinds(event: Event) -> Iterator[MarkKind]:
-    if fails(event):
+    if reports_failure(event):
         yield MarkKind.FAILURE
     match event:
         case ActionProposed() | ProposalReplaced():
@@ -101,7 +101,7 @@ def _kinds(event: Event) -> Iterator[MarkKind]:
             return
 
 
-def fails(event: Event) -> bool:
+def reports_failure(event: Event) -> bool:
     """Return True if an event reports a failure. Failures before any change do not count."""
     match event:
         case TestsFinished():

@@ -5,7 +5,7 @@ from msgspec import Struct
 from agent_workbench.core.events import PromptBuilt
 
 
-class Difference(Struct, frozen=True):
+class PromptDifference(Struct, frozen=True):
     """First difference between a rebuilt prompt and its record: the subject, the part, and a short diff."""
 
     what: str
@@ -22,6 +22,6 @@ class ReproducedPrompt(Struct, frozen=True):
     number: int
     seq: int
     built: PromptBuilt
-    difference: Difference | None = None
+    difference: PromptDifference | None = None
     compared: bool = True
     remark: str = ""

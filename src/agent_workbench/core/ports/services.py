@@ -169,7 +169,7 @@ class Trust(Protocol):
         """Record that the user trusts exactly what the question showed."""
 
 
-class Rules(Protocol):
+class RuleStore(Protocol):
     """Approval rules stored outside of sessions, and past actions to test a rule on."""
 
     async def kept(self) -> tuple[StoredRule, ...]:

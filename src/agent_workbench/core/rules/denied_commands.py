@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from agent_workbench.core.rules.command_lines import commands_in
 from agent_workbench.core.rules.expression_globs import globs_of, looks_like_expression
-from agent_workbench.core.yaml_documents.nodes import shown
+from agent_workbench.core.text.messages import quoted
 
 MAX_CHARS = 10_000
 """Longer command lines are not compared but refused."""
@@ -34,7 +34,7 @@ def pattern_fault(pattern: str) -> tuple[str, str]:
     said = " and ".join(f"'{glob}'" for glob in globs)
     means = f"write {said}, which {'mean' if len(globs) > 1 else 'means'} the same" if globs else "write it as a glob"
     return (
-        f"expected a glob, found the regular expression {shown(pattern)}",
+        f"expected a glob, found the regular expression {quoted(pattern)}",
         f"{means}; `*` is any text, `?` any character, `[.]` a dot before `*`",
     )
 

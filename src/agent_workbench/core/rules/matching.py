@@ -11,7 +11,7 @@ from agent_workbench.core.patch.paths import check_path
 from agent_workbench.core.proposals import POLICY, Proposal
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Permission, Rule, tool_name
-from agent_workbench.core.yaml_documents.nodes import nearest, shown
+from agent_workbench.core.text.messages import did_you_mean, quoted
 
 EVERY_FILE = "**"
 # Fields of a rule that say what it matches; exactly one is set.
@@ -75,7 +75,7 @@ def rule_problem(rule: Rule) -> str:
     if not all(line.strip() for line in rule.commands):
         return "a command is empty"
     if rule.tool and tool_name(rule.tool) not in ALL_TOOLS:
-        return f"there is no tool {shown(rule.tool)}{nearest(rule.tool, (*ALL_TOOLS, *TOOL_ALIASES))}"
+        return f"there is no tool {quoted(rule.tool)}{did_you_mean(rule.tool, (*ALL_TOOLS, *TOOL_ALIASES))}"
     if rule.program and not _may_take_anything(rule.program):
         return f"{rule.program!r} is no program that may run with any arguments; say the whole command instead"
     return next(filter(None, map(_path_fault, rule.paths)), "")
@@ -103,7 +103,7 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
     assert_never(rule.kind)
 
 
-def offered(proposal: Proposal) -> tuple[Rule, ...]:
+def offered_rules(proposal: Proposal) -> tuple[Rule, ...]:
     """Return the rules that would allow this proposal, narrowest first; none if a person must decide."""
     return tuple(dict.fromkeys(rule for rule in _thinkable(proposal) if rule_allows(rule, proposal)))
 

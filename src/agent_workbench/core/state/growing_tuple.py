@@ -8,7 +8,7 @@ from typing import TypeVar, overload
 Item = TypeVar("Item")
 
 
-class Log(Sequence[Item]):
+class GrowingTuple(Sequence[Item]):
     """Tuple to which an item is added in constant time.
 
     Tuples that grew from each other share one list; each sees a beginning of it.
@@ -20,7 +20,7 @@ class Log(Sequence[Item]):
         self._items = list(items)
         self._size = len(self._items)
 
-    def plus(self, item: Item) -> "Log[Item]":
+    def plus(self, item: Item) -> "GrowingTuple[Item]":
         """Return the tuple with one more item at its end."""
         shared = self._items
         if len(shared) == self._size:
@@ -28,7 +28,7 @@ class Log(Sequence[Item]):
         # Another tuple, perhaps in another thread, may have grown from here first: then copy.
         if shared[self._size] is not item:
             shared = [*islice(shared, self._size), item]
-        longer: Log[Item] = Log()
+        longer: GrowingTuple[Item] = GrowingTuple()
         longer._items, longer._size = shared, self._size + 1
         return longer
 
@@ -55,7 +55,7 @@ class Log(Sequence[Item]):
         return (self._items[at] for at in range(self._size - 1, -1, -1))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Log) and self._size == other._size and tuple(self) == tuple(other)
+        return isinstance(other, GrowingTuple) and self._size == other._size and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash(tuple(self))

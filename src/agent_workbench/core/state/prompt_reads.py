@@ -52,7 +52,7 @@ def reads_of(figures: AnswerFigures, before: AnswerFigures | None) -> PromptRead
     return PromptReads(figures.prompt_tokens, read - again, again)
 
 
-def grown_from(answer: ModelAnswered | ModelInterrupted, *, thinks: bool = False) -> AnswerFigures:
+def reusable_figures(answer: ModelAnswered | ModelInterrupted, *, thinks: bool = False) -> AnswerFigures:
     """Return an answer's figures, limited to the tokens with which the next prompt begins.
 
     An interrupted answer is not part of the next prompt, or not whole. An answer after reasoning moves, because the
@@ -81,6 +81,6 @@ def newest_reads(history: Sequence[Recorded], *, thinks: bool = False) -> Prompt
         if newest is None and summing_up:
             return reads_of(answer.figures, None)
         if newest is not None and not summing_up:
-            return reads_of(newest, grown_from(answer, thinks=thinks))
+            return reads_of(newest, reusable_figures(answer, thinks=thinks))
         newest, answer = newest or answer.figures, None
     return reads_of(newest, None) if newest is not None else None

@@ -21,7 +21,7 @@ from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.growing_tuple import Log
+from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 
@@ -75,7 +75,7 @@ class TaskRun(Struct, frozen=True):
     checked_tree: str = ""
     step: int = 0
     answered_step: int = 0
-    history: Log[Recorded] = field(default_factory=Log)
+    history: GrowingTuple[Recorded] = field(default_factory=GrowingTuple)
     proposal: Proposal | None = None
     stage: ProposalStage = ProposalStage.FINISHED
     decision: ActionDecided | None = None

@@ -1,9 +1,10 @@
 """Nodes of a YAML document with their positions, composed strictly from a parser's events."""
 
-import difflib
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+
+from agent_workbench.core.text.messages import quoted
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 20
@@ -51,7 +52,7 @@ class YamlMapping(Struct, frozen=True):
 Node = YamlScalar | YamlSequence | YamlMapping
 
 
-class Opening(Struct, frozen=True):
+class CollectionStart(Struct, frozen=True):
     """Parser event: a sequence or mapping begins."""
 
     is_table: bool
@@ -59,13 +60,13 @@ class Opening(Struct, frozen=True):
     start: Mark
 
 
-class Closing(Struct, frozen=True):
+class CollectionEnd(Struct, frozen=True):
     """Parser event: the innermost sequence or mapping ends."""
 
     end: Mark
 
 
-ParserEvent = YamlScalar | Opening | Closing
+ParserEvent = YamlScalar | CollectionStart | CollectionEnd
 
 
 class DocumentError(Exception):
@@ -112,7 +113,7 @@ def compose(events: Iterable[ParserEvent]) -> Node | None:
         return None
     root = _node(first, stream, 1)
     if (more := next(stream, None)) is not None:
-        place = more.end if isinstance(more, Closing) else more.start
+        place = more.end if isinstance(more, CollectionEnd) else more.start
         raise DocumentError(place, "expected the end of the document, found more")
     return root
 
@@ -121,39 +122,28 @@ def _node(event: ParserEvent, stream: Iterator[ParserEvent], depth: int) -> Node
     match event:
         case YamlScalar():
             return event
-        case Closing():
+        case CollectionEnd():
             raise DocumentError(event.end, "expected a value, found the end of a list or mapping")
-        case Opening():
+        case CollectionStart():
             if depth > MAX_DEPTH:
                 raise DocumentError(event.start, f"expected at most {MAX_DEPTH} levels of nesting, found more")
             return _table(event, stream, depth) if event.is_table else _listing(event, stream, depth)
 
 
-def _listing(opening: Opening, stream: Iterator[ParserEvent], depth: int) -> YamlSequence:
+def _listing(opening: CollectionStart, stream: Iterator[ParserEvent], depth: int) -> YamlSequence:
     items = []
-    while not isinstance(event := next(stream), Closing):
+    while not isinstance(event := next(stream), CollectionEnd):
         items.append(_node(event, stream, depth + 1))
     return YamlSequence(tuple(items), opening.flow, opening.start, event.end)
 
 
-def _table(opening: Opening, stream: Iterator[ParserEvent], depth: int) -> YamlMapping:
+def _table(opening: CollectionStart, stream: Iterator[ParserEvent], depth: int) -> YamlMapping:
     entries: dict[str, tuple[YamlScalar, Node]] = {}
-    while not isinstance(event := next(stream), Closing):
+    while not isinstance(event := next(stream), CollectionEnd):
         if not isinstance(event, YamlScalar):
             raise DocumentError(event.start, "expected a key, found a list or mapping in its place")
         if event.text in entries:
             first = entries[event.text][0].start.line
-            raise DocumentError(event.start, f"key {shown(event.text)} stands twice, first on line {first}")
+            raise DocumentError(event.start, f"key {quoted(event.text)} stands twice, first on line {first}")
         entries[event.text] = (event, _node(next(stream), stream, depth + 1))
     return YamlMapping(tuple(entries.values()), opening.flow, opening.start, event.end)
-
-
-def shown(text: str, limit: int = 60) -> str:
-    """Return `text` quoted for a message: one line, nothing unprintable, at most `limit` characters."""
-    return repr(text if len(text) <= limit else f"{text[:limit]}…")
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a suffix for a message that suggests the most similar known word, empty if none is similar."""
-    close = difflib.get_close_matches(word[:100], list(known), 1, 0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -15,15 +15,8 @@ from msgspec.structs import fields
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import TaskId, task_id
 from agent_workbench.core.plan import OrNumber
-from agent_workbench.core.yaml_documents.nodes import (
-    DocumentError,
-    Node,
-    YamlMapping,
-    YamlScalar,
-    YamlSequence,
-    nearest,
-    shown,
-)
+from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.yaml_documents.nodes import DocumentError, Node, YamlMapping, YamlScalar, YamlSequence
 
 Value = TypeVar("Value", bound=Struct)
 
@@ -72,13 +65,13 @@ def read_value(node: Node, wanted: object, path: str) -> object:
     if origin is tuple:
         return _items(node, arguments[0], path)
     if isinstance(wanted, type) and issubclass(wanted, Struct):
-        return read_table(node, wanted, path)
+        return read_mapping(node, wanted, path)
     if not isinstance(node, YamlScalar):
         raise expected(node, _name(wanted), path)
     return _scalar(node, wanted, path)
 
 
-def read_table(node: Node, wanted: type[Value], path: str) -> Value:
+def read_mapping(node: Node, wanted: type[Value], path: str) -> Value:
     """Return a mapping as a value of class `wanted`: its fields are the known keys; missing ones take defaults."""
     if not isinstance(node, YamlMapping):
         raise expected(node, "a mapping", path)
@@ -104,7 +97,7 @@ def unknown_key(key: YamlScalar, known: typing.Iterable[str], path: str) -> Docu
     where = f" in {path}" if path else ""
     return DocumentError(
         key.start,
-        f"unknown key {shown(key.text)}{where}{nearest(key.text, names)}",
+        f"unknown key {quoted(key.text)}{where}{did_you_mean(key.text, names)}",
         f"known keys{where}: {', '.join(names)}",
     )
 
@@ -212,5 +205,5 @@ def _found(node: Node) -> str:
             if is_nothing(node):
                 return "nothing"
             if not node.plain or is_text(node.text):
-                return f"the text {shown(node.text)}"
+                return f"the text {quoted(node.text)}"
             return node.text[:40]

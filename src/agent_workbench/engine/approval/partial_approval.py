@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import Author, ProposalReplaced
-from agent_workbench.core.hunk_choice import describe_left_hunk, left_of, took
+from agent_workbench.core.hunk_choice import describe_left_out, hunk_choice_summary, left_out_hunks
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.patch import (
     OWN_BOUNDS,
@@ -46,7 +46,7 @@ async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveP
         await decide(session, waiting, Verdict.REJECT, "user", _why_nothing(hunks), hunks)
         return
     taken = part_of(waiting, rest, hunks)
-    await session.record(ProposalReplaced(taken, took(taken.hunks), Author.USER))
+    await session.record(ProposalReplaced(taken, hunk_choice_summary(taken.hunks), Author.USER))
     await refuse_if_redacted(session, Draft(taken.text, diff=taken.diff))
     if session.run.waiting is not None:
         await decide(session, session.run.waiting, Verdict.APPROVE, "user")
@@ -70,7 +70,7 @@ def part_of(proposal: Proposal, rest: Patch, hunks: tuple[HunkVerdict, ...]) -> 
         paths=paths,
         special=special_paths(rest),
         preimages=tuple(each for each in proposal.preimages if each.path in paths),
-        hunks=(*left_of(proposal.hunks), *hunks),
+        hunks=(*left_out_hunks(proposal.hunks), *hunks),
     )
 
 
@@ -104,4 +104,4 @@ def _why_nothing(hunks: tuple[HunkVerdict, ...]) -> str:
     given = {hunk.reason for hunk in hunks}
     if len(given) == 1:
         return given.pop() or NOTHING_TAKEN
-    return "; ".join(describe_left_hunk(hunk) for hunk in hunks if hunk.reason)
+    return "; ".join(describe_left_out(hunk) for hunk in hunks if hunk.reason)

@@ -14,7 +14,7 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     ReflexionNoted,
 )
-from agent_workbench.core.hunk_choice import place_of
+from agent_workbench.core.hunk_choice import hunk_location
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch import OWN_BOUNDS, parse_patch, patch_hash, selectable_ids
 from agent_workbench.core.proposals import (
@@ -101,8 +101,9 @@ async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
     run = session.run
     left = await to_thread(left_before, run.history, draft.diff, run.tree)
     if left is not None:
+        location = hunk_location(left.hunk)
         raise PatchError(
-            f"the user left this out of the diff of step {left.step}, at {place_of(left.hunk)}: {left.hunk.reason}",
+            f"the user left this out of the diff of step {left.step}, at {location}: {left.hunk.reason}",
             advice="change something else, or do it another way",
         )
     lost = await to_thread(lost_before, run.history, draft.diff, run.tree)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_workbench.core.diagnostics.model_trials import Fitness, Kind, ModelReport
+from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport, QuestionKind
 from agent_workbench.core.model import Purpose
 
 LEAST_CONTEXT_TOKENS = 8_192
@@ -17,9 +17,9 @@ def fitness(report: ModelReport) -> tuple[Fitness, ...]:
 
 
 def _executor(report: ModelReport, remarks: tuple[str, ...]) -> Fitness:
-    steps = [each for each in report.asked if each.kind in {Kind.CALL, Kind.DIFF}]
+    steps = [each for each in report.asked if each.kind in {QuestionKind.CALL, QuestionKind.DIFF}]
     valid, right = sum(each.valid for each in steps), sum(each.right for each in steps)
-    diffs = [each for each in steps if each.kind is Kind.DIFF]
+    diffs = [each for each in steps if each.kind is QuestionKind.DIFF]
     changed = sum(each.right for each in diffs)
     seen = f"{valid} of {len(steps)} steps have the form, {right} do what was asked"
     seen += f", {changed} of {len(diffs)} diffs are right"
@@ -31,14 +31,14 @@ def _executor(report: ModelReport, remarks: tuple[str, ...]) -> Fitness:
 
 
 def _planner(report: ModelReport, remarks: tuple[str, ...]) -> Fitness:
-    return _by_one(report, remarks, Purpose.PLANNER, Kind.PLAN, "the plan has its form, and tasks for the goal")
+    return _by_one(report, remarks, Purpose.PLANNER, QuestionKind.PLAN, "the plan has its form, and tasks for the goal")
 
 
 def _reflexion(report: ModelReport, remarks: tuple[str, ...]) -> Fitness:
-    return _by_one(report, remarks, Purpose.REFLEXION, Kind.REFLEXION, "it says what failed")
+    return _by_one(report, remarks, Purpose.REFLEXION, QuestionKind.REFLEXION, "it says what failed")
 
 
-def _by_one(report: ModelReport, remarks: tuple[str, ...], role: Purpose, kind: Kind, good: str) -> Fitness:
+def _by_one(report: ModelReport, remarks: tuple[str, ...], role: Purpose, kind: QuestionKind, good: str) -> Fitness:
     answer = next((each for each in report.asked if each.kind is kind), None)
     if answer is None:
         return Fitness(role, fit=False, because="it was not asked", but=())

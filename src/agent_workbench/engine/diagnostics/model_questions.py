@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from agent_workbench.core.diagnostics.model_trials import Kind
+from agent_workbench.core.diagnostics.model_trials import QuestionKind
 from agent_workbench.core.errors import ModelError, PatchError
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.patch import FileContent, PatchBounds, fit_diff, read_diff
@@ -59,7 +59,7 @@ class Question(Struct, frozen=True):
     """One question of the test. Those with a `word` go on in one conversation; a plan is asked for by itself."""
 
     name: str
-    kind: Kind
+    kind: QuestionKind
     word: str
     judge: Callable[[str], Judgement]
 
@@ -88,11 +88,11 @@ def questions() -> tuple[Question, ...]:
         _call("finish", "Observation: applied.\n\nExercise 8: all is done; say so and finish.", "finish", ""),
         Question(
             "say what was wrong",
-            Kind.REFLEXION,
+            QuestionKind.REFLEXION,
             f"Observation: 1 failed: test_mean: ZeroDivisionError in mean([]).\n\n{QUESTION}",
             _judge_reflexion,
         ),
-        Question("plan tasks", Kind.PLAN, "", _judge_plan),
+        Question("plan tasks", QuestionKind.PLAN, "", _judge_plan),
     )
 
 
@@ -118,9 +118,9 @@ def grammars() -> dict[Purpose, str]:
 def purpose_of(question: Question) -> Purpose:
     """Return what an answer to the question is for."""
     match question.kind:
-        case Kind.REFLEXION:
+        case QuestionKind.REFLEXION:
             return Purpose.REFLEXION
-        case Kind.PLAN:
+        case QuestionKind.PLAN:
             return Purpose.PLANNER
         case _:
             return Purpose.EXECUTOR
@@ -140,7 +140,7 @@ def _call(name: str, word: str, tool: str, said: str) -> Question:
         why = "" if right else f"{step.tool.name} {step.text.strip()[:60]} in place of {wanted}"
         return Judgement(_fits(step) == "", not step.mended, right, _fits(step) or why)
 
-    return Question(name, Kind.CALL, word, judge)
+    return Question(name, QuestionKind.CALL, word, judge)
 
 
 def _diff(name: str, word: str, wanted: str) -> Question:
@@ -156,7 +156,7 @@ def _diff(name: str, word: str, wanted: str) -> Question:
         why = "" if right else "the diff applies, and is not what was asked for"
         return Judgement(valid=True, kept=not step.mended, right=right, why=why)
 
-    return Question(name, Kind.DIFF, word, judge)
+    return Question(name, QuestionKind.DIFF, word, judge)
 
 
 def _fits(step: StepCall) -> str:

@@ -18,7 +18,7 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
-from agent_workbench.core.hunk_choice import left_of, place_of, took
+from agent_workbench.core.hunk_choice import hunk_choice_summary, hunk_location, left_out_hunks
 from agent_workbench.core.proposals import OURS, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.text_limits import clip
@@ -154,10 +154,10 @@ def _edited(proposal: Proposal) -> str:
 
 
 def _taken(hunks: Sequence[HunkVerdict]) -> str:
-    lines = [f"The user {took(hunks)}. This was left out, and is not in the files:"]
-    for hunk in left_of(hunks):
+    lines = [f"The user {hunk_choice_summary(hunks)}. This was left out, and is not in the files:"]
+    for hunk in left_out_hunks(hunks):
         why = f", because: {hunk.reason}" if hunk.reason else ", no reason given"
-        lines.append(f"- {place_of(hunk)}: {'these lines' if hunk.left else 'all of it'}{why}")
+        lines.append(f"- {hunk_location(hunk)}: {'these lines' if hunk.left else 'all of it'}{why}")
         lines += [f"    {line[:LEFT_CHARS]}" for line in hunk.left[:LEFT_LINES]]
         if len(hunk.left) > LEFT_LINES:
             lines.append(f"    … and {len(hunk.left) - LEFT_LINES} more")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agent_workbench.core.errors import ModelUnavailable, WorkspaceError
 from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, Recorded
-from agent_workbench.core.history.reproduced_prompts import Difference, ReproducedPrompt
+from agent_workbench.core.history.reproduced_prompts import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelRequest, Purpose, StopCause, TextDelta
 from agent_workbench.core.ports.services import Model
 from agent_workbench.core.settings import Settings
@@ -99,8 +99,8 @@ def _said(then: ModelAnswered | ModelInterrupted) -> str:
     return then.text if isinstance(then, ModelAnswered) else f"{then.partial}\n{CUT}"
 
 
-def _difference(then: str, now: str) -> Difference | None:
+def _difference(then: str, now: str) -> PromptDifference | None:
     if then == now:
         return None
     diff = short_diff(then.splitlines(), now.splitlines())
-    return Difference("the answer is another one", "", diff or "only in how its lines end")
+    return PromptDifference("the answer is another one", "", diff or "only in how its lines end")

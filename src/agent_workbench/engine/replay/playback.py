@@ -93,7 +93,7 @@ class ReplaySession:
         self._move_to(position)
 
     def _jump(self, kind: MarkKind, *, forward: bool) -> None:
-        seq = self.recording.marks.beside(kind, self._position - 1, forward=forward)
+        seq = self.recording.marks.nearest(kind, self._position - 1, forward=forward)
         if seq is None:
             self._publisher.notify(f"there is no {kind} {'after' if forward else 'before'} this")
         else:

@@ -18,7 +18,7 @@ from agent_workbench.core.events import (
     ReflexionNoted,
 )
 from agent_workbench.core.fold import fold
-from agent_workbench.core.history.reproduced_prompts import Difference, ReproducedPrompt
+from agent_workbench.core.history.reproduced_prompts import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import Message, Purpose
 from agent_workbench.core.proposals import COMPACT, OURS
 from agent_workbench.core.state.session_state import SessionState
@@ -88,14 +88,14 @@ def rerun(events: Iterable[Recorded]) -> Iterator[ReproducedPrompt]:
         yield ReproducedPrompt(asked.number, asked.seq, asked.built, _moved(asked) or _prompted(asked) or _read(asked))
 
 
-def _moved(asked: Asked) -> Difference | None:
+def _moved(asked: Asked) -> PromptDifference | None:
     move = next_move(asked.before)
     if isinstance(move, Ask) and move.purpose is asked.built.purpose:
         return None
-    return Difference(f"the engine would not ask the {asked.built.purpose} here, but do this: {move}"[:300])
+    return PromptDifference(f"the engine would not ask the {asked.built.purpose} here, but do this: {move}"[:300])
 
 
-def _prompted(asked: Asked) -> Difference | None:
+def _prompted(asked: Asked) -> PromptDifference | None:
     built = asked.built
     parts = build_parts(asked.before, built.purpose)
     if prompt_sha(to_messages(parts)) == built.sha:
@@ -107,8 +107,8 @@ def _prompted(asked: Asked) -> Difference | None:
         if then is None or now is None or then.label != now.label or (then.sha and then.sha != now.sha):
             label = now.label if now is not None else then.label if then is not None else ""
             text = fresh[position].text if now is not None else ""
-            return Difference("the prompt is another one", label, _part_diff(built.parts, again, text))
-    return Difference("the prompt is another one, in a part that an earlier prompt had already")
+            return PromptDifference("the prompt is another one", label, _part_diff(built.parts, again, text))
+    return PromptDifference("the prompt is another one, in a part that an earlier prompt had already")
 
 
 def _part_diff(then: tuple[PromptPart, ...], now: tuple[PromptPart, ...], text: str) -> str:
@@ -122,28 +122,28 @@ def _part_diff(then: tuple[PromptPart, ...], now: tuple[PromptPart, ...], text: 
     return "\n".join([short_diff(outline(then), outline(now)), *shown])
 
 
-def _read(asked: Asked) -> Difference | None:
+def _read(asked: Asked) -> PromptDifference | None:
     """Return what is not read as it was, None also where there is nothing to read."""
     answer, outcome = asked.answer, _outcome(asked)
     if not isinstance(answer, ModelAnswered) or outcome is None:
         return _not_taken(answer, outcome)
     move = next_move(_state_with(asked, answer))
     if not isinstance(move, ReadAnswer):
-        return Difference(f"the engine would not read the answer, but do this: {move}"[:300])
+        return PromptDifference(f"the engine would not read the answer, but do this: {move}"[:300])
     match asked.built.purpose:
         case Purpose.EXECUTOR:
             return _step_read(asked, answer, outcome)
         case Purpose.REFLEXION:
             noted = answer.text.strip().removeprefix(REFLEXION_PREFIX).strip()
             same = isinstance(outcome, ReflexionNoted) and outcome.text == noted
-            return None if same else Difference("the reflexion is read as another one", "answer")
+            return None if same else PromptDifference("the reflexion is read as another one", "answer")
         case Purpose.SUMMARY:
             return _summary_read(summary_in(answer.text), outcome)
         case Purpose.PLANNER:
             return None
 
 
-def _summary_read(summary: str, outcome: Outcome) -> Difference | None:
+def _summary_read(summary: str, outcome: Outcome) -> PromptDifference | None:
     match outcome:
         case ActionProposed(proposal=proposal):
             same = proposal.tool == COMPACT and (proposal.text == summary or (not summary and proposal.fallback))
@@ -151,13 +151,17 @@ def _summary_read(summary: str, outcome: Outcome) -> Difference | None:
             same = not summary
         case _:
             same = False
-    return None if same else Difference(f"the summary is read as another one, {_said(outcome)} was recorded", "answer")
+    return (
+        None
+        if same
+        else PromptDifference(f"the summary is read as another one, {_said(outcome)} was recorded", "answer")
+    )
 
 
-def _not_taken(answer: ModelAnswered | ModelInterrupted | None, outcome: Outcome | None) -> Difference | None:
+def _not_taken(answer: ModelAnswered | ModelInterrupted | None, outcome: Outcome | None) -> PromptDifference | None:
     cut = isinstance(answer, ModelInterrupted)
     if cut and isinstance(outcome, ActionProposed) and outcome.proposal.tool not in OURS:
-        return Difference("an answer without its end was taken for a step", "answer")
+        return PromptDifference("an answer without its end was taken for a step", "answer")
     return None
 
 
@@ -180,7 +184,7 @@ def _state_with(asked: Asked, answer: ModelAnswered) -> SessionState:
     return state
 
 
-def _step_read(asked: Asked, answer: ModelAnswered, outcome: Outcome) -> Difference | None:
+def _step_read(asked: Asked, answer: ModelAnswered, outcome: Outcome) -> PromptDifference | None:
     run = asked.before.run
     call = read_step(answer.text, open_tools(run.tools if run is not None else ()))
     if isinstance(outcome, ActionRejected) and outcome.reason == NEVER_WRITTEN:
@@ -188,19 +192,23 @@ def _step_read(asked: Asked, answer: ModelAnswered, outcome: Outcome) -> Differe
     if isinstance(call, StepFault):
         if isinstance(outcome, ActionRejected) and outcome.reason == call.reason:
             return None
-        return Difference(f"the answer is read as no step ({call.reason}), {_said(outcome)} was recorded", "answer")
+        return PromptDifference(
+            f"the answer is read as no step ({call.reason}), {_said(outcome)} was recorded", "answer"
+        )
     if isinstance(outcome, ActionRejected):
         # What a tool has against its arguments is known from the files; that it was this tool is known from the text.
         refused = outcome.reason.startswith(f"{call.tool.name}: ")
-        return None if refused else Difference(f"{call.tool.name} is read, {_said(outcome)} was recorded", "answer")
+        return (
+            None if refused else PromptDifference(f"{call.tool.name} is read, {_said(outcome)} was recorded", "answer")
+        )
     if not isinstance(outcome, ActionProposed) or outcome.proposal.tool != call.tool.name:
-        return Difference(f"{call.tool.name} is read, {_said(outcome)} was recorded", "answer")
+        return PromptDifference(f"{call.tool.name} is read, {_said(outcome)} was recorded", "answer")
     # A proposal holds the call's text, or the one argument that a user can edit.
     told, said = outcome.proposal.text, (call.text, *(str(value).strip() for value in call.arguments.values.values()))
     if told in said:
         return None
     diff = short_diff(told.splitlines(), call.text.splitlines())
-    return Difference(f"the text of {call.tool.name} is another one", "answer", diff)
+    return PromptDifference(f"the text of {call.tool.name} is another one", "answer", diff)
 
 
 def _said(outcome: Outcome) -> str:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.plan import Task
-from agent_workbench.core.ports.services import Clock, Memory, Model, Plans, Retriever, Rules, Skills
+from agent_workbench.core.ports.services import Clock, Memory, Model, Plans, Retriever, RuleStore, Skills
 from agent_workbench.core.ports.workspace import OnOutput, Shell, Workspace, Workspaces
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -27,7 +27,7 @@ class Ports(Struct, frozen=True):
     plans: Plans
     memory: Memory
     skills: Skills
-    rules: Rules
+    rules: RuleStore
     model: Model
     clock: Clock
     environment_for: Callable[[str], Awaitable[Mapping[str, str]]]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave
-from agent_workbench.core.live import Live, Question, SessionUpdate
+from agent_workbench.core.live import Live, PreflightQuestion, SessionUpdate
 from agent_workbench.core.ports.services import Setup, Trust
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.approval.proposals import spoken
@@ -94,7 +94,7 @@ class Preflight:
         if not missing:
             return True
         lines = ("It will write these files, and change nothing that is there:", "", *(f"  {path}" for path in missing))
-        question = Question(INIT, "Set this repo up for the workbench?", lines, "write them", "leave")
+        question = PreflightQuestion(INIT, "Set this repo up for the workbench?", lines, "write them", "leave")
         if await self._ask(question) is not True:
             return False
         await setup.write()
@@ -105,13 +105,15 @@ class Preflight:
         lines = await trust.question()
         if not lines:
             return True
-        question = Question(TRUST, "Trust what this repo would run?", lines, "trust exactly this", "go on without it")
+        question = PreflightQuestion(
+            TRUST, "Trust what this repo would run?", lines, "trust exactly this", "go on without it"
+        )
         answer = await self._ask(question)
         if answer:
             await trust.accept()
         return answer
 
-    async def _ask(self, question: Question) -> bool | None:
+    async def _ask(self, question: PreflightQuestion) -> bool | None:
         self._show(Live(question=question))
         while True:
             answer = await self._answers.get()

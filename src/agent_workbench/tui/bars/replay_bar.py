@@ -8,7 +8,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from agent_workbench.core.history.replay_marks import MarkKind, Marks, beside
+from agent_workbench.core.history.replay_marks import MarkKind, Marks, nearest_mark
 from agent_workbench.core.intents import GoToEvent, Intent, JumpReplay, PaceReplay, PlayReplay, SeekReplay, StepReplay
 from agent_workbench.tui.bars.bar import INDENT, Bar
 from agent_workbench.tui.bars.hints import Hint
@@ -216,7 +216,7 @@ class ReplayBar(Bar):
         if not self._matches:
             self.action_search_record()
             return
-        seq = beside(self._matches, self._view.seq, forward=forward)
+        seq = nearest_mark(self._matches, self._view.seq, forward=forward)
         if seq is None:
             self.remark_on(f"no “{self._asked}” {'after' if forward else 'before'} this")
         else:

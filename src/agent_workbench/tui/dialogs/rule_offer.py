@@ -10,13 +10,13 @@ from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.services import Clock
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.matching import RuleScope, StoredRule, offered
+from agent_workbench.core.rules.matching import RuleScope, StoredRule, offered_rules
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
-from agent_workbench.views.gate.rule_entries import keeping_entry, offer_entries, past_entry
+from agent_workbench.views.gate.rule_entries import offer_entries, past_entry, scope_entry
 
 PLACES = tuple(RuleScope)
 
@@ -46,7 +46,7 @@ class AllowScreen(Dialog[StoredRule | None]):
     def __init__(self, proposal: Proposal, clock: Clock, keymap: Keymap) -> None:
         super().__init__("Let this through from now on?", "", name="allow")
         self._proposal = proposal
-        self._rules = offered(proposal)
+        self._rules = offered_rules(proposal)
         self._keymap = keymap
         self._place = 0
         self._past: PastActions | None = None
@@ -81,7 +81,7 @@ class AllowScreen(Dialog[StoredRule | None]):
 
     def _show(self) -> None:
         chosen = self._chosen()
-        below = (keeping_entry(chosen.kept), past_entry(chosen.rule, self._past))
+        below = (scope_entry(chosen.kept), past_entry(chosen.rule, self._past))
         offers = self.query_one(OfferList)
         offers.show_entries(offer_entries(self._rules, max(0, offers.cursor)), below)
         self.show_keys(self._hints())

@@ -8,7 +8,7 @@ from textual.message import Message
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.piece_list import PieceList
-from agent_workbench.views.code.code_pane import CodeView, Standing
+from agent_workbench.views.code.code_pane import CodeState, CodeView
 
 _USELESS_WITHOUT_PIECE = frozenset({"expand", "open", "pin", "drop"})
 _USELESS_WITHOUT_TASK = frozenset({"add", "pin", "drop"})
@@ -62,7 +62,7 @@ class CodePane(PieceList):
     def action_pin(self) -> None:
         row = self.selected_piece
         if row is not None:
-            self.post_message(self.PinWanted(row.place, row.standing is not Standing.PINNED))
+            self.post_message(self.PinWanted(row.place, row.standing is not CodeState.PINNED))
 
     def action_drop(self) -> None:
         row = self.selected_piece

@@ -33,7 +33,7 @@ from agent_workbench.views.plan import view_plan
 from agent_workbench.views.scratchpad import view_scratchpad
 from agent_workbench.views.sessions.replay_bar import view_replay
 from agent_workbench.views.status import view_status
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 from agent_workbench.views.transcript.transcript import transcripts, view_steps
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class WorkbenchScreen(PaneScreen):
         if not self.single or self.zoomed or self.focused is not self.bar:
             return
         streaming = update.live.streaming
-        writes = streaming is not None and take_apart(streaming.text).action == WRITE_DIFF
+        writes = streaming is not None and split_answer(streaming.text).action == WRITE_DIFF
         if proposal or update.live.running is not None or writes:
             self.bring_forward("diff")
         elif streaming is not None or update.live.replay is not None:

@@ -17,7 +17,7 @@ from agent_workbench.tui.widgets.piece_rows import LABEL_CELLS, code_rows, reaso
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.code.code_pane import CodeRow, Standing, view_code
+from agent_workbench.views.code.code_pane import CodeRow, CodeState, view_code
 
 
 class PieceLines(RowList):
@@ -111,15 +111,15 @@ class PieceScreen(Dialog[None]):
 
     def _show_hints(self, piece: CodeRow) -> None:
         key = {action: self._keymap.first(Scope.PIECE, action) for action in ACTIONS}
-        pin = f"{key['pin']} {'unpins' if piece.standing is Standing.PINNED else 'pins'}"
-        dropped = piece.standing in (Standing.DROPPED, Standing.LEFT_OUT)
+        pin = f"{key['pin']} {'unpins' if piece.standing is CodeState.PINNED else 'pins'}"
+        dropped = piece.standing in (CodeState.DROPPED, CodeState.LEFT_OUT)
         own = () if self._fixed else (pin,) if dropped else (pin, f"{key['drop']} drops")
         hits = (f"{key['next_hit']} {key['previous_hit']} hits",) if piece.words else ()
         self.show_keys("   ".join((*own, *hits, f"{key['close_piece']} closes")))
 
     async def action_pin(self) -> None:
         if self._changeable() and self._piece is not None:
-            await self._want(PinChunk(self._piece.place, self._piece.standing is not Standing.PINNED))
+            await self._want(PinChunk(self._piece.place, self._piece.standing is not CodeState.PINNED))
 
     async def action_drop(self) -> None:
         if self._changeable() and self._piece is not None:

@@ -11,9 +11,9 @@ from agent_workbench.tui.dialogs.dialog import Dialog, why_fixed
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.piece_list import PieceList
-from agent_workbench.views.code.code_pane import CodeRow, Standing
+from agent_workbench.views.code.code_pane import CodeRow, CodeState
 from agent_workbench.views.code.reasons import index_line
-from agent_workbench.views.code.search_results import view_found
+from agent_workbench.views.code.search_results import view_search_results
 
 MOST_CHARS = 2_000
 INDEX_BEGINS = "the index has only begun"
@@ -66,7 +66,7 @@ class FindScreen(Dialog[None]):
             self._show()
 
     def _take(self, found: FoundCode, update: SessionUpdate) -> None:
-        self._rows = view_found(update.state, found)
+        self._rows = view_search_results(update.state, found)
         if self._searching:
             index = update.live.index
             self._partial = index is not None and not (index.complete and index.files)
@@ -96,7 +96,7 @@ class FindScreen(Dialog[None]):
             return self._fixed or progress
         if self._searching:
             return " · ".join(filter(None, ("searching", progress)))
-        added = sum(row.standing is Standing.PINNED for row in self._rows)
+        added = sum(row.standing is CodeState.PINNED for row in self._rows)
         pinned = f", {added} pinned: the model reads it with its next step" if added else ""
         if not self._partial:
             return f"{len(self._rows) or 'nothing'} found{pinned}"
@@ -125,7 +125,7 @@ class FindScreen(Dialog[None]):
     async def action_take(self) -> None:
         piece = self.query_one(FoundList).selected_piece
         if piece is not None and not self._fixed:
-            await self._want(PinChunk(piece.place, piece.standing is not Standing.PINNED))
+            await self._want(PinChunk(piece.place, piece.standing is not CodeState.PINNED))
 
     def action_expand(self) -> None:
         self.query_one(FoundList).action_expand()

@@ -15,7 +15,7 @@ from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row, Span
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.sessions.record_search import Found, Match, go_on
+from agent_workbench.views.sessions.record_search import RecordMatch, RecordMatches, search_more
 
 MOST_CHARS = 200
 SLICE_EVENTS = 200
@@ -41,9 +41,9 @@ class MatchList(EntryList):
 
     def __init__(self) -> None:
         super().__init__(id="matches")
-        self._matches: Sequence[Match] = ()
+        self._matches: Sequence[RecordMatch] = ()
 
-    def show_matches(self, matches: Sequence[Match], empty: str) -> None:
+    def show_matches(self, matches: Sequence[RecordMatch], empty: str) -> None:
         """Show these matches."""
         self._matches = matches
         named = ((f"{number}:{each.at}:{each.length}", each) for number, each in enumerate(matches))
@@ -77,7 +77,7 @@ class SearchScreen(Dialog[Chosen]):
         self._keymap = keymap
         self._events = place.recording.events
         self._seq = place.seq
-        self._found = Found("", len(self._events))
+        self._found = RecordMatches("", len(self._events))
 
     def body(self) -> Iterable[Widget]:
         return Input(placeholder=HELP, max_length=MOST_CHARS, compact=True), Static("", id="search-said"), MatchList()
@@ -89,14 +89,14 @@ class SearchScreen(Dialog[Chosen]):
     def on_input_changed(self, message: Input.Changed) -> None:
         """Begin anew; what was begun for other words goes no further."""
         if message.value.strip() != self._found.asked:
-            self._found = Found(message.value.strip())
+            self._found = RecordMatches(message.value.strip())
             self._go_on(self._found.asked)
 
     def _go_on(self, asked: str) -> None:
         """Search a slice, and the next one when whatever waits was heard."""
         if asked != self._found.asked or not self.is_mounted:
             return
-        self._found = go_on(self._found, self._events, SLICE_EVENTS)
+        self._found = search_more(self._found, self._events, SLICE_EVENTS)
         if self._found.searched < len(self._events):
             self.call_later(self._go_on, asked)
         self._show()

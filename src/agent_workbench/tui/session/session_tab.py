@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from agent_workbench.core.intents import Intent, Leave
-from agent_workbench.core.live import Question, SessionUpdate
+from agent_workbench.core.live import PreflightQuestion, SessionUpdate
 from agent_workbench.tui.bridge import carry_updates
 from agent_workbench.tui.session import task_dialogs as dialogues
 from agent_workbench.tui.session.session_screen import SessionScreen
@@ -42,7 +42,7 @@ class SessionTab:
         self.told = ""
         self._newest: SessionUpdate | None = None
         self._met = False
-        self._question: Question | None = None
+        self._question: PreflightQuestion | None = None
         self._notices_shown = 0
 
     @property

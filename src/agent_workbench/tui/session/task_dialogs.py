@@ -10,7 +10,7 @@ from agent_workbench.core.intents import (
     SayToModel,
     UndoStep,
 )
-from agent_workbench.core.live import Question, SessionUpdate
+from agent_workbench.core.live import PreflightQuestion, SessionUpdate
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -50,7 +50,7 @@ def say_scripted(tab: "SessionTab") -> None:
         screen.say_scripted()
 
 
-def ask_question(tab: "SessionTab", question: Question) -> None:
+def ask_question(tab: "SessionTab", question: PreflightQuestion) -> None:
     """Ask what must be settled before the session starts."""
     from agent_workbench.tui.dialogs.question import QuestionScreen
 

@@ -8,8 +8,8 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.widgets.code_colours import Lines, mark_words, plain_lines
 from agent_workbench.tui.widgets.rows import Row, Span
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.code.code_pane import CodeRow, Standing
-from agent_workbench.views.code.reasons import Reason, bar
+from agent_workbench.views.code.code_pane import CodeRow, CodeState
+from agent_workbench.views.code.reasons import Reason, share_bar
 
 LABEL_CELLS = 5
 LINE_CELLS = 6
@@ -32,11 +32,11 @@ def heading_row(width: int) -> Row:
 def piece_rows(row: CodeRow, item: int, width: int, *, bars: bool) -> Iterator[Row]:
     """Yield the rows of a piece: its place and costs, `bars` with the words that hit, what is said of it."""
     glyph, tone, _ = row.standing.value
-    label = Tone.ACCENT if row.standing is Standing.PINNED else Tone.DIM
+    label = Tone.ACCENT if row.standing is CodeState.PINNED else Tone.DIM
     name = _name(row, _name_cells(width), tone)
     figures = f"{row.tokens:>{TOKENS_CELLS}}{row.score:>{SCORE_CELLS}}"
     yield Row(((f"{row.number:>2} {glyph} ", label), *name, (figures, Tone.DIM)), item)
-    about = Tone.ACCENT if row.standing is Standing.PINNED else Tone.DIM
+    about = Tone.ACCENT if row.standing is CodeState.PINNED else Tone.DIM
     briefly = f"{row.said}  " if row.said and len(row.said) <= BRIEF_CHARS else ""
     reasons = tuple(_reasons(row, width - LABEL_CELLS - len(briefly))) if bars or not row.reasons else ()
     if briefly or reasons:
@@ -53,7 +53,7 @@ def reason_rows(reasons: tuple[Reason, ...], item: int, width: int) -> Iterator[
         yield Row(
             (
                 (f"{'':{LABEL_CELLS}}{reason.name:<10}", Tone.DIM),
-                (f"{bar(reason.share, cells):<{cells}}", Tone.HUNK),
+                (f"{share_bar(reason.share, cells):<{cells}}", Tone.HUNK),
                 (f"{reason.share:>6.0%}  ", Tone.DIM),
                 (_fit(", ".join(reason.words), room) if reason.words and room > 0 else "", Tone.PLAIN),
             ),
@@ -88,7 +88,7 @@ def _reasons(row: CodeRow, cells: int) -> Iterator[Span]:
     """Yield as many bars as there is room for, the strongest first, then the words that hit."""
     left = cells
     for reason in row.reasons:
-        drawn = bar(reason.share, BAR_CELLS)
+        drawn = share_bar(reason.share, BAR_CELLS)
         needed = cell_len(reason.name) + 1 + len(drawn) + 2
         if needed > left:
             break

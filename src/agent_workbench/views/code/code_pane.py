@@ -21,7 +21,7 @@ MOST_SEARCHED = 30
 """How many pieces are shown that the model searched for itself, the newest ones."""
 
 
-class Standing(Enum):
+class CodeState(Enum):
     """State of a piece: its glyph (hollow: not in the prompt), the tone of its name, and a word."""
 
     IN_PROMPT = ("●", Tone.STRONG, "")
@@ -34,7 +34,7 @@ class Standing(Enum):
     @property
     def in_prompt(self) -> bool:
         """True if the model sees it."""
-        return self in (Standing.IN_PROMPT, Standing.PINNED, Standing.DROPPED)
+        return self in (CodeState.IN_PROMPT, CodeState.PINNED, CodeState.DROPPED)
 
 
 class CodeRow(Struct, frozen=True):
@@ -55,7 +55,7 @@ class CodeRow(Struct, frozen=True):
     score: str
     reasons: tuple[Reason, ...]
     words: tuple[str, ...]
-    standing: Standing = Standing.IN_PROMPT
+    standing: CodeState = CodeState.IN_PROMPT
     said: str = ""
 
 
@@ -109,7 +109,7 @@ def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
         score=f"{chunk.score:.2f}" if chunk.score else "",
         reasons=reasons_of(chunk),
         words=words_of(chunk),
-        standing=Standing.OFFERED,
+        standing=CodeState.OFFERED,
     )
 
 
@@ -127,19 +127,19 @@ def _pieces(so_far: ShownCode) -> Iterator[tuple[str, Chunk, str]]:
             yield "", chunk, "found on the way"
 
 
-def _standing(run: TaskRun, place: str, there: frozenset[str]) -> Standing:
+def _standing(run: TaskRun, place: str, there: frozenset[str]) -> CodeState:
     if any(chunk.place == place for chunk in run.pinned):
-        return Standing.PINNED
+        return CodeState.PINNED
     if place in run.dropped:
-        return Standing.DROPPED if place in there else Standing.LEFT_OUT
-    return Standing.IN_PROMPT if place in there else Standing.SUMMED_UP
+        return CodeState.DROPPED if place in there else CodeState.LEFT_OUT
+    return CodeState.IN_PROMPT if place in there else CodeState.SUMMED_UP
 
 
 def _title(rows: list[tuple[CodeRow, Cost]]) -> str:
     there = [cost for row, cost in rows if row.standing.in_prompt]
     tokens = sum(cost.tokens for cost in there)
     about = "" if all(cost.counted for cost in there) else "~"
-    pinned = sum(row.standing is Standing.PINNED for row, _ in rows)
+    pinned = sum(row.standing is CodeState.PINNED for row, _ in rows)
     out = len(rows) - len(there)
     told = (
         f"Retrieved code · {counted_text(len(rows), 'piece')}",

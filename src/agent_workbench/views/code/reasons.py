@@ -31,7 +31,7 @@ def words_of(chunk: Chunk) -> tuple[str, ...]:
     return _words(chunk.why or tuple(dict.fromkeys(word for each in chunk.signals for word in each.words)))
 
 
-def bar(share: float, cells: int) -> str:
+def share_bar(share: float, cells: int) -> str:
     """Return a bar of at most `cells` cells for a share from 0 to 1, in half cells; any share above 0 is visible."""
     halves = min(2 * cells, max(1, round(2 * cells * share))) if share > 0 else 0
     return f"{'█' * (halves // 2)}{'▌' * (halves % 2)}"

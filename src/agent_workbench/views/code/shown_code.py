@@ -16,7 +16,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
-from agent_workbench.core.state.growing_tuple import Log
+from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.core.state.shown_code import chunks_shown_by
 from agent_workbench.views.receipt.counted_parts import counted_parts
 
@@ -48,7 +48,7 @@ class ShownCode(Struct, frozen=True):
     there: frozenset[str] = frozenset()
     costs: Mapping[str, Cost] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
-    shown: Log[tuple[int, frozenset[str]]] = field(default_factory=Log)
+    shown: GrowingTuple[tuple[int, frozenset[str]]] = field(default_factory=GrowingTuple)
     since: tuple[Recorded, ...] = ()
 
 
@@ -83,7 +83,7 @@ def _with(pieces: Mapping[str, Chunk], more: Iterable[Chunk]) -> Mapping[str, Ch
     return {**pieces, **{chunk.place: chunk for chunk in more}}
 
 
-def _newer_than(seq: int, shown: Log[tuple[int, frozenset[str]]]) -> frozenset[str]:
+def _newer_than(seq: int, shown: GrowingTuple[tuple[int, frozenset[str]]]) -> frozenset[str]:
     newer = takewhile(lambda each: each[0] > seq, reversed(shown))
     return frozenset().union(*(places for _, places in newer))
 

@@ -55,10 +55,10 @@ def diff_lines(diff: str) -> Iterator[DiffLine]:
     for line in raw[:MOST_DIFF_LINES]:
         yield reader.read(line)
     if len(raw) > MOST_DIFF_LINES:
-        yield not_shown(len(raw) - MOST_DIFF_LINES)
+        yield hidden_lines(len(raw) - MOST_DIFF_LINES)
 
 
-def not_shown(lines: int) -> DiffLine:
+def hidden_lines(lines: int) -> DiffLine:
     """Return the line that stands for lines beyond the limit."""
     return DiffLine(f"… {lines:,} lines more are not shown", Tone.WARN)
 

@@ -17,7 +17,7 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.lines import DiffLine, diff_lines
-from agent_workbench.views.transcript.answer_parts import take_apart
+from agent_workbench.views.transcript.answer_parts import split_answer
 
 LONGEST_THOUGHT = 300
 
@@ -98,7 +98,7 @@ def _steps(history: Sequence[Recorded], proposals: Sequence[Proposal]) -> list[R
 
 def _step(proposal: Proposal, answer: Recorded | None) -> ReviewStep:
     event = answer.event if answer is not None else None
-    thought = take_apart(event.text).thought if isinstance(event, ModelAnswered) else ""
+    thought = split_answer(event.text).thought if isinstance(event, ModelAnswered) else ""
     how = ", by its command" if proposal.tool == KEEP_CHANGES else ", edited by you" if proposal.edited else ""
     why = sanitize_line(thought, LONGEST_THOUGHT) or "no thought was given"
     step = event.step if isinstance(event, ModelAnswered) else proposal.step

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent_workbench.core.proposals import MOST_DIFF_LINES
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.file_headers import FileHead, is_header, with_header
-from agent_workbench.views.diff.lines import DiffLine, LineReader, not_shown
+from agent_workbench.views.diff.lines import DiffLine, LineReader, hidden_lines
 
 KEPT_CONTEXT = 3
 LEAST_FOLDED = 6
@@ -89,7 +89,7 @@ class _Lines:
         if missing > 0:
             if missing > 1:
                 self.lines.pop()
-            self.lines.append(not_shown(missing))
+            self.lines.append(hidden_lines(missing))
             return
         line = self._reader.read(raw)
         if line.hunk < 0 and is_header(raw):

@@ -17,7 +17,7 @@ from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitiz
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.gate.notes import commit_notes, finish_notes, merge_notes
 from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 
 WHY_CHECKED = {
     CheckPurpose.BASELINE: "to know what passes before anything is changed",
@@ -61,7 +61,7 @@ def view_diff(update: SessionUpdate) -> DiffView:
     streaming = update.live.streaming
     written = streaming or (run.answer if run is not None else None)
     if written is not None:
-        parts = take_apart(written.text)
+        parts = split_answer(written.text)
         word = "being written" if streaming is not None else "being checked"
         if parts.action == WRITE_DIFF:
             return DiffView(f"Diff · {word}", "streaming", diff=parts.body, grows=True, empty="…")

@@ -9,7 +9,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, is_too_long, shown_sha
-from agent_workbench.core.rules.matching import offered
+from agent_workbench.core.rules.matching import offered_rules
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -140,7 +140,7 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
         GateAct.REJECT,
         *((GateAct.EDIT,) if proposal.kind in EDITABLE and proposal.tool != KEEP_CHANGES else ()),
         *((GateAct.SKIP,) if skippable else ()),
-        *((GateAct.ALWAYS,) if offered(proposal) else ()),
+        *((GateAct.ALWAYS,) if offered_rules(proposal) else ()),
         *((GateAct.ABORT,) if proposal.kind is not Permission.MERGE else ()),
     )
 

@@ -45,7 +45,7 @@ def offer_entries(rules: Iterable[Rule], chosen: int) -> tuple[Entry, ...]:
     )
 
 
-def keeping_entry(kept: RuleScope) -> Entry:
+def scope_entry(kept: RuleScope) -> Entry:
     """Return the possible scopes of a rule; the chosen one is marked and explained."""
     places = "   ".join(f"{'●' if each is kept else '○'} {RULE_SCOPE_LABELS[each]}" for each in RuleScope)
     return Entry("keeping", (Block(places, Tone.PLAIN, "for", space_before=True), Block(KEPT_MEANS[kept], Tone.DIM)))

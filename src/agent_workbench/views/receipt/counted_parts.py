@@ -32,7 +32,7 @@ _CHARS_PER_TOKEN = 4
 _UNKNOWN_CHARS = 3_000
 
 
-class Piece(Struct, frozen=True):
+class PartPiece(Struct, frozen=True):
     """A piece of code within a part: its estimated tokens, and those of the part before it."""
 
     place: str
@@ -48,7 +48,7 @@ class CountedPart(Struct, frozen=True):
     tokens: int
     estimated: bool
     place: str = ""
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[PartPiece, ...] = ()
 
 
 def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[CountedPart]:
@@ -95,14 +95,14 @@ def _taken(kind: str, built: PromptBuilt, waiting: list[tuple[Event, tuple[Chunk
     return ()
 
 
-def _pieces(chunks: tuple[Chunk, ...], tokens: int) -> Iterator[Piece]:
+def _pieces(chunks: tuple[Chunk, ...], tokens: int) -> Iterator[PartPiece]:
     """Yield the pieces; the part's tokens are divided by the length of their texts."""
     letters = sum(len(chunk.text) + len(chunk.place) for chunk in chunks)
     before = 0
     for chunk in chunks[:MOST_PIECES]:
         own = len(chunk.text) + len(chunk.place)
         offset, end = tokens * before // max(1, letters), tokens * (before + own) // max(1, letters)
-        yield Piece(chunk.place, chunk.symbol, end - offset, offset)
+        yield PartPiece(chunk.place, chunk.symbol, end - offset, offset)
         before += own
 
 

@@ -7,11 +7,11 @@ from agent_workbench.core.events import (
     PromptBuilt,
 )
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.state.prompt_reads import PromptReads, grown_from, reads_of
+from agent_workbench.core.state.prompt_reads import PromptReads, reads_of, reusable_figures
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.receipt.rows import BEGINNING, KEPT, LABEL_CHARS, TEMPLATE, ReceiptRow, kind_of, rows_of
-from agent_workbench.views.receipt.sent_prompts import Sent, has_steps, one_context, prompts_of
+from agent_workbench.views.receipt.sent_prompts import SentPrompt, has_steps, one_context, prompts_of
 
 
 class CompactionEstimate(Struct, frozen=True):
@@ -76,7 +76,7 @@ def _runs(state: SessionState) -> tuple[TaskRun, ...]:
     return (*state.past, state.run) if state.run is not None else state.past
 
 
-def _receipt(run: TaskRun, sent: tuple[Sent, ...], count: int, *, newest: bool) -> ReceiptView:
+def _receipt(run: TaskRun, sent: tuple[SentPrompt, ...], count: int, *, newest: bool) -> ReceiptView:
     last = sent[-1]
     figures, facts = last.figures, last.facts
     tells = facts is None or facts.tells_cache
@@ -108,7 +108,7 @@ def _receipt(run: TaskRun, sent: tuple[Sent, ...], count: int, *, newest: bool) 
     )
 
 
-def _reads(sent: tuple[Sent, ...]) -> PromptReads:
+def _reads(sent: tuple[SentPrompt, ...]) -> PromptReads:
     """Return the reads of the last prompt, which grew from the last reported one before it.
 
     A prompt that asks for a summary is counted apart, and no prompt grows from it.
@@ -116,14 +116,14 @@ def _reads(sent: tuple[Sent, ...]) -> PromptReads:
     if sent[-1].built.purpose is Purpose.SUMMARY:
         return reads_of(sent[-1].figures, None)
     known = [
-        grown_from(each.end, thinks=each.facts is not None and each.facts.thinks)
+        reusable_figures(each.end, thinks=each.facts is not None and each.facts.thinks)
         for each in sent[:-1]
         if each.end is not None and each.end.figures.prompt_tokens
     ]
     return reads_of(sent[-1].figures, known[-1] if known else None)
 
 
-def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[Sent, ...]) -> CompactionEstimate:
+def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[SentPrompt, ...]) -> CompactionEstimate:
     """Return the estimate for replacing the steps by a summary, at the reading speed measured so far."""
     stays = steps = 0
     kept = False

@@ -9,8 +9,8 @@ from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.receipt.counted_parts import Piece, counted_parts
-from agent_workbench.views.receipt.sent_prompts import Sent
+from agent_workbench.views.receipt.counted_parts import PartPiece, counted_parts
+from agent_workbench.views.receipt.sent_prompts import SentPrompt
 
 LABEL_CHARS = 300
 TEMPLATE = "template"
@@ -52,7 +52,7 @@ class ReceiptRow(Struct, frozen=True):
 
 
 def rows_of(
-    run: TaskRun, sent: tuple[Sent, ...], figures: AnswerFigures, reads: PromptReads, *, tells: bool
+    run: TaskRun, sent: tuple[SentPrompt, ...], figures: AnswerFigures, reads: PromptReads, *, tells: bool
 ) -> Iterator[ReceiptRow]:
     """Yield the rows in the prompt's order; a row's position decides what was cached."""
     told = bool(figures.prompt_tokens) and tells
@@ -82,7 +82,7 @@ def rows_of(
         yield template
 
 
-def _laid_out(sent: tuple[Sent, ...]) -> Iterator[tuple[ReceiptRow, int, tuple[Piece, ...]]]:
+def _laid_out(sent: tuple[SentPrompt, ...]) -> Iterator[tuple[ReceiptRow, int, tuple[PartPiece, ...]]]:
     """Yield the parts with their offsets in tokens, and between them what the chat template adds."""
     place = parts = marks = 0
     for each in sent:
@@ -111,7 +111,7 @@ def _laid_out(sent: tuple[Sent, ...]) -> Iterator[tuple[ReceiptRow, int, tuple[P
             place += more
 
 
-def _piece_row(piece: Piece, part: ReceiptRow) -> ReceiptRow:
+def _piece_row(piece: PartPiece, part: ReceiptRow) -> ReceiptRow:
     return ReceiptRow(
         label=sanitize_line(f"{piece.place} {piece.symbol}", LABEL_CHARS),
         tokens=piece.tokens,

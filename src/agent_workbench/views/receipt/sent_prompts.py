@@ -19,7 +19,7 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.state.session_state import TaskRun
 
 
-class Sent(Struct, frozen=True):
+class SentPrompt(Struct, frozen=True):
     """A sent prompt, the events since the previous one, and its answer, if there is one.
 
     `notes`: it asked for a summary of the scratchpad.
@@ -45,11 +45,11 @@ class Sent(Struct, frozen=True):
         return self.end.figures if self.end is not None else AnswerFigures()
 
 
-def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Iterator[Sent]:
+def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Iterator[SentPrompt]:
     """Yield the prompts of a run; `before` is the number of earlier prompts, `met` the last observed models."""
     since: list[Recorded] = []
     compacted = notes = False
-    open_prompt: Sent | None = None
+    open_prompt: SentPrompt | None = None
     for recorded in run.history:
         event = recorded.event
         since.append(recorded)
@@ -66,7 +66,7 @@ def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Ite
                     yield open_prompt
                 before += 1
                 facts = met.get(event.purpose, met.get(Purpose.EXECUTOR))
-                open_prompt = Sent(before, event, tuple(since), facts, compacted, notes)
+                open_prompt = SentPrompt(before, event, tuple(since), facts, compacted, notes)
                 since, compacted = [], False
             case ModelAnswered() | ModelInterrupted() if open_prompt is not None and open_prompt.end is None:
                 open_prompt = replace(open_prompt, end=event)
@@ -76,7 +76,7 @@ def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Ite
         yield open_prompt
 
 
-def one_context(sent: tuple[Sent, ...]) -> tuple[Sent, ...]:
+def one_context(sent: tuple[SentPrompt, ...]) -> tuple[SentPrompt, ...]:
     """Return the prompts that the last one grew from: those since the last compaction, without summary requests.
 
     A request for a summary may be shortened to fit. A request about the scratchpad grew from no other prompt.
@@ -90,7 +90,7 @@ def one_context(sent: tuple[Sent, ...]) -> tuple[Sent, ...]:
     return (*(each for each in kept if through < 0 or each.since[-1].seq - 1 <= through), last)
 
 
-def has_steps(sent: tuple[Sent, ...]) -> bool:
+def has_steps(sent: tuple[SentPrompt, ...]) -> bool:
     """Return True if there are answers that a summary could cover."""
     ends = (each.end for each in sent if each.built.purpose is not Purpose.SUMMARY)
     return any(

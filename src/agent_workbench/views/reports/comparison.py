@@ -20,7 +20,7 @@ NOTHING = "·"
 def view_comparison(comparison: Comparison) -> DiffView:
     """Return the comparison as notes above the diff from the first result to the second."""
     parting, table, files = parting_line(comparison), table_lines(comparison), file_lines(comparison)
-    first, second = names(comparison)
+    first, second = session_names(comparison)
     return DiffView(
         f"{first} against {second}",
         f"{comparison.first.session}:{comparison.second.session}",
@@ -34,7 +34,7 @@ def view_comparison(comparison: Comparison) -> DiffView:
     )
 
 
-def names(comparison: Comparison) -> tuple[str, str]:
+def session_names(comparison: Comparison) -> tuple[str, str]:
     """Return short names that tell the two sessions apart."""
     return session_suffix(comparison.first.session), session_suffix(comparison.second.session)
 
@@ -51,7 +51,7 @@ def result_line(comparison: Comparison) -> str:
     """Return a line about the diff below."""
     if comparison.diff is None:
         return GONE
-    first, second = names(comparison)
+    first, second = session_names(comparison)
     return f"What {second} has and {first} has not (+), and the other way round (−):" if comparison.diff else SAME
 
 
@@ -65,7 +65,7 @@ def table_lines(comparison: Comparison) -> tuple[str, ...]:
 def _rows(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     sides = (comparison.first, comparison.second)
     parted = comparison.parted is not None
-    yield "", *names(comparison)
+    yield "", *session_names(comparison)
     yield _row("task", sides, lambda side: side.task or NOTHING)
     yield _row("status", sides, _status)
     yield _row("checks", sides, _checks)
@@ -123,7 +123,7 @@ def file_lines(comparison: Comparison) -> tuple[str, ...]:
     if not paths:
         return ()
     rows = [tuple(_counts(files.get(path)) for files in sides) for path in paths[:MOST_FILES]]
-    heads = names(comparison)
+    heads = session_names(comparison)
     widths = [max(len(heads[column]), *(len(row[column]) for row in rows)) for column in (0, 1)]
     lines = [
         f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {sanitize_line(path, 200)}"

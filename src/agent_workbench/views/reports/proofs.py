@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_workbench.core.history.commit_proof import Approval, CommitProof, TrailerProof
+from agent_workbench.core.history.commit_proof import CommitProof, RecordedApproval, TrailerProof
 from agent_workbench.core.history.journal_proof import MOST_PROBLEMS, JournalProof, Proof
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.text.amounts import counted_text
@@ -72,7 +72,7 @@ def _trailer_lines(proof: CommitProof, trailer: TrailerProof) -> Iterator[str]:
     yield from map(sanitize_line, trailer.notes)
 
 
-def _approval_lines(approval: Approval) -> Iterator[str]:
+def _approval_lines(approval: RecordedApproval) -> Iterator[str]:
     when = f"{approval.time[:10]} {approval.time[11:19]}"
     decided = "approved" if approval.verdict is Verdict.APPROVE else f"{approval.verdict}:"
     yield sanitize_line(f"{approval.proposal} {decided} by {approval.by} at {when}: {approval.what}", 300)

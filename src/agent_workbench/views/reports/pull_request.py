@@ -6,7 +6,7 @@ from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text, dollars_text, stat_text
 from agent_workbench.core.text.markdown import cell, code, plain
-from agent_workbench.views.reports.task_report import Decided, TaskReport, Undone
+from agent_workbench.views.reports.task_report import GateDecision, TaskReport, UndoneChange
 
 MOST_CHANGES = 20
 MOST_FILES = 50
@@ -65,15 +65,15 @@ def _check(account: TaskReport, result: CheckResult) -> Iterator[str]:
 
 
 def _decisions(account: TaskReport) -> list[str]:
-    by_users: list[Decided | Undone] = sorted((*account.asked, *account.undone), key=lambda each: each.seq)
+    by_users: list[GateDecision | UndoneChange] = sorted((*account.asked, *account.undone), key=lambda each: each.seq)
     told = [_decision(each) for each in by_users[:MOST_DECISIONS]]
     ruled = len(account.decisions) - len(account.asked)
     by_rules = [f"- {counted_text(ruled, 'gate')} decided by rules"] if ruled else []
     return [*told, *_rest(len(by_users), MOST_DECISIONS), *by_rules]
 
 
-def _decision(made: Decided | Undone) -> str:
-    if isinstance(made, Undone):
+def _decision(made: GateDecision | UndoneChange) -> str:
+    if isinstance(made, UndoneChange):
         return f"- undo: the diff of step {made.step} ({', '.join(code(path) for path in made.paths)})"
     return f"- {made.verdict}: {code(made.what)}{f' - {plain(made.reason)}' if made.reason else ''}"
 

@@ -12,12 +12,12 @@ from agent_workbench.core.proposals import POLICY, Proposal, Verdict
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.workspace import FileStat, MergeOutcome
-from agent_workbench.views.transcript.answer_parts import take_apart
+from agent_workbench.views.transcript.answer_parts import split_answer
 
 OUTSIDE = "outside of the session"
 
 
-class Change(Struct, frozen=True):
+class AppliedChange(Struct, frozen=True):
     """An applied diff: its step, the model's reason, and the changed files."""
 
     step: int
@@ -25,7 +25,7 @@ class Change(Struct, frozen=True):
     paths: tuple[str, ...]
 
 
-class Decided(Struct, frozen=True):
+class GateDecision(Struct, frozen=True):
     """A decision at a gate: who decided (`user`, `policy:<rule>`) and why."""
 
     seq: int
@@ -35,7 +35,7 @@ class Decided(Struct, frozen=True):
     reason: str
 
 
-class Undone(Struct, frozen=True):
+class UndoneChange(Struct, frozen=True):
     """An undone diff: its step and its files."""
 
     seq: int
@@ -47,15 +47,15 @@ class TaskReport(Struct, frozen=True):
     """A run with its results. `files` is None if git no longer has them, `merged` if it was not merged."""
 
     run: TaskRun
-    changes: tuple[Change, ...]
-    decisions: tuple[Decided, ...]
+    changes: tuple[AppliedChange, ...]
+    decisions: tuple[GateDecision, ...]
     checks: tuple[CheckResult, ...]
     files: tuple[FileStat, ...] | None
-    undone: tuple[Undone, ...] = ()
+    undone: tuple[UndoneChange, ...] = ()
     merged: MergeOutcome | None = None
 
     @property
-    def asked(self) -> tuple[Decided, ...]:
+    def asked(self) -> tuple[GateDecision, ...]:
         """Decisions that people made."""
         return tuple(each for each in self.decisions if not each.by.startswith(POLICY))
 
@@ -77,21 +77,21 @@ def task_report(run: TaskRun, files: Sequence[FileStat] | None, merged_into: str
     )
 
 
-def _changes(run: TaskRun) -> Iterator[Change]:
+def _changes(run: TaskRun) -> Iterator[AppliedChange]:
     answers = [recorded.event for recorded in run.history if isinstance(recorded.event, ModelAnswered)]
-    said = [(answer.step, take_apart(answer.text)) for answer in answers]
+    said = [(answer.step, split_answer(answer.text)) for answer in answers]
     why = {step: parts.thought for step, parts in said if parts.action}
     for diff in reversed(tuple(applied_diffs(run.history))):
-        yield Change(diff.proposal.step, why.get(diff.proposal.step, ""), diff.proposal.paths)
+        yield AppliedChange(diff.proposal.step, why.get(diff.proposal.step, ""), diff.proposal.paths)
 
 
-def _undone(run: TaskRun) -> Iterator[Undone]:
+def _undone(run: TaskRun) -> Iterator[UndoneChange]:
     for recorded in run.history:
         if isinstance(recorded.event, StepUndone):
-            yield Undone(recorded.seq, recorded.event.step, recorded.event.paths)
+            yield UndoneChange(recorded.seq, recorded.event.step, recorded.event.paths)
 
 
-def _decisions(run: TaskRun) -> Iterator[Decided]:
+def _decisions(run: TaskRun) -> Iterator[GateDecision]:
     proposed: dict[ProposalId, Proposal] = {}
     for recorded in run.history:
         match recorded.event:
@@ -99,6 +99,6 @@ def _decisions(run: TaskRun) -> Iterator[Decided]:
                 proposed[proposal.id] = proposal
             case ActionDecided(proposal_id=name, verdict=verdict, by=by, reason=reason):
                 what = describe(proposed[name]) if name in proposed else name
-                yield Decided(recorded.seq, what, verdict, by, reason)
+                yield GateDecision(recorded.seq, what, verdict, by, reason)
             case _:
                 continue

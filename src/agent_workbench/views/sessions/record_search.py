@@ -31,7 +31,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
 from agent_workbench.core.settings import Permission
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 
 MOST_MATCHES = 1_000
 LINE_CHARS = 200
@@ -39,7 +39,7 @@ BEFORE_CHARS = 40
 """How much of a long line stands before the words."""
 
 
-class Match(Struct, frozen=True):
+class RecordMatch(Struct, frozen=True):
     """A matching line: its event, time, and kind of text; the match starts at `at`."""
 
     seq: int
@@ -50,25 +50,25 @@ class Match(Struct, frozen=True):
     length: int
 
 
-class Found(Struct, frozen=True):
+class RecordMatches(Struct, frozen=True):
     """Result for the first `searched` events: `count` matching lines, of which `matches` are the first."""
 
     asked: str
     searched: int = 0
     count: int = 0
-    matches: tuple[Match, ...] = ()
+    matches: tuple[RecordMatch, ...] = ()
 
 
-def search(events: Sequence[Recorded], asked: str) -> Found:
+def search(events: Sequence[Recorded], asked: str) -> RecordMatches:
     """Return the matching lines of a session. Case matters only if `asked` has capitals."""
-    return go_on(Found(asked), events, len(events))
+    return search_more(RecordMatches(asked), events, len(events))
 
 
-def go_on(found: Found, events: Sequence[Recorded], most: int) -> Found:
+def search_more(found: RecordMatches, events: Sequence[Recorded], most: int) -> RecordMatches:
     """Return the result after `most` more events, so that a long session is searched in slices."""
     end = min(len(events), found.searched + most)
     if not found.asked.strip():
-        return Found(found.asked, len(events))
+        return RecordMatches(found.asked, len(events))
     pattern = _pattern(found.asked)
     matches, count = list(found.matches), found.count
     for recorded in events[found.searched : end]:
@@ -76,7 +76,7 @@ def go_on(found: Found, events: Sequence[Recorded], most: int) -> Found:
             count += 1
             if len(matches) < MOST_MATCHES:
                 matches.append(match)
-    return Found(found.asked, end, count, tuple(matches))
+    return RecordMatches(found.asked, end, count, tuple(matches))
 
 
 def _pattern(asked: str) -> re.Pattern[str]:
@@ -84,7 +84,7 @@ def _pattern(asked: str) -> re.Pattern[str]:
     return re.compile(re.escape(words), re.IGNORECASE if words == words.lower() else 0)
 
 
-def _matches(recorded: Recorded, pattern: re.Pattern[str]) -> Iterator[Match]:
+def _matches(recorded: Recorded, pattern: re.Pattern[str]) -> Iterator[RecordMatch]:
     for kind, text in texts_of(recorded.event):
         end = 0
         while (hit := pattern.search(text, end)) is not None:
@@ -93,7 +93,9 @@ def _matches(recorded: Recorded, pattern: re.Pattern[str]) -> Iterator[Match]:
             end = len(text) if line_end < 0 else line_end
             shown_from = max(first, hit.start() - BEFORE_CHARS) if end - first > LINE_CHARS else first
             line = text[shown_from : min(end, shown_from + LINE_CHARS)]
-            yield Match(recorded.seq, recorded.time, kind, line, hit.start() - shown_from, hit.end() - hit.start())
+            yield RecordMatch(
+                recorded.seq, recorded.time, kind, line, hit.start() - shown_from, hit.end() - hit.start()
+            )
 
 
 def texts_of(event: Event) -> Iterable[tuple[str, str]]:
@@ -147,7 +149,7 @@ def _done(event: Event) -> Iterable[tuple[str, str]]:
 
 
 def _answer(text: str, reasoning: str) -> Iterable[tuple[str, str]]:
-    parts = take_apart(text)
+    parts = split_answer(text)
     said = "reflexion" if parts.reflects else "thought"
     about = "diff" if parts.action == WRITE_DIFF else "action"
     return ("thinking", reasoning), (said, parts.thought), (about, f"{parts.action}\n{parts.body}")

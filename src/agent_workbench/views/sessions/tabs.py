@@ -67,7 +67,7 @@ class TabView(Struct, frozen=True):
         return f"{self.what} {self.state}".strip()
 
 
-class Call(Struct, frozen=True):
+class TabCall(Struct, frozen=True):
     """Reason to notify the user: `key` identifies it, `text` is one sanitized line."""
 
     key: str
@@ -106,21 +106,23 @@ def view_tab(update: SessionUpdate) -> TabView:
     return TabView(_name(state), _rest(state))
 
 
-def view_call(update: SessionUpdate) -> Call | None:
+def view_call(update: SessionUpdate) -> TabCall | None:
     """Return the session's reason to notify the user: a question, trouble, a proposal, the end of a task."""
     state, run, tab = update.state, update.state.run, view_tab(update)
     if tab.state is TabState.WAITS and update.live.question is not None:
-        return Call(f"question {update.live.question.key}", sanitize_line(update.live.question.title, 120))
+        return TabCall(f"question {update.live.question.key}", sanitize_line(update.live.question.title, 120))
     if tab.state is TabState.TROUBLE and state.trouble is not None:
-        return Call(f"trouble {state.trouble.what}", sanitize_line(f"{tab.name}: trouble: {state.trouble.what}", 120))
+        return TabCall(
+            f"trouble {state.trouble.what}", sanitize_line(f"{tab.name}: trouble: {state.trouble.what}", 120)
+        )
     if tab.state is TabState.WAITS and run is not None and run.waiting is not None:
-        return Call(f"proposal {run.waiting.id}", f"{tab.name}: {tab.words}")
+        return TabCall(f"proposal {run.waiting.id}", f"{tab.name}: {tab.words}")
     if run is not None and tab.state in {TabState.DONE, TabState.FAILED}:
-        return Call(f"end {len(state.past)} {run.task}", f"{tab.name} is {tab.state}")
+        return TabCall(f"end {len(state.past)} {run.task}", f"{tab.name} is {tab.state}")
     return None
 
 
-def should_notify(call: Call | None, told: str, *, focused: bool | None, in_front: bool) -> bool:
+def should_notify(call: TabCall | None, told: str, *, focused: bool | None, in_front: bool) -> bool:
     """Return True if the user must be notified.
 
     `told` is the key of the last notification. `focused` says whether the terminal has the focus; None if it does not

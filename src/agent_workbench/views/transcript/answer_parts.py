@@ -19,7 +19,7 @@ class AnswerParts(Struct, frozen=True):
     reflects: bool = False
 
 
-def take_apart(text: str) -> AnswerParts:
+def split_answer(text: str) -> AnswerParts:
     """Return the parts of an answer, which may be unfinished or have no form at all."""
     lead = text.lstrip()
     if lead.startswith(REFLEXION):

@@ -33,7 +33,7 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
-from agent_workbench.core.hunk_choice import describe_left_hunk, left_of, took
+from agent_workbench.core.hunk_choice import describe_left_out, hunk_choice_summary, left_out_hunks
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import (
@@ -170,8 +170,8 @@ def _work_blocks(recorded: Recorded, before: Before) -> list[Block]:
 def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
     proposal = event.proposal
     if isinstance(event, ProposalReplaced) and proposal.hunks:
-        left = "\n".join(sanitize_line(describe_left_hunk(hunk), 300) for hunk in left_of(proposal.hunks))
-        return [Block(f"you {took(proposal.hunks)}", Tone.WARN, "Proposal"), Block(left, Tone.DIM)]
+        left = "\n".join(sanitize_line(describe_left_out(hunk), 300) for hunk in left_out_hunks(proposal.hunks))
+        return [Block(f"you {hunk_choice_summary(proposal.hunks)}", Tone.WARN, "Proposal"), Block(left, Tone.DIM)]
     if isinstance(event, ProposalReplaced):
         who = "by you" if event.by is Author.USER else f"by the {event.by}"
         return [Block(f"changed {who}: {sanitize_line(event.reason)}", Tone.WARN, "Proposal")]

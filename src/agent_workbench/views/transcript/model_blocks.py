@@ -18,7 +18,7 @@ from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 
 FOLD_LINES = 6
 ASIDE = frozenset({Purpose.REFLEXION, Purpose.SUMMARY})
@@ -46,7 +46,7 @@ def prompt_blocks(event: PromptBuilt) -> list[Block]:
 
 def answer_blocks(event: ModelAnswered, purpose: Purpose, by: str) -> list[Block]:
     """Return the blocks of a finished answer; `by` is the endpoint if it is not the usual one."""
-    parts = take_apart(event.text)
+    parts = split_answer(event.text)
     thought = thinking_blocks(event.reasoning)
     if parts.reflects or purpose in ASIDE:
         return thought

@@ -26,11 +26,11 @@ from agent_workbench.core.events import (
 from agent_workbench.core.live import SessionUpdate, Streaming
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
-from agent_workbench.core.state.growing_tuple import JoinedSequence, Log
+from agent_workbench.core.state.growing_tuple import GrowingTuple, JoinedSequence
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, take_apart
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 from agent_workbench.views.transcript.check_entries import check_entries
 from agent_workbench.views.transcript.event_entries import entry_of
 from agent_workbench.views.transcript.model_blocks import ASIDE, thought_line
@@ -48,7 +48,7 @@ class Transcript(Struct, frozen=True):
     `root` is the folder in which they run.
     """
 
-    entries: Log[Entry] = field(default_factory=Log)
+    entries: GrowingTuple[Entry] = field(default_factory=GrowingTuple)
     told: bool = False
     purpose: Purpose = Purpose.EXECUTOR
     step: int = 0
@@ -114,7 +114,7 @@ def extend(before: Transcript, recorded: Recorded) -> Transcript:
     return _note(after, recorded)
 
 
-def _plus(entries: Log[Entry], more: tuple[Entry, ...]) -> Log[Entry]:
+def _plus(entries: GrowingTuple[Entry], more: tuple[Entry, ...]) -> GrowingTuple[Entry]:
     for entry in more:
         entries = entries.plus(entry)
     return entries
@@ -181,7 +181,7 @@ def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
     if not streaming.text:
         yield _thinking(streaming.thought) if streaming.thought else _reading(streaming)
         return
-    parts = take_apart(streaming.text)
+    parts = split_answer(streaming.text)
     thought = (thought_line(streaming.thought),) if streaming.thought else ()
     if parts.reflects or transcript.purpose in ASIDE:
         yield from thought
