@@ -4,8 +4,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent_workbench import __version__
-from agent_workbench.api.repo_context import redactor_of, trusted_site
+from agent_workbench.api.repo_context import trusted_site
 from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.invocation import Place
 
@@ -35,15 +36,15 @@ async def fork_session(place: Place, at: int | None) -> tuple[SessionId, tuple[s
     Raises `UsageError` for a session or an event that there is not, `TrustError` for a session that was not begun
     here, `JournalError` where it does not prove itself, `WorkspaceError` where git has its files no more.
     """
-    from agent_workbench.adapters.journal.clock import SystemClock, SystemIds
+    from agent_workbench.adapters.journal.clock import SystemClock
     from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
     from agent_workbench.engine.replay.fork import Forking
 
     site, settings = await trusted_site(place)
     events, point = await _point(site, settings, at)
     lines = await _told(site, point)
-    redactor = redactor_of(place, settings)
-    child, journal = await asyncio.to_thread(lambda: site.sessions(settings).fork(SystemIds(), redactor))
+    sessions = await asyncio.to_thread(site.sessions, settings)
+    child, journal = await asyncio.to_thread(sessions.fork)
     memory = ScratchpadFolder(site.root, settings.memory.dir)
     forking = Forking(journal, site.repository, memory, SystemClock(), __version__)
     await forking.fork(events, point, child)
@@ -63,12 +64,10 @@ async def _told(site: "Site", point: "ForkPoint") -> tuple[str, ...]:
 
 
 async def _point(site: "Site", settings: "Settings", at: int | None) -> "tuple[tuple[Recorded, ...], ForkPoint]":
-    from agent_workbench.adapters.journal.reader import read_journal
     from agent_workbench.engine.replay.fork import fork_point
 
-    def read() -> "tuple[tuple[Recorded, ...], ForkPoint]":
-        directory = site.sessions(settings).find_ours(site.place.session)
-        events = read_journal(directory, whole=True).events
-        return events, fork_point(events, at)
-
-    return await asyncio.to_thread(read)
+    sessions = await asyncio.to_thread(site.sessions, settings)
+    parent = await sessions.locate(site.place.session)
+    await sessions.find(SessionQuery(parent))  # which refuses a session from elsewhere
+    events = await sessions.read(parent, whole=True)
+    return events, await asyncio.to_thread(fork_point, events, at)

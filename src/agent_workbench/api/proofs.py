@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -18,6 +17,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.history.anchors import Anchor, FoundAnchors
     from agent_workbench.core.history.commit_proof import CommitFacts, CommitProof, TrailerProof
     from agent_workbench.core.history.journal_proof import JournalProof, VerifyReport
+    from agent_workbench.core.ports.stores import SessionStore
 
 NO_TRAILER = "its message has no Agent-Journal trailer, so it names no approval"
 NO_JOURNAL = "the journal of session {} is not here"
@@ -29,20 +29,18 @@ async def prove_session(place: Place) -> "JournalProof":
     Raises `UsageError` where there is no such session and nothing names one, `JournalError` where its journal is gone
     and nothing names an event of it.
     """
-    from agent_workbench.adapters.journal.session_list import find_session
-
     site, settings = await trusted_site(place)
-    folder = await asyncio.to_thread(site.sessions_dir, settings)
-    prover = Prover(site.repository, folder)
+    sessions = await asyncio.to_thread(site.sessions, settings)
+    prover = Prover(site.repository, sessions)
     try:
-        directory = await asyncio.to_thread(find_session, folder, place.session)
+        session = await sessions.locate(place.session)
     except UsageError:
         if not SESSION_ID.fullmatch(place.session):
             raise
-        directory = folder / place.session
+        session = SessionId(place.session)
         if not (await prover.anchors({place.session})).anchors:
             raise
-    report, proof = await prover.prove(SessionId(directory.name))
+    report, proof = await prover.prove(session)
     if not report.events and proof.problems and len(proof.problems) == len(report.problems):
         raise JournalError(report.problems[0].what, advice=report.problems[0].advice)
     return proof
@@ -63,7 +61,7 @@ async def prove_commit(place: Place, revision: str) -> "CommitProof":
         raise unknown
     if not facts.intact:
         return CommitProof(facts, problems=("what is stored under its name is too large, or has another hash",))
-    prover = Prover(site.repository, await asyncio.to_thread(site.sessions_dir, settings))
+    prover = Prover(site.repository, await asyncio.to_thread(site.sessions, settings))
     found = read_trailers(facts.commit, facts.message)
     wrong = tuple(f"its trailer {value!r} names no event of a session" for value in found.malformed)
     trailers = tuple([await _prove_trailer(prover, facts, each) for each in found.anchors])
@@ -85,7 +83,7 @@ async def _parents(repository: "Repository", facts: "CommitFacts") -> str:
 async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor") -> "TrailerProof":
     from agent_workbench.core.history.commit_proof import TrailerProof, approved_diff, prove_trailer, with_files
 
-    if not await asyncio.to_thread((prover.folder / anchor.session).is_dir):
+    if anchor.session not in await prover.sessions.origins():
         return TrailerProof(anchor.session, anchor.seq, missing=NO_JOURNAL.format(anchor.session))
     report, journal = await prover.prove(anchor.session)
     found = await asyncio.to_thread(prove_trailer, facts, anchor, report, journal)
@@ -99,12 +97,12 @@ async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor
 
 
 class Prover:
-    """Proofs of the journals in `folder` by what a repository holds."""
+    """Proofs of the journals of `sessions` by what a repository holds."""
 
-    def __init__(self, repository: "Repository", folder: Path) -> None:
+    def __init__(self, repository: "Repository", sessions: "SessionStore") -> None:
         self.repository = repository
         self.commits = repository.stored_commits()
-        self.folder = folder
+        self.sessions = sessions
 
     async def anchors(self, sessions: Collection[str]) -> "FoundAnchors":
         """Return the anchors that name one of the sessions."""
@@ -114,34 +112,31 @@ class Prover:
         """Return a session's journal examined by itself, and what it and the repository prove."""
         from agent_workbench.core.history.journal_proof import Relative, checkpoints, prove_journal, with_relatives
 
-        shared = await asyncio.to_thread(self._relatives, session)
+        shared = await self._relatives(session)
         # Before the journals, which may grow meanwhile: an anchor always names an event that is there already.
         found = await self.anchors({session, *shared})
-        reports = {session: await asyncio.to_thread(self._report, session)}
+        reports = {session: await self._report(session)}
         for each in shared:
             with suppress(StorageError):  # one that cannot be read proves nothing
-                reports[each] = await asyncio.to_thread(self._report, each)
+                reports[each] = await self._report(each)
         refs = {each.ref for report in reports.values() for each in checkpoints(report.recorded)}
         tips = await self.commits.tips(refs)
         proofs = {each: prove_journal(each, report, found.of(each), tips) for each, report in reports.items()}
         relatives = [Relative(reports[each], proofs[each], seq) for each, seq in shared.items() if each in reports]
         return reports[session], with_relatives(proofs[session], reports[session], relatives)
 
-    def _relatives(self, session: SessionId) -> dict[SessionId, int]:
+    async def _relatives(self, session: SessionId) -> dict[SessionId, int]:
         """Return the session's parent and forks that are here, each with the last event that both have."""
-        from agent_workbench.adapters.journal.session_list import parent_of, session_folders
+        origins = await self.sessions.origins()
+        forks = {each: of[1] for each, of in origins.items() if of is not None and of[0] == session}
+        of = origins.get(session)
+        return {**forks, of[0]: of[1]} if of is not None and of[0] in origins else forks
 
-        folders = {SessionId(each.name): parent_of(each) for each in session_folders(self.folder)}
-        forks = {each: of[1] for each, of in folders.items() if of is not None and of[0] == session}
-        of = folders.get(session)
-        return {**forks, of[0]: of[1]} if of is not None and of[0] in folders else forks
-
-    def _report(self, session: SessionId) -> "VerifyReport":
+    async def _report(self, session: SessionId) -> "VerifyReport":
         """Return the journal examined by itself; one that is gone has no line and that problem."""
-        from agent_workbench.adapters.journal.reader import verify_journal
         from agent_workbench.core.history.journal_proof import Problem, VerifyReport
 
         try:
-            return verify_journal(self.folder / session)
+            return await self.sessions.verify(session)
         except JournalError as error:
             return VerifyReport((), (), (Problem(0, str(error), error.advice),))

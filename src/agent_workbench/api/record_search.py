@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.api.records import session_summaries
+from agent_workbench.api.repo_context import trusted_site
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.invocation import Place
@@ -26,22 +25,17 @@ async def search_sessions(place: Place, asked: str) -> AsyncIterator[FoundInSess
 
     What a fork has from a session that is there too is looked up in that one alone.
     """
-    sessions = await session_summaries(place)
+    site, settings = await trusted_site(place)
+    store = await asyncio.to_thread(site.sessions, settings)
+    sessions = await store.summaries()
     names = {session.id for session in sessions}
     for session in sessions:
         copied = session.parent_seq if session.parent in names else None
         try:
-            found = await asyncio.to_thread(_search, session.directory, asked, copied)
+            events = await store.read(session.id, whole=True)
+            found = await asyncio.to_thread(search, events[0 if copied is None else copied + 1 :], asked)
         except (JournalError, StorageError) as error:
             yield FoundInSession(session, RecordMatches(asked), str(error))
             continue
         if found.count:
             yield FoundInSession(session, found)
-
-
-def _search(directory: Path, asked: str, copied: int | None) -> RecordMatches:
-    """Look the words up in the events of a session, behind event `copied`."""
-    from agent_workbench.adapters.journal.reader import read_journal
-
-    first = 0 if copied is None else copied + 1
-    return search(read_journal(directory, whole=True).events[first:], asked)

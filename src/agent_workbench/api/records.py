@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -13,6 +12,7 @@ from agent_workbench.api.models import model_named
 from agent_workbench.api.repo_context import redactor_of, trusted_site
 from agent_workbench.bootstrap import Say
 from agent_workbench.core.errors import UsageError, WorkspaceError
+from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.invocation import Place
 from agent_workbench.core.plan import TaskStatus
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.ids import SessionId, TaskId
     from agent_workbench.core.model import Message
+    from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.workspace import FileStat
     from agent_workbench.engine.replay.playback import ReplaySession
     from agent_workbench.views.receipt.receipt import ReceiptView
 
 
-async def session_folder(place: Place) -> Path:
-    """Return the folder of the session that `place` names, the newest when it names none; raise `UsageError`."""
-    from agent_workbench.adapters.journal.session_list import find_session
-
+async def named_session(place: Place) -> "tuple[SessionStore, SessionId]":
+    """Return the repository's sessions, and the one that `place` names (the newest for no name); raise `UsageError`."""
     site, settings = await trusted_site(place)
-    return await asyncio.to_thread(lambda: find_session(site.sessions_dir(settings), place.session))
+    sessions = await asyncio.to_thread(site.sessions, settings)
+    return sessions, await sessions.locate(place.session)
 
 
 async def stopped_session(place: Place) -> "tuple[SessionId, TaskId]":
@@ -43,15 +43,15 @@ async def stopped_session(place: Place) -> "tuple[SessionId, TaskId]":
     """
     site, settings = await trusted_site(place)
     sessions = await asyncio.to_thread(site.sessions, settings)
-    directory = await asyncio.to_thread(sessions.find_ours, place.session) if place.session else None
-    for each in await asyncio.to_thread(sessions.summaries):
-        wanted = each.directory == directory if directory is not None else each.ours and not each.holder
+    named = await sessions.find(SessionQuery(place.session)) if place.session else None
+    for each in await sessions.summaries():
+        wanted = each.id == named if named is not None else each.ours and not each.holder
         if wanted and each.status is TaskStatus.IN_PROGRESS and not each.problem:
             return each.id, each.tasks[-1]
-    if directory is None:
+    if named is None:
         raise UsageError("no session stopped in a task", advice="`agent sessions list` shows what there is")
-    advice = f"`agent replay {directory.name}` shows it, `agent sessions verify {directory.name}` tells if it is whole"
-    raise UsageError(f"session {directory.name} has no task to go on with", advice=advice)
+    advice = f"`agent replay {named}` shows it, `agent sessions verify {named}` tells if it is whole"
+    raise UsageError(f"session {named} has no task to go on with", advice=advice)
 
 
 async def recorded_events(place: Place, *, whole: bool = False) -> "tuple[Recorded, ...]":
@@ -59,10 +59,8 @@ async def recorded_events(place: Place, *, whole: bool = False) -> "tuple[Record
 
     Raises `JournalError` where it does not prove itself.
     """
-    from agent_workbench.adapters.journal.reader import read_journal
-
-    folder = await session_folder(place)
-    return (await asyncio.to_thread(lambda: read_journal(folder, whole=whole))).events
+    sessions, session = await named_session(place)
+    return await sessions.read(session, whole=whole)
 
 
 async def exported_events(place: Place, *, whole: bool = False) -> "tuple[Recorded, ...]":
@@ -149,7 +147,7 @@ async def session_against(place: Place, named: str, say: Say) -> "AsyncGenerator
 async def session_summaries(place: Place) -> "tuple[SessionSummary, ...]":
     """Return the repo's sessions, newest first."""
     site, settings = await trusted_site(place)
-    return await asyncio.to_thread(lambda: site.sessions(settings).summaries())
+    return await (await asyncio.to_thread(site.sessions, settings)).summaries()
 
 
 async def files_between(site: "Site", before: str, after: str) -> "tuple[FileStat, ...] | None":

@@ -15,9 +15,10 @@ from agent_workbench.core.invocation import Place
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.journal.redaction import Redactor
-    from agent_workbench.adapters.journal.session_store import Opening, Sessions, Wanted
     from agent_workbench.core.events import Recorded
+    from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.stores import OpenedSession
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.state.session_state import SessionState
     from agent_workbench.engine.recorder import OnRecorded, Recorder
@@ -75,7 +76,7 @@ async def open_desk(
     *,
     trusted: bool,
     on_recorded: "OnRecorded",
-    wanted: "Wanted | None" = None,
+    wanted: "SessionQuery | None" = None,
     headless: bool = False,
     say: Say | None = None,
 ) -> "tuple[SessionContext, Recorder]":
@@ -99,8 +100,8 @@ async def open_desk(
             say(f"tests and commands are not confined here: {sandbox.why}")
         own_rules = await ports.rules.kept() if trusted else ()
         sessions = await asyncio.to_thread(site.sessions, settings)
-        opening = await _open_journal(site, settings, sessions, wanted or site.wanted)
-        opened.push_async_callback(sessions.abandon, opening)
+        opening = await sessions.open(wanted or site.wanted)
+        opened.push_async_callback(sessions.discard, opening)
         config = SessionConfigured(
             approvals=settings.approvals,
             limits=settings.limits,
@@ -113,26 +114,16 @@ async def open_desk(
             headless=headless,
             own_rules=own_rules,
         )
-        header = SessionStarted(opening.session, facts.root, facts.head, __version__)
+        header = SessionStarted(opening.id, facts.root, facts.head, __version__)
         recorder = _recorder(opening, ports.clock, board, on_recorded)
         await begin(recorder, header, config, opening.torn_bytes)
         opened.pop_all()
         return SessionContext(ports, settings, recorder, board), recorder
 
 
-async def _open_journal(site: Site, settings: "Settings", sessions: "Sessions", wanted: "Wanted") -> "Opening":
-    """Open the journal that is wanted; one that nobody waits for any more is given back."""
-    opening = asyncio.ensure_future(asyncio.to_thread(site.open_journal, settings, wanted))
-    try:
-        return await asyncio.shield(opening)
-    except asyncio.CancelledError:
-        await asyncio.wait({opening})
-        if opening.exception() is None:
-            await sessions.abandon(opening.result())
-        raise
-
-
-def _recorder(opening: "Opening", clock: "Clock", board: "UpdatePublisher", on_recorded: "OnRecorded") -> "Recorder":
+def _recorder(
+    opening: "OpenedSession", clock: "Clock", board: "UpdatePublisher", on_recorded: "OnRecorded"
+) -> "Recorder":
     """Return the recorder behind what the journal holds; the board shows every state."""
     from agent_workbench.core.fold import fold_all
     from agent_workbench.engine.recorder import Recorder
@@ -146,7 +137,7 @@ def _recorder(opening: "Opening", clock: "Clock", board: "UpdatePublisher", on_r
         board.show_state(after)
         on_recorded(recorded, after)
 
-    return Recorder(opening.writer, clock, state, heard)
+    return Recorder(opening.journal, clock, state, heard)
 
 
 async def trusted_site(place: Place) -> "tuple[Site, Settings]":

@@ -15,7 +15,7 @@ from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.invocation import Place
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
-    from agent_workbench.adapters.journal.session_store import Wanted
+    from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.ports.services import Clock, Desktop
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.recorder import OnRecorded
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.engine.session.preflight import Preflight
 
     Outcomes = tuple[TaskOutcome, ...]
-    Work = Callable[[Wanted, Outcomes, Collection[TaskId]], Awaitable[Ending]]
+    Work = Callable[[SessionQuery, Outcomes, Collection[TaskId]], Awaitable[Ending]]
 
 UNTRUSTED = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
@@ -47,7 +47,7 @@ async def run_unattended(place: Place, on_recorded: "OnRecorded", say: Say) -> "
         raise TrustError(f"what {site.root} would run is not trusted", advice=UNTRUSTED)
     settings = await asyncio.to_thread(lambda: site.settings(trusted=True))
 
-    async def work(wanted: "Wanted", before: "Outcomes" = (), elsewhere: Collection[TaskId] = ()) -> "Ending":
+    async def work(wanted: "SessionQuery", before: "Outcomes" = (), elsewhere: Collection[TaskId] = ()) -> "Ending":
         session, recorder = await open_desk(
             site,
             UpdatePublisher(SessionState()),
@@ -66,18 +66,19 @@ async def run_unattended(place: Place, on_recorded: "OnRecorded", say: Say) -> "
 
 async def _run_all(site: Site, settings: "Settings", work: "Work") -> "Ending":
     """Take up every session that stopped in a task, then do all that is ready; a parked task keeps its session."""
+    from agent_workbench.core.history.session_choice import unfinished_tasks
     from agent_workbench.engine.session.outcomes import OF_TASKS, settled, sum_up, taken_outcome
 
     sessions, plans, wanted = await asyncio.to_thread(site.sessions, settings), site.plans(settings), site.wanted
     before: Outcomes = ()
     while True:
         plan = await plans.read()
-        stopped = await asyncio.to_thread(sessions.unfinished_tasks)
+        stopped = unfinished_tasks(await sessions.summaries())
         taken = await site.repository.taken([each.id for each in plan.tasks if each.open], NO_SESSION)
         held = {**{task: holder for task, holder in stopped.items() if holder}, **taken}
         outcomes = {task: taken_outcome(task, holder) for task, holder in held.items()}
         outcomes |= {each.task: each for each in before}
-        if plan.next_task(outcomes) is None and await asyncio.to_thread(sessions.find, wanted) is None:
+        if plan.next_task(outcomes) is None and await sessions.find(wanted) is None:
             return sum_up(outcomes.values(), plan)
         ending = await work(wanted, tuple(outcomes.values()), () if wanted.fresh else stopped)
         if ending.exit_code not in OF_TASKS:
@@ -92,15 +93,16 @@ async def _check_named(site: Site, settings: "Settings", tasks: tuple[TaskId, ..
 
     Raises `PlanError`, and `LockedError` where another session works on the first of the tasks.
     """
+    from agent_workbench.core.history.session_choice import was_killed_when_done
     from agent_workbench.engine.session.unattended import all_done, already_done
     from agent_workbench.engine.task.task_start import check_startable
 
     sessions = await asyncio.to_thread(site.sessions, settings)
-    if await asyncio.to_thread(sessions.find, site.wanted) is not None:
+    if await sessions.find(site.wanted) is not None:
         return None
     plan = await site.plans(settings).read()
     again = not site.wanted.fresh and all_done(plan, tasks)
-    if again and await asyncio.to_thread(sessions.was_killed_when_done, tasks):
+    if again and was_killed_when_done(await sessions.summaries(), tasks):
         return already_done(tasks)
     check_startable(plan, tasks)
     for task, holder in (await site.repository.taken(tasks[:1], NO_SESSION)).items():

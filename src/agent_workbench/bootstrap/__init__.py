@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,15 @@ from agent_workbench.core.invocation import Place
 
 if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
-    from agent_workbench.adapters.journal.session_store import Opening, Sessions, Wanted
+    from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.plans.setup import RepoSetup
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
+    from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.ports.services import Model
+    from agent_workbench.core.ports.stores import Inbox
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
 
@@ -88,27 +91,30 @@ class Site:
 
         return resolve_inside(self.root, f"{settings.memory.dir}/sessions")
 
-    def sessions(self, settings: "Settings") -> "Sessions":
-        """Return the journals of the repo; blocks."""
-        from agent_workbench.adapters.journal.session_store import Sessions
-        from agent_workbench.system.user_dirs import state_dir
-
-        return Sessions(self.sessions_dir(settings), state_dir() / "sessions")
-
-    @property
-    def wanted(self) -> "Wanted":
-        """Which session `place` asks for."""
-        from agent_workbench.adapters.journal.session_store import Wanted
-
-        return Wanted(self.place.session, self.place.fresh, self.place.tasks)
-
-    def open_journal(self, settings: "Settings", wanted: "Wanted") -> "Opening":
-        """Open the journal that is wanted; blocks."""
+    def sessions(self, settings: "Settings") -> "LocalSessionStore":
+        """Return the sessions of the repository; blocks."""
         from agent_workbench.adapters.journal.clock import SystemIds
         from agent_workbench.adapters.journal.redaction import environment_redactor
+        from agent_workbench.adapters.journal.session_store import LocalSessionStore
+        from agent_workbench.system.user_dirs import state_dir
 
-        redactor = environment_redactor(self.place.environ, settings.key_variables)
-        return self.sessions(settings).open(SystemIds(), redactor, wanted)
+        folder = self.sessions_dir(settings)
+        redactor = partial(environment_redactor, self.place.environ, settings.key_variables)
+        return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor)
+
+    def inbox(self) -> "Inbox":
+        """Return the decisions made outside the processes that hold the sessions."""
+        from agent_workbench.adapters.inbox.local_inbox import LocalInbox
+        from agent_workbench.system.user_dirs import state_dir
+
+        return LocalInbox(state_dir() / "inbox")
+
+    @property
+    def wanted(self) -> "SessionQuery":
+        """The session that the command line asks for."""
+        from agent_workbench.core.history.session_choice import SessionQuery
+
+        return SessionQuery(self.place.session, self.place.fresh, self.place.tasks)
 
     def endpoints(self, settings: "Settings", say: Say) -> "ModelRegistry":
         """Return the endpoints that the settings name, none of them asked yet."""
@@ -138,7 +144,7 @@ class Site:
         from agent_workbench.system.user_dirs import state_dir
 
         return Ports(
-            workspaces=self.repository.knowing(self.sessions(settings).has_begun),
+            workspaces=self.repository.knowing(self.sessions(settings).began_on_branch),
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),

@@ -20,6 +20,8 @@ from agent_workbench.core.errors import ShellError
 _START_SECONDS = 30.0
 # What the minder needs past the grace before it is ended itself.
 _STOP_SECONDS = 6.0
+COMMAND_MARK = "AGENT_WORKBENCH_COMMAND"
+"""Variable that every command of the agent has in its environment: what it starts must not decide for the user."""
 _MINDER = str(Path(__file__).with_name("supervisor.py"))
 
 

@@ -6,11 +6,11 @@ from agent_workbench.adapters.journal.blobs import Blobs
 from agent_workbench.adapters.journal.line_format import compose
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
 from agent_workbench.core.events.codec import encode_event
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.ports.services import Journal
 from agent_workbench.core.workspace import WorkspaceFacts
 
 SESSION = SessionId("20260102T030405-abc234")
@@ -55,7 +55,7 @@ def write_quickly(directory: Path, events: tuple[e.Event, ...] = STORY) -> list[
     return lines
 
 
-async def append_all(writer: JournalWriter, events: tuple[e.Event, ...] = STORY, first: int = 0) -> list[e.Recorded]:
+async def append_all(writer: Journal, events: tuple[e.Event, ...] = STORY, first: int = 0) -> list[e.Recorded]:
     """Append the events with times of their own."""
     return [await writer.append(seq, time_of(seq), event) for seq, event in enumerate(events, first)]
 

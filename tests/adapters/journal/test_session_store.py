@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from agent_workbench.adapters.journal.reader import read_journal, verify_journal
-from agent_workbench.adapters.journal.session_store import Sessions, Wanted
+from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core.errors import JournalError, LockedError, TrustError, UsageError
 from agent_workbench.core.events import SessionLeft
+from agent_workbench.core.history.session_choice import SessionQuery, was_killed_when_done
 from agent_workbench.core.ids import SessionId, TaskId
 from tests.adapters.journal.journals import NO_SECRETS, STORY, append_all, started, time_of, write_quickly
 
@@ -29,132 +29,152 @@ class GivenIds(Struct):
 
 
 @pytest.fixture
-def sessions(tmp_path: Path) -> Sessions:
-    return Sessions(tmp_path / "repo", tmp_path / "state")
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "repo"
 
 
-def begun(sessions: Sessions, name: SessionId = OLD, *, whole: bool = False) -> Path:
-    """Begin a session here, leave it with T-1 started (`whole`: finished), and return its folder."""
-    opening = sessions.open(GivenIds(name), NO_SECRETS, Wanted(fresh=True))
-    assert (opening.session, opening.events, opening.torn_bytes) == (name, (), 0)
-
-    async def tell() -> None:
-        await append_all(opening.writer, (started(name), *(STORY[1:] if whole else UNFINISHED)))
-        await opening.writer.close()
-
-    asyncio.run(tell())
-    found = sessions.find(Wanted(name))
-    assert found is not None
-    return found
+@pytest.fixture
+def sessions(folder: Path, tmp_path: Path) -> LocalSessionStore:
+    return store(folder, tmp_path / "state")
 
 
-def test_what_was_begun_here_is_taken_up(sessions: Sessions) -> None:
-    folder = begun(sessions)
-    for wanted in (Wanted(), Wanted(OLD), Wanted(OLD[-6:]), Wanted(tasks=(T1,)), Wanted(tasks=(T2, T1))):
-        assert sessions.find(wanted) == folder
-    opening = sessions.open(GivenIds(NEW), NO_SECRETS, Wanted())
-    assert opening.session == OLD
+def store(folder: Path, registry: Path, fresh: SessionId = NEW) -> LocalSessionStore:
+    """Return the sessions in a folder; the next new one is called `fresh`."""
+    return LocalSessionStore(folder, registry, GivenIds(fresh), lambda: NO_SECRETS)
+
+
+async def begun(folder: Path, name: SessionId = OLD, *, whole: bool = False) -> SessionId:
+    """Begin a session here and leave it with T-1 started (`whole`: finished)."""
+    opened = await store(folder, folder.parent / "state", name).open(SessionQuery(fresh=True))
+    assert (opened.id, opened.events, opened.torn_bytes, opened.fresh) == (name, (), 0, True)
+    await append_all(opened.journal, (started(name), *(STORY[1:] if whole else UNFINISHED)))
+    await opened.journal.close()
+    return name
+
+
+async def test_what_was_begun_here_is_taken_up(sessions: LocalSessionStore, folder: Path) -> None:
+    await begun(folder)
+    for wanted in (
+        SessionQuery(),
+        SessionQuery(OLD),
+        SessionQuery(OLD[-6:]),
+        SessionQuery(tasks=(T1,)),
+        SessionQuery(tasks=(T2, T1)),
+    ):
+        assert await sessions.find(wanted) == OLD
+    opening = await sessions.open(SessionQuery())
+    assert opening.id == OLD
     assert [each.event for each in opening.events] == [started(OLD), *UNFINISHED]
-    assert sessions.find(Wanted()) is None, "somebody has it open"
+    assert await sessions.find(SessionQuery()) is None, "somebody has it open"
     with pytest.raises(LockedError):
-        sessions.open(GivenIds(NEW), NO_SECRETS, Wanted(OLD))
-    asyncio.run(opening.writer.close())
+        await sessions.open(SessionQuery(OLD))
+    await opening.journal.close()
 
 
-def test_what_is_not_wanted_is_left_alone(sessions: Sessions) -> None:
-    begun(sessions)
-    assert sessions.find(Wanted(fresh=True)) is None
-    assert sessions.find(Wanted(tasks=(T2,))) is None
+async def test_what_is_not_wanted_is_left_alone(sessions: LocalSessionStore, folder: Path) -> None:
+    await begun(folder)
+    assert await sessions.find(SessionQuery(fresh=True)) is None
+    assert await sessions.find(SessionQuery(tasks=(T2,))) is None
     with pytest.raises(UsageError, match="no session begins with 'xyz'"):
-        sessions.find(Wanted("xyz"))
+        await sessions.find(SessionQuery("xyz"))
 
 
-def test_the_newest_unfinished_one_is_taken_up(sessions: Sessions) -> None:
-    begun(sessions)
-    newest = begun(sessions, NEW)
-    assert sessions.find(Wanted()) == newest
+async def test_the_newest_unfinished_one_is_taken_up(sessions: LocalSessionStore, folder: Path) -> None:
+    await begun(folder)
+    newest = await begun(folder, NEW)
+    assert await sessions.find(SessionQuery()) == newest
 
 
-def test_a_finished_one_is_not_taken_up_by_itself(sessions: Sessions) -> None:
-    folder = begun(sessions, whole=True)
-    assert sessions.find(Wanted()) is None
-    assert sessions.find(Wanted(OLD)) == folder
+async def test_a_finished_one_is_not_taken_up_by_itself(sessions: LocalSessionStore, folder: Path) -> None:
+    await begun(folder, whole=True)
+    assert await sessions.find(SessionQuery()) is None
+    assert await sessions.find(SessionQuery(OLD)) == OLD
 
 
-def test_one_that_was_killed_when_its_task_was_done_is_known(sessions: Sessions) -> None:
-    begun(sessions, whole=True)
-    assert sessions.was_killed_when_done((T1,))
-    assert not sessions.was_killed_when_done((T2,))
-    opening = sessions.open(GivenIds(NEW), NO_SECRETS, Wanted(OLD))
-    assert not sessions.was_killed_when_done((T1,)), "somebody has it open"
-    asyncio.run(opening.writer.append(len(opening.events), "now", SessionLeft("ended")))
-    asyncio.run(opening.writer.close())
-    assert not sessions.was_killed_when_done((T1,)), "it was left in order"
+async def test_one_that_was_killed_when_its_task_was_done_is_known(sessions: LocalSessionStore, folder: Path) -> None:
+    await begun(folder, whole=True)
+    assert was_killed_when_done(await sessions.summaries(), (T1,))
+    assert not was_killed_when_done(await sessions.summaries(), (T2,))
+    opening = await sessions.open(SessionQuery(OLD))
+    assert not was_killed_when_done(await sessions.summaries(), (T1,)), "somebody has it open"
+    await opening.journal.append(len(opening.events), "now", SessionLeft("ended"))
+    await opening.journal.close()
+    assert not was_killed_when_done(await sessions.summaries(), (T1,)), "it was left in order"
 
 
-def test_a_journal_that_came_with_the_repo_is_replayed_and_no_more(sessions: Sessions, tmp_path: Path) -> None:
+async def test_a_journal_that_came_with_the_repo_is_replayed_and_no_more(
+    sessions: LocalSessionStore, folder: Path, tmp_path: Path
+) -> None:
     brought = tmp_path / "repo" / OLD
-    write_quickly(brought, (started(OLD), *UNFINISHED))
-    assert sessions.find(Wanted()) is None
-    assert sessions.find(Wanted(tasks=(T1,))) is None
+    await asyncio.to_thread(write_quickly, brought, (started(OLD), *UNFINISHED))
+    assert await sessions.find(SessionQuery()) is None
+    assert await sessions.find(SessionQuery(tasks=(T1,))) is None
     with pytest.raises(TrustError, match="was not begun here") as refused:
-        sessions.open(GivenIds(NEW), NO_SECRETS, Wanted(OLD))
+        await sessions.open(SessionQuery(OLD))
     assert "agent replay" in refused.value.advice
-    assert len(read_journal(brought).events) == len(STORY) - 1
-    opening = sessions.open(GivenIds(NEW), NO_SECRETS, Wanted())
-    assert opening.session == NEW
-    asyncio.run(opening.writer.close())
+    assert len(await sessions.read(OLD)) == len(STORY) - 1
+    opening = await sessions.open(SessionQuery())
+    assert opening.id == NEW
+    await opening.journal.close()
 
 
-def test_a_folder_that_was_moved_or_copied_is_not_ours(sessions: Sessions, tmp_path: Path) -> None:
-    begun(sessions)
+async def test_a_folder_that_was_moved_or_copied_is_not_ours(
+    sessions: LocalSessionStore, folder: Path, tmp_path: Path
+) -> None:
+    await begun(folder)
     shutil.copytree(tmp_path / "repo", tmp_path / "clone")
-    elsewhere = Sessions(tmp_path / "clone", tmp_path / "state")
-    assert elsewhere.find(Wanted()) is None
+    elsewhere = store(tmp_path / "clone", tmp_path / "state")
+    assert await elsewhere.find(SessionQuery()) is None
     with pytest.raises(TrustError):
-        elsewhere.find(Wanted(OLD))
-    assert sessions.find(Wanted()) is not None
+        await elsewhere.find(SessionQuery(OLD))
+    assert await sessions.find(SessionQuery()) is not None
 
 
-def test_a_name_of_ours_does_not_vouch_for_what_stands_elsewhere(sessions: Sessions, tmp_path: Path) -> None:
-    folder = begun(sessions)
+async def test_a_name_of_ours_does_not_vouch_for_what_stands_elsewhere(
+    sessions: LocalSessionStore, folder: Path, tmp_path: Path
+) -> None:
+    await begun(folder)
     away = tmp_path / "away"
-    folder.rename(away)
-    folder.symlink_to(away)
-    assert sessions.find(Wanted()) is None
+    (folder / OLD).rename(away)
+    (folder / OLD).symlink_to(away)
+    assert await sessions.find(SessionQuery()) is None
 
 
 @pytest.mark.parametrize("line", [0, 2, -1], ids=["first", "task", "last"])
-def test_a_damaged_unfinished_one_is_not_passed_over_in_silence(sessions: Sessions, line: int) -> None:
-    folder = begun(sessions)
-    journal = folder / "journal.jsonl"
+async def test_a_damaged_unfinished_one_is_not_passed_over_in_silence(
+    sessions: LocalSessionStore, folder: Path, line: int
+) -> None:
+    await begun(folder)
+    journal = folder / OLD / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     lines[line] = lines[line].replace(b"2026", b"2025", 1)
     journal.write_bytes(b"".join(lines))
     with pytest.raises(JournalError, match=f"session {OLD} may be unfinished") as refused:
-        sessions.open(GivenIds(NEW), NO_SECRETS, Wanted())
+        await sessions.open(SessionQuery())
     assert f"agent sessions verify {OLD}" in refused.value.advice
     assert "--new" in refused.value.advice
     if line != 2:
-        assert sessions.find(Wanted(tasks=(T2,))) is None, "it was at another task"
+        assert await sessions.find(SessionQuery(tasks=(T2,))) is None, "it was at another task"
 
-    begun(sessions, NEW, whole=True)
-    assert sessions.find(Wanted()) is None, "whoever began another one has heard of it"
-
-
-def test_a_session_that_was_killed_before_its_first_line_hinders_nobody(sessions: Sessions) -> None:
-    opening = sessions.open(GivenIds(OLD), NO_SECRETS, Wanted())
-    asyncio.run(opening.writer.close())
-    assert sessions.find(Wanted()) is None
+    await begun(folder, NEW, whole=True)
+    assert await sessions.find(SessionQuery()) is None, "whoever began another one has heard of it"
 
 
-def test_a_fork_is_ours_and_taken_up_when_it_is_whole(sessions: Sessions) -> None:
-    begun(sessions, whole=True)
-    child, journal = sessions.fork(GivenIds(NEW), NO_SECRETS)
+async def test_a_session_that_was_killed_before_its_first_line_hinders_nobody(
+    sessions: LocalSessionStore, folder: Path
+) -> None:
+    opening = await sessions.open(SessionQuery())
+    await opening.journal.close()
+    assert await sessions.find(SessionQuery()) is None
 
-    asyncio.run(journal.write([(0, time_of(0), started(NEW)), (1, time_of(1), UNFINISHED[0])]))
-    assert [each.id for each in sessions.summaries()] == [OLD], "it is no session yet"
-    asyncio.run(journal.keep(2, time_of(2), UNFINISHED[1]))
-    assert [(each.id, each.ours) for each in sessions.summaries()] == [(NEW, True), (OLD, True)]
-    assert sessions.find(Wanted()) == sessions.find_ours(child)
-    assert verify_journal(sessions.find_ours(child)).ok
+
+async def test_a_fork_is_ours_and_taken_up_when_it_is_whole(sessions: LocalSessionStore, folder: Path) -> None:
+    await begun(folder, whole=True)
+    child, journal = sessions.fork()
+
+    await journal.write([(0, time_of(0), started(NEW)), (1, time_of(1), UNFINISHED[0])])
+    assert [each.id for each in await sessions.summaries()] == [OLD], "it is no session yet"
+    await journal.keep(2, time_of(2), UNFINISHED[1])
+    assert [(each.id, each.ours) for each in await sessions.summaries()] == [(NEW, True), (OLD, True)]
+    assert await sessions.find(SessionQuery()) == child
+    assert (await sessions.verify(child)).ok

@@ -17,7 +17,7 @@ UNFINISHED = ".fork-"
 
 
 class ForkedJournal:
-    """The journal of a session to come at `directory`; satisfies `engine.forking.ForkJournal`."""
+    """The journal of a session to come at `directory`; satisfies `core.ports.stores.ForkJournal`."""
 
     def __init__(self, directory: Path, redactor: Redactor, begun_here: Callable[[Path], None]) -> None:
         """Prepare; nothing is touched yet. `begun_here` is told of the folder just before it has its name."""

@@ -73,22 +73,35 @@ def read_lines(directory: Path) -> tuple[Lines, bytes]:
     return lines, lines.torn
 
 
-def _examine(lines: Lines, blobs: Blobs) -> Iterator[Recorded | Problem]:
-    """Yield for each line its event or what is wrong with it.
+class LineProver:
+    """Proves the lines of one journal in their order: number, chain of hashes, and blobs.
 
-    After a line that does not fit, the next one is held against what that line claims, so that one wrong byte shows
-    as one problem and not as one in every line that follows.
+    After a line that does not fit, the next one is compared with what that line claims: one wrong byte shows as one
+    problem, and not as one in every line behind it.
     """
-    seq, prev = 0, ""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+        self._seq = 0
+        self._prev = ""
+
+    def prove(self, raw: bytes) -> Recorded:
+        """Return the event of the next line (without its newline); raise `JournalError` saying what does not fit."""
+        seq, prev = self._seq, self._prev
+        self._seq, self._prev = seq + 1, claimed_hash(raw) or ""
+        line = parse(raw)
+        self._seq = line.seq + 1
+        return _event(line, seq, prev, self._blobs if b'{"blob":"' in raw else None)
+
+
+def _examine(lines: Lines, blobs: Blobs) -> Iterator[Recorded | Problem]:
+    """Yield each line's event, or what is wrong with the line."""
+    prover = LineProver(blobs)
     for number, raw in enumerate(lines, 1):
-        claimed_seq = seq
         try:
-            line = parse(raw)
-            claimed_seq = line.seq
-            yield _event(line, seq, prev, blobs if b'{"blob":"' in raw else None)
+            yield prover.prove(raw)
         except JournalError as error:
             yield Problem(number, str(error), error.advice)
-        seq, prev = claimed_seq + 1, claimed_hash(raw) or ""
 
 
 def _event(line: Line, seq: int, prev: str, blobs: Blobs | None) -> Recorded:

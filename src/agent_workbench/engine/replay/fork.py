@@ -7,29 +7,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import JournalError, UsageError
-from agent_workbench.core.events import Event, PromptBuilt, Recorded, SessionForked, SessionStarted
+from agent_workbench.core.events import PromptBuilt, Recorded, SessionForked, SessionStarted
 from agent_workbench.core.fold import fold
 from agent_workbench.core.ids import SessionId, session_suffix
 from agent_workbench.core.ports.services import Clock, Memory
+from agent_workbench.core.ports.stores import ForkJournal
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.engine.flow import Carry, RollBack, Settle, next_move
 
 RAN = "what ran at this moment is asked about again"
 TASK_ENDS = "the task ends there, so the fork goes on from before its end"
-
-
-class ForkJournal(Protocol):
-    """The journal of the session to come. What was written is a session when it was kept, and nothing before."""
-
-    async def write(self, events: Sequence[tuple[int, str, Event]]) -> Recorded:
-        """Write the first events (seq, time, event) and return the last; raise `JournalError`, `StorageError`."""
-
-    async def keep(self, seq: int, time: str, event: Event) -> None:
-        """Write one more event and make the whole a session."""
-
-    async def drop(self) -> None:
-        """Leave nothing of it, unless it was kept."""
 
 
 class Branching(Protocol):

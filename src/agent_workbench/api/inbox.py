@@ -1,0 +1,208 @@
+"""The inbox of a repository: proposals that wait in its sessions, and decisions about them."""
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import DecisionRefused, JournalError, StorageError, TrustError, UsageError
+from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inbox import (
+    InboxChoice,
+    InboxDecision,
+    InboxFilter,
+    InboxItem,
+    InboxReceipt,
+    Reference,
+    refusal,
+)
+from agent_workbench.core.patch import OWN_BOUNDS, LeftOut, parse_patch
+from agent_workbench.core.patch.selection.choice import HunkChoice, Taking, selectable_parts, taking
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.views.gate.gate_bar import acts_for
+
+if TYPE_CHECKING:
+    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.stores import Inbox, SessionStore
+
+TAKE_UP_SECONDS = 3.0
+"""Seconds to wait for the process that has the session open; at its gate it records a decision within one."""
+_LOOK_SECONDS = 0.1
+_LISTS = "`agent inbox` lists what waits"
+
+
+class WaitingSession(Struct, frozen=True):
+    """A session with a proposal at its gate; `state` is what the proposal is shown from."""
+
+    item: InboxItem
+    state: SessionState
+
+
+class RepoInbox:
+    """What waits in the sessions of one repository. Decisions are made in the name of `decided_by`."""
+
+    def __init__(self, sessions: "SessionStore", inbox: "Inbox", clock: "Clock", decided_by: str) -> None:
+        self._sessions = sessions
+        self._inbox = inbox
+        self._clock = clock
+        self._decided_by = decided_by
+
+    async def items(self, wanted: InboxFilter | None = None) -> tuple[InboxItem, ...]:
+        """Return what waits in the sessions begun here, oldest first; sessions that cannot be read are left out."""
+        found = [each.item for each in await self._all() if wanted is None or wanted.selects(each.item)]
+        return tuple(sorted(found, key=lambda item: (item.since, item.id)))
+
+    async def find(self, name: str) -> WaitingSession:
+        """Return what is named by its id, its reference, its task, or the first or last letters of its session.
+
+        Raises `UsageError` if nothing that waits has that name, or more than one thing.
+        """
+        found = [each for each in await self._all() if _has_name(each.item, name)]
+        if not found:
+            raise UsageError(f"nothing that waits is called {name!r}", advice=_LISTS)
+        if len(found) > 1:
+            names = ", ".join(each.item.id for each in found)
+            raise UsageError(f"{len(found)} proposals that wait are called {name!r}", advice=f"one of {names}")
+        return found[0]
+
+    async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
+        """Put a decision into the inbox and return what became of it; a process that has the session open records it.
+
+        Raises `DecisionRefused` if the proposal is decided, changed or gone, `UsageError` for a choice that does not
+        fit it, `TrustError` for a session from elsewhere.
+        """
+        summary = await self._summary(reference.session)
+        events = await self._sessions.read(reference.session)
+        waiting = await asyncio.to_thread(_waiting, summary, events)
+        if waiting is None or waiting.item.reference != reference:
+            raise DecisionRefused(refusal(events, reference), advice=_LISTS)
+        taken = await asyncio.to_thread(_check, waiting, choice)
+        decision = InboxDecision(
+            reference,
+            choice.verdict,
+            choice.reason,
+            tuple(each.id for each in taken.left) if taken is not None else (),
+            taken.result_sha if taken is not None else "",
+            self._decided_by,
+            self._clock.now(),
+        )
+        await self._inbox.put(decision)
+        return await self._follow_up(decision, summary.holder)
+
+    async def _follow_up(self, decision: InboxDecision, holder: str) -> InboxReceipt:
+        """Wait for the process that has the session open; withdraw the decision if it came too late."""
+        session = decision.reference.session
+        if holder:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TAKE_UP_SECONDS):
+                    await self._gone(decision)
+        kept = decision in await self._inbox.pending(session)
+        summary = await self._summary(session)
+        events = await self._sessions.read(session)
+        if any(isinstance(each.event, ActionDecided) and each.event.via == decision.via for each in events):
+            return InboxReceipt(decision, recorded=True, holder=summary.holder)
+        waiting = await asyncio.to_thread(_waiting, summary, events)
+        if kept and waiting is not None and waiting.item.reference == decision.reference:
+            return InboxReceipt(decision, recorded=False, holder=summary.holder)
+        await self._inbox.remove(decision)
+        raise DecisionRefused(refusal(events, decision.reference), advice=_LISTS)
+
+    async def _gone(self, decision: InboxDecision) -> None:
+        while decision in await self._inbox.pending(decision.reference.session):  # noqa: ASYNC110 - others remove it
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _all(self) -> list[WaitingSession]:
+        found = []
+        for summary in await self._sessions.summaries():
+            if not summary.ours or not summary.waits:
+                continue
+            try:
+                events = await self._sessions.read(summary.id)
+                waiting = await asyncio.to_thread(_waiting, summary, events)
+                pending = await self._inbox.pending(summary.id)
+            except (JournalError, StorageError):
+                continue  # `agent sessions list` says what is wrong with it
+            if waiting is not None:
+                found.append(_with_decision(waiting, pending))
+        return found
+
+    async def _summary(self, session: SessionId) -> SessionSummary:
+        for summary in await self._sessions.summaries():
+            if summary.id == session and summary.ours:
+                return summary
+            if summary.id == session:
+                raise TrustError(
+                    f"session {session} was not begun here, so nothing in it can be decided",
+                    advice=f"`agent replay {session}` shows it",
+                )
+        raise UsageError(f"there is no session {session}", advice="`agent sessions list` shows what there is")
+
+
+def _waiting(summary: SessionSummary, events: tuple[Recorded, ...]) -> WaitingSession | None:
+    """Return what waits in a session. The merge of a task that is over waits only while somebody has it open."""
+    state = fold_all(events)
+    run = state.run
+    proposal = run.waiting if run is not None and run.undoing is None else None
+    if run is None or proposal is None or not (state.unfinished or summary.holder):
+        return None
+    since = next(each.time for each in reversed(events) if _proposes(each, proposal))
+    return WaitingSession(InboxItem(state.session, run.task, proposal, since, summary.holder), state)
+
+
+def _proposes(recorded: Recorded, proposal: Proposal) -> bool:
+    event = recorded.event
+    return isinstance(event, ActionProposed | ProposalReplaced) and event.proposal.id == proposal.id
+
+
+def _with_decision(waiting: WaitingSession, pending: tuple[InboxDecision, ...]) -> WaitingSession:
+    item = waiting.item
+    kept = next((each for each in pending if each.reference == item.reference), None)
+    return replace(waiting, item=replace(item, decided=kept))
+
+
+def _has_name(item: InboxItem, name: str) -> bool:
+    """Return True if the name fits; a reference fits as long as its proposal waits, changed or not."""
+    session, _, rest = name.partition("/")
+    proposal = rest.partition("@")[0]
+    if name == item.task:
+        return True
+    letters = item.session.startswith(session) or item.session.rpartition("-")[2].startswith(session)
+    return bool(session) and letters and proposal in {"", item.proposal.id}
+
+
+def _check(waiting: WaitingSession, choice: InboxChoice) -> Taking | None:
+    """Return what is taken of a diff (None: all of it); raise `UsageError` if the choice does not fit what waits."""
+    proposal, run = waiting.item.proposal, waiting.state.run
+    acts = acts_for(proposal, asked=run is not None and run.compaction_asked)
+    if choice.verdict not in set(map(str, acts)) or choice.verdict is Verdict.ABORT:
+        fits = ", ".join(each for each in acts if each in {"approve", "reject", "skip"})
+        raise UsageError(f"{choice.verdict} does not fit {proposal.id}, a {proposal.kind}", advice=f"it takes {fits}")
+    if choice.verdict is not Verdict.APPROVE:
+        if choice.hunks:
+            raise UsageError("--hunks goes with approve", advice="a rejection is of the whole proposal")
+        return None
+    taken = _taking(proposal, choice) if choice.hunks else None
+    special = proposal.special if taken is None else taken.special
+    if proposal.kind is Permission.DIFF and special and not choice.special:
+        raise UsageError(
+            f"{proposal.id} changes {', '.join(special)}", advice="look at these files; --special approves them too"
+        )
+    return taken
+
+
+def _taking(proposal: Proposal, choice: InboxChoice) -> Taking:
+    if proposal.kind is not Permission.DIFF or proposal.tool == KEEP_CHANGES:
+        raise UsageError(f"{proposal.id} has no hunks to choose from", advice="approve or reject the whole of it")
+    patch = parse_patch(proposal.diff, OWN_BOUNDS)
+    hunks = selectable_parts(patch)
+    if unknown := [number for number in choice.hunks if not 1 <= number <= len(hunks)]:
+        raise UsageError(f"{proposal.id} has no hunk {unknown[0]}", advice=f"its hunks are 1 to {len(hunks)}")
+    left = (each for number, each in enumerate(hunks, 1) if number not in choice.hunks)
+    return taking(patch, HunkChoice(tuple(LeftOut(each.id, reason=choice.reason) for each in left)))
