@@ -5,7 +5,7 @@ from typing import assert_never
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.engine.approval.proposals import propose_checks, propose_commit, propose_end, read_answer
-from agent_workbench.engine.compaction.summary_request import read_summary, summarise
+from agent_workbench.engine.compaction.summary_request import propose_summary, request_summary
 from agent_workbench.engine.flow import (
     Ask,
     AwaitGo,
@@ -56,11 +56,11 @@ async def _perform(session: SessionContext, move: Move) -> None:
         case Retrieve():
             await retrieve(session)
         case Ask(purpose=Purpose.SUMMARY):
-            await summarise(session)
+            await request_summary(session)
         case Ask():
             await ask(session, move.purpose)
         case ReadAnswer() if session.run.phase is Phase.COMPACTING:
-            await read_summary(session)
+            await propose_summary(session)
         case ReadAnswer():
             await read_answer(session)
         case ProposeCommit():

@@ -1,1 +1,1 @@
-"""Compaction of the context: the older steps are replaced by a summary when the window is full."""
+"""Compaction of the context: a summary replaces the older steps when the context is full."""

@@ -1,4 +1,4 @@
-"""The change so far, as the model is told it after a compaction."""
+"""Text of the task's change so far for the compacted prompt."""
 
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable
@@ -10,8 +10,8 @@ from agent_workbench.engine.runtime.tool_context import ToolContext
 Cut = Callable[[str, int], Awaitable[str]]
 
 
-async def tell_changes(context: ToolContext, cut: Cut, tokens: int, tree: str) -> str:
-    """Return what was approved up to `tree` against the base as a diff; where that is too long, what is newest of it.
+async def change_text(context: ToolContext, cut: Cut, tokens: int, tree: str) -> str:
+    """Return the difference of `tree` to the base as a diff; if it is too long, a list of files and its newest part.
 
     `cut(text, tokens)` returns a text in so many tokens.
     """
@@ -34,7 +34,7 @@ def _counted(change: FileChange) -> str:
 
 
 def _newest(context: ToolContext, tree: str) -> str:
-    """Return the diff that made `tree`, the one applied last where none did."""
+    """Return the diff that led to `tree`, else the newest applied one."""
     standing = tuple(applied_diffs(context.run.history))
     made = next((each for each in standing if each.tree == tree), next(iter(standing), None))
     return made.proposal.diff if made is not None else ""

@@ -1,4 +1,4 @@
-"""A piece of code that was seen a while ago, as it reads now."""
+"""Relocation of a chunk of code that was shown earlier: its current lines and text."""
 
 from difflib import SequenceMatcher
 
@@ -9,8 +9,8 @@ from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.retrieval import Chunk
 
 
-async def as_it_is_now(workspace: Workspace, chunk: Chunk) -> Chunk | None:
-    """Return the piece where it now stands and as it now reads, None where its file is gone or holds nothing of it."""
+async def relocate_chunk(workspace: Workspace, chunk: Chunk) -> Chunk | None:
+    """Return the chunk at its current position, None if its file is gone or holds nothing of it."""
     try:
         content = await workspace.read(chunk.path)
     except WorkspaceError:
@@ -18,16 +18,16 @@ async def as_it_is_now(workspace: Workspace, chunk: Chunk) -> Chunk | None:
     if content is None:
         return None
     lines = content.data.decode("utf-8", "replace").removesuffix("\n").split("\n")
-    first, last = locate(chunk.text.split("\n"), lines, chunk.first_line - 1)
+    first, last = locate_lines(chunk.text.split("\n"), lines, chunk.first_line - 1)
     if first >= last:
         return None
     return replace(chunk, first_line=first + 1, last_line=last, text="\n".join(lines[first:last]))
 
 
-def locate(wanted: list[str], lines: list[str], was_at: int) -> tuple[int, int]:
-    """Return from where to where (from 0, the end exclusive) the wanted lines stand, with changed ones between them.
+def locate_lines(wanted: list[str], lines: list[str], was_at: int) -> tuple[int, int]:
+    """Return the range (from 0, end exclusive) of the wanted lines, possibly with changed lines between.
 
-    `was_at` is where they began; it decides where nothing else does.
+    `was_at` is where they began; it decides between equal matches, and if there is none.
     """
     if lines[was_at : was_at + len(wanted)] == wanted:
         return was_at, was_at + len(wanted)

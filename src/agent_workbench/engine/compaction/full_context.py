@@ -1,4 +1,4 @@
-"""The context is full: what a summary has to cover, and when there is no use in another one."""
+"""Detection of a full context: the steps that a summary must cover, and the point where none helps any more."""
 
 from agent_workbench.core.events import (
     Author,
@@ -21,7 +21,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 NEWS = (UserSaid, ChunkPinned, ScratchpadChanged)
 
 
-async def fill(
+async def report_full_context(
     session: SessionContext,
     purpose: Purpose,
     size: int,
@@ -29,13 +29,13 @@ async def fill(
     reserve: int,
     by: Author = Author.WORKBENCH,
 ) -> None:
-    """Record that room has to be made for a prompt of `size` tokens, or that there is none to be made.
+    """Record that a prompt of `size` tokens needs a compaction, or that no compaction can help.
 
-    `reserve` is what asking for a summary of that prompt takes; where it does not fit either, the summary is asked of
-    the prompt as it was with the last answer, which the server has read already.
+    `reserve` are the tokens that a request for a summary of that prompt takes. If they do not fit either, the request
+    is the prompt as it was at the last answer, which the server has already read.
     """
     run = session.run
-    if by is Author.WORKBENCH and is_stuck(run, context_tokens):
+    if by is Author.WORKBENCH and is_exhausted(run, context_tokens):
         await session.record(_too_small(run, size, context_tokens))
         return
     answers = answers_since_compaction(run.history)
@@ -44,8 +44,8 @@ async def fill(
     await session.record(ContextFilled(run.answered_step + 1, purpose, size, context_tokens, through_seq, by))
 
 
-def is_stuck(run: TaskRun, context_tokens: int) -> bool:
-    """Return whether the last compaction made all the room there is, and nothing came since."""
+def is_exhausted(run: TaskRun, context_tokens: int) -> bool:
+    """Return True if the last compaction freed all it could, and nothing was added since."""
     if not run.compactions:
         return False
     filled = [each.event.context_tokens for each in run.history if isinstance(each.event, ContextFilled)]

@@ -1,4 +1,4 @@
-"""Making room in a full context: the model sums up the older steps, or the workbench does; the gate decides."""
+"""Request for a summary of the older steps: the model writes it, else the workbench; the gate decides."""
 
 from contextlib import suppress
 
@@ -17,9 +17,8 @@ from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
 from agent_workbench.engine.answer.step_protocol import ACTION_LINE
 from agent_workbench.engine.approval.proposals import propose_draft
-from agent_workbench.engine.compaction.compacted_context import condense
-from agent_workbench.engine.compaction.forecast import foresee
-from agent_workbench.engine.compaction.own_summary import recount
+from agent_workbench.engine.compaction.compacted_context import compact_context, estimate_summary
+from agent_workbench.engine.compaction.fallback_summary import fallback_summary
 from agent_workbench.engine.prompt.prompt_size import CHARS_PER_TOKEN, Drawn, draw_up, summary_tokens
 from agent_workbench.engine.prompt.scratchpad import notes_sha, summary_size
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, last_compaction
@@ -34,8 +33,11 @@ MOST_ASKED = 3
 LEAST_CHARS = 20
 
 
-async def summarise(session: SessionContext) -> None:
-    """Have the older steps summed up; where the model cannot do it, the workbench's own words wait at the gate."""
+async def request_summary(session: SessionContext) -> None:
+    """Ask the model for a summary. If it cannot write one, propose the workbench's fallback summary.
+
+    A full scratchpad is summarised instead of the steps; without a summary it stays as it is.
+    """
     run = session.run
     if run.notes_full:
         if not await _ask(session, summary_size(session.settings.memory.summarise_threshold)):
@@ -44,21 +46,21 @@ async def summarise(session: SessionContext) -> None:
     if not answers_since_compaction(run.history):
         before = last_compaction(run.history)
         await session.record(
-            await condense(await session.tool_context(), before.summary if before else "", Author.WORKBENCH)
+            await compact_context(await session.tool_context(), before.summary if before else "", Author.WORKBENCH)
         )
         return
     config = session.state.config
     denied = config is not None and config.approvals.summary is Approval.DENY
-    if denied or _is_tired(run) or not await _ask(session):
+    if denied or _model_was_refused(run) or not await _ask(session):
         await _propose_own(session)
 
 
-async def read_summary(session: SessionContext) -> None:
-    """Put the summary that the model wrote before the gate, or one of our own where it wrote none."""
+async def propose_summary(session: SessionContext) -> None:
+    """Propose the summary that the model wrote, or the fallback summary if its answer holds none."""
     answer = session.run.answer
     if answer is None:
         return
-    summary = summary_in(answer.text)
+    summary = parse_summary(answer.text)
     if session.run.notes_full:
         await _propose_notes(session, answer.step, summary)
         return
@@ -69,8 +71,8 @@ async def read_summary(session: SessionContext) -> None:
     await _propose_own(session)
 
 
-def summary_in(answer: str) -> str:
-    """Return the summary that an answer holds, nothing where it is none."""
+def parse_summary(answer: str) -> str:
+    """Return the summary in an answer, empty if it holds none."""
     text = answer.strip().removeprefix(PREFIX).strip()
     is_step = ACTION_LINE.search(text) is not None
     words = sum(letter.isalnum() for letter in text)
@@ -78,9 +80,9 @@ def summary_in(answer: str) -> str:
 
 
 async def _ask(session: SessionContext, tokens: int = 0) -> bool:
-    """Ask the model for a summary of `tokens` tokens (0: as long as one of the steps may be).
+    """Ask the model for a summary of `tokens` tokens (0: as long as the context allows).
 
-    Return False where it has no room, no budget, or no end.
+    Return False if there is no room or budget for it, or if the answer has no end.
     """
     session.publisher.show_activity("waiting for the model")
     try:
@@ -113,12 +115,12 @@ async def _send(session: SessionContext, drawn: Drawn, tokens: int) -> bool:
 async def _propose_own(session: SessionContext) -> None:
     facts = session.state.model_for(Purpose.SUMMARY)
     limit = summary_tokens(facts.context_tokens if facts else 0) * CHARS_PER_TOKEN
-    text = recount(session.run.history, limit) or "Nothing was done yet."
+    text = fallback_summary(session.run.history, limit) or "Nothing was done yet."
     await _propose(session, text, Author.WORKBENCH)
 
 
 async def _propose(session: SessionContext, summary: str, by: Author) -> None:
-    outlook = await foresee(await session.tool_context(), summary, by)
+    outlook = await estimate_summary(await session.tool_context(), summary, by)
     draft = Draft(summary, fallback=by is Author.WORKBENCH, outlook=outlook)
     await propose_draft(session, all_tools()[COMPACT], draft)
 
@@ -133,8 +135,8 @@ async def _propose_notes(session: SessionContext, step: int, summary: str) -> No
     await propose_draft(session, all_tools()[COMPACT], Draft(summary, paths=(path,), preimages=(shown,)))
 
 
-def _is_tired(run: TaskRun) -> bool:
-    """Return whether the user has refused so many summaries of the model, or passed one over, that it is not asked."""
+def _model_was_refused(run: TaskRun) -> bool:
+    """Return True if the user skipped a summary of the model, or rejected too many: then the model is not asked."""
     verdicts: list[Verdict] = []
     ours = ""
     for recorded in run.history:

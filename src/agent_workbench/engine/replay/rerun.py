@@ -26,7 +26,7 @@ from agent_workbench.engine.answer.model_request import text_sha
 from agent_workbench.engine.answer.step_protocol import StepFault, read_step
 from agent_workbench.engine.answer.streaming import NEVER_WRITTEN
 from agent_workbench.engine.approval.proposals import REFLEXION_PREFIX
-from agent_workbench.engine.compaction.summary_request import summary_in
+from agent_workbench.engine.compaction.summary_request import parse_summary
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.tools import open_tools
@@ -138,7 +138,7 @@ def _read(asked: Asked) -> PromptDifference | None:
             same = isinstance(outcome, ReflexionNoted) and outcome.text == noted
             return None if same else PromptDifference("the reflexion is read as another one", "answer")
         case Purpose.SUMMARY:
-            return _summary_read(summary_in(answer.text), outcome)
+            return _summary_read(parse_summary(answer.text), outcome)
         case Purpose.PLANNER:
             return None
 

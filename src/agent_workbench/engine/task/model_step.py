@@ -7,7 +7,7 @@ from agent_workbench.core.events import Author, ContextFilled
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
-from agent_workbench.engine.compaction.full_context import fill, is_stuck
+from agent_workbench.engine.compaction.full_context import is_exhausted, report_full_context
 from agent_workbench.engine.prompt.prompt_size import Drawn, draw_up, least_answer_tokens
 from agent_workbench.engine.prompt.scratchpad import too_long
 from agent_workbench.engine.recorder import Overtaken
@@ -44,11 +44,11 @@ async def _ask(session: SessionContext, drawn: Drawn) -> None:
         return
     room = _room(run, drawn)
     if room is not None and room < least_answer_tokens(drawn.context_tokens):
-        await fill(session, drawn.purpose, drawn.size, drawn.context_tokens, drawn.reserve)
+        await report_full_context(session, drawn.purpose, drawn.size, drawn.context_tokens, drawn.reserve)
         return
     if run.compaction_asked:
         size, context = drawn.size or drawn.tokens, drawn.facts.context_tokens
-        await fill(session, drawn.purpose, size, context, drawn.reserve, Author.USER)
+        await report_full_context(session, drawn.purpose, size, context, drawn.reserve, Author.USER)
         return
     left = tokens_left(run, drawn.likely_size)
     if left is not None and left < LEAST_ANSWER_TOKENS:
@@ -71,7 +71,7 @@ def _room(run: TaskRun, drawn: Drawn) -> int | None:
         return None
     reserved = drawn.room - drawn.reserve
     tight = reserved < least_answer_tokens(drawn.context_tokens)
-    return drawn.room if tight and is_stuck(run, drawn.context_tokens) else reserved
+    return drawn.room if tight and is_exhausted(run, drawn.context_tokens) else reserved
 
 
 async def _overflowed(session: SessionContext, purpose: Purpose, full: ContextOverflow) -> None:
@@ -80,4 +80,4 @@ async def _overflowed(session: SessionContext, purpose: Purpose, full: ContextOv
     size = full.prompt_tokens or (sent.tokens if sent else 0)
     told = full.context_tokens or (facts.context_tokens if facts else 0)
     context = min(told, size) if told and size else told or size
-    await fill(session, purpose, size, context, context)
+    await report_full_context(session, purpose, size, context, context)

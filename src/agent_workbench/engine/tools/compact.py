@@ -4,8 +4,8 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionResult, Author, Event
 from agent_workbench.core.proposals import COMPACT, Proposal
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.compaction.compacted_context import Scale, condense
-from agent_workbench.engine.compaction.forecast import foresee
+from agent_workbench.engine.compaction.compacted_context import compact_context, estimate_summary
+from agent_workbench.engine.compaction.prompt_budget import PromptBudget
 from agent_workbench.engine.prompt.scratchpad import notes_changed, notes_sha
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments
@@ -22,19 +22,19 @@ class Compact(ToolFace, frozen=True):
         waiting = context.run.proposal
         if context.run.notes_full and waiting is not None:
             return Draft(text.strip(), paths=waiting.paths, preimages=waiting.preimages)
-        scale = Scale(context)
-        (size,) = await scale.count([text])
-        most = scale.context_tokens // 4
+        budget = PromptBudget(context)
+        (size,) = await budget.count([text])
+        most = budget.context_tokens // 4
         if size > most:
             raise UsageError(f"the summary has {size} tokens, there is room for {most}", advice="make it shorter")
-        return Draft(text.strip(), outlook=await foresee(context, text.strip(), Author.USER))
+        return Draft(text.strip(), outlook=await estimate_summary(context, text.strip(), Author.USER))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Compact the context; there is nothing to tell of it but what the next prompt says."""
         by = Author.USER if proposal.edited else Author.WORKBENCH if proposal.fallback else Author.MODEL
         if context.run.notes_full:
             return await _replace_notes(context, proposal)
-        return Outcome("", effects=(await condense(context, proposal.text, by),))
+        return Outcome("", effects=(await compact_context(context, proposal.text, by),))
 
 
 async def _replace_notes(context: ToolContext, proposal: Proposal) -> Outcome:

@@ -1,4 +1,4 @@
-"""The summary that the workbench writes itself, where the model cannot: what each step did, in a line."""
+"""Fallback summary, written by the workbench if the model cannot: each step in one line."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,8 +25,8 @@ CAME_CHARS = 120
 REFLEXION_CHARS = 300
 
 
-def recount(history: Sequence[Recorded], limit_chars: int) -> str:
-    """Return in about `limit_chars` characters what the steps since the last compaction did, after what it said."""
+def fallback_summary(history: Sequence[Recorded], limit_chars: int) -> str:
+    """Return the previous summary and a line for each later step, in about `limit_chars` characters."""
     lines = list(_lines(steps_since_compaction(history)))
     before = last_compaction(history)
     earlier = clip(before.summary, limit_chars // 2 if lines else limit_chars) if before else ""
@@ -43,7 +43,7 @@ def recount(history: Sequence[Recorded], limit_chars: int) -> str:
 
 
 def _lines(steps: Sequence[Recorded]) -> Iterator[str]:
-    """Yield a line for each thing that was asked for, with what came of it."""
+    """Yield a line for each request, with its outcome."""
     asked: dict[ProposalId, Proposal] = {}
     told = False
     for recorded in steps:
@@ -58,7 +58,7 @@ def _lines(steps: Sequence[Recorded]) -> Iterator[str]:
                 told = True
                 yield f"- {log_line(ran)}"
             case ActionFinished() if told:
-                told = False  # that it ran is told with how it ended
+                told = False  # the line of the checks says it already
             case ActionFinished() as finished:
                 came = _first_line(finished.observation)
                 yield f"- {_asked(asked.get(finished.proposal_id))}: {finished.result}: {came}"

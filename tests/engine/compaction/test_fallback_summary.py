@@ -12,8 +12,8 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.compaction.code_relocation import locate
-from agent_workbench.engine.compaction.own_summary import recount
+from agent_workbench.engine.compaction.code_relocation import locate_lines
+from agent_workbench.engine.compaction.fallback_summary import fallback_summary
 from agent_workbench.engine.prompt.step_history import count_answers
 
 P1, P2, P9 = ProposalId("P-1"), ProposalId("P-2"), ProposalId("P-9")
@@ -67,13 +67,13 @@ def test_checks_are_told_with_how_they_ended() -> None:
     results = (CheckResult("make test", 1, "F", 1.0), CheckResult("make lint", 0, "", 1.0))
     done = e.ActionFinished(P1, e.ActionResult.OK, "The final checks:\nChecks failed.")
     ran = (e.ActionProposed(checks), e.ActionStarted(P1), e.TestsFinished(CheckPurpose.FINAL, results), done)
-    assert recount(recorded(*ran), 2_000) == "- final checks FAILED: make test"
+    assert fallback_summary(recorded(*ran), 2_000) == "- final checks FAILED: make test"
     lost = (*ran[:2], e.ActionFinished(P1, e.ActionResult.UNKNOWN, "nobody knows"))
-    assert recount(recorded(*ran, *lost), 2_000).splitlines()[1:] == ["- checks: unknown: nobody knows"]
+    assert fallback_summary(recorded(*ran, *lost), 2_000).splitlines()[1:] == ["- checks: unknown: nobody knows"]
 
 
 def test_each_step_has_its_line() -> None:
-    assert recount(recorded(*FIRST), 2_000).splitlines() == [
+    assert fallback_summary(recorded(*FIRST), 2_000).splitlines() == [
         '- read_file {"path": "a.py"}: ok: a.py, lines 1 to 2 of 2:',
         "- write_diff a.py, b.py: rejected by user: not that file",
         "- step 3 was not taken: no line `Action: <tool>`",
@@ -83,15 +83,15 @@ def test_each_step_has_its_line() -> None:
 
 def test_a_compaction_is_no_step_and_its_summary_goes_before() -> None:
     again = (BUILT, answer(5), e.ActionProposed(READ), e.ActionFinished(P1, e.ActionResult.REFUSED, "no such file"))
-    assert recount(recorded(*FIRST, *COMPACTION), 2_000) == "what was said"
-    assert recount(recorded(*FIRST, *COMPACTION, *again), 2_000).splitlines() == [
+    assert fallback_summary(recorded(*FIRST, *COMPACTION), 2_000) == "what was said"
+    assert fallback_summary(recorded(*FIRST, *COMPACTION, *again), 2_000).splitlines() == [
         "what was said",
         '- read_file {"path": "a.py"}: refused: no such file',
     ]
 
 
 def test_where_there_is_no_room_the_oldest_steps_are_left_out() -> None:
-    shortened = recount(recorded(*FIRST), 120).splitlines()
+    shortened = fallback_summary(recorded(*FIRST), 120).splitlines()
     assert shortened[0] == "… 2 earlier steps are left out …"
     assert shortened[1:] == ["- step 3 was not taken: no line `Action: <tool>`", "- step 4: the answer was too long"]
 
@@ -135,7 +135,7 @@ FILE = [f"line {number}" for number in range(20)]
 def test_code_is_found_where_it_is_now(
     wanted: list[str], lines: list[str], was_at: int, found: tuple[int, int]
 ) -> None:
-    assert locate(wanted, lines, was_at) == found
+    assert locate_lines(wanted, lines, was_at) == found
 
 
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", "  d"]), min_size=1, max_size=12)
@@ -143,6 +143,6 @@ LINES = st.lists(st.sampled_from(["", "a", "b", "c", "  d"]), min_size=1, max_si
 
 @given(LINES, LINES, st.integers(0, 15))
 def test_what_is_found_lies_in_the_file(wanted: Sequence[str], lines: Sequence[str], was_at: int) -> None:
-    first, last = locate(list(wanted), list(lines), was_at)
+    first, last = locate_lines(list(wanted), list(lines), was_at)
     assert 0 <= first <= last <= len(lines)
     assert last - first <= max(2 * len(wanted), len(wanted))
