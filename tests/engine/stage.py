@@ -37,6 +37,7 @@ from tests.fakes.ports import (
     SayingModel,
     TickingClock,
 )
+from tests.fakes.stores import MemoryInbox
 
 SESSION = SessionId("20260102T030405-abc234")
 T1 = TaskId("T-1")
@@ -152,6 +153,7 @@ async def a_stage(
         rules=HeldRules(),
         model=model or saying,
         clock=TickingClock(),
+        inbox=MemoryInbox(),
         environment_for=environment_for,
         redacted=redactor.redact,
     )

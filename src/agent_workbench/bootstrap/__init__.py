@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.rule_book import repo_rules
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.bootstrap.stores import local_inbox, session_store, system_clock
 from agent_workbench.core.invocation import Place
 
 if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it nee
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.ports.services import Model
-    from agent_workbench.core.ports.stores import Inbox
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
 
@@ -93,21 +92,7 @@ class Site:
 
     def sessions(self, settings: "Settings") -> "LocalSessionStore":
         """Return the sessions of the repository; blocks."""
-        from agent_workbench.adapters.journal.clock import SystemIds
-        from agent_workbench.adapters.journal.redaction import environment_redactor
-        from agent_workbench.adapters.journal.session_store import LocalSessionStore
-        from agent_workbench.system.user_dirs import state_dir
-
-        folder = self.sessions_dir(settings)
-        redactor = partial(environment_redactor, self.place.environ, settings.key_variables)
-        return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor)
-
-    def inbox(self) -> "Inbox":
-        """Return the decisions made outside the processes that hold the sessions."""
-        from agent_workbench.adapters.inbox.local_inbox import LocalInbox
-        from agent_workbench.system.user_dirs import state_dir
-
-        return LocalInbox(state_dir() / "inbox")
+        return session_store(self.place, self.sessions_dir(settings), settings)
 
     @property
     def wanted(self) -> "SessionQuery":
@@ -135,7 +120,6 @@ class Site:
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Choose an adapter for every port, last those that have to be given back; blocks while they are loaded."""
-        from agent_workbench.adapters.journal.clock import SystemClock
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
@@ -150,7 +134,8 @@ class Site:
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=skill_folders(self.root, settings.skills),
             rules=repo_rules(self.root, self.place, self.sessions_dir(settings)),
-            clock=SystemClock(),
+            clock=system_clock(),
+            inbox=local_inbox(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.place.environ, settings.key_variables).redact,
             model=self.model(settings, say),

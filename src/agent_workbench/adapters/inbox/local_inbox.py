@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -37,11 +38,13 @@ class LocalInbox:
         """Return the decisions kept for a session, oldest first."""
         return await asyncio.to_thread(self._pending, session)
 
-    async def wait(self, session: SessionId) -> tuple[InboxDecision, ...]:
-        """Return `pending` as soon as it is not empty."""
-        while not (found := await self.pending(session)):  # noqa: ASYNC110 - another process puts it there
+    async def wait(self, session: SessionId, known: Collection[Reference] = ()) -> tuple[InboxDecision, ...]:
+        """Return the decisions that are not `known` as soon as there is one."""
+        while True:
+            found = tuple(each for each in await self.pending(session) if each.reference not in known)
+            if found:
+                return found
             await asyncio.sleep(self._poll_seconds)
-        return found
 
     async def remove(self, decision: InboxDecision) -> None:
         """Remove a decision; one that is gone already is no error."""

@@ -4,7 +4,7 @@ One machine keeps them in files; many machines share them in a database. `tests/
 to these docstrings.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from agent_workbench.core.history.journal_proof import VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.inbox import InboxDecision
+from agent_workbench.core.inbox import InboxDecision, Reference
 from agent_workbench.core.ports.services import Journal
 
 
@@ -127,8 +127,11 @@ class Inbox(Protocol):
     async def pending(self, session: SessionId) -> tuple[InboxDecision, ...]:
         """Return the decisions kept for a session, oldest first; what cannot be read as one is left out."""
 
-    async def wait(self, session: SessionId) -> tuple[InboxDecision, ...]:
-        """Return `pending` as soon as there is one, within a second of its `put`; cancelling it changes nothing."""
+    async def wait(self, session: SessionId, known: Collection[Reference] = ()) -> tuple[InboxDecision, ...]:
+        """Return the pending decisions that are not `known` as soon as there is one, within a second of its `put`.
+
+        A cancelled call changes nothing.
+        """
 
     async def remove(self, decision: InboxDecision) -> None:
         """Remove a decision that was recorded, refused or withdrawn; one that is gone already is no error."""

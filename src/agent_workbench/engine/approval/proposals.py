@@ -209,8 +209,12 @@ async def decide(
     by: str,
     reason: str = "",
     hunks: tuple[HunkVerdict, ...] = (),
+    via: str = "",
 ) -> None:
-    """Record the decision about a proposal, bound to what was shown; `hunks` where they are not all decided alike."""
+    """Record the decision about a proposal, bound to what was shown.
+
+    `hunks` are given if they are not all decided alike, `via` if the decision came another way than over the screen.
+    """
     approved = verdict is Verdict.APPROVE and proposal.kind is Permission.DIFF
     await session.record(
         ActionDecided(
@@ -221,6 +225,7 @@ async def decide(
             resulting_patch_sha=patch_hash(proposal.diff) if approved else "",
             hunks=hunks or await to_thread(_hunk_verdicts, proposal, verdict, reason),
             preimages=proposal.preimages if approved else (),
+            via=via,
         )
     )
 

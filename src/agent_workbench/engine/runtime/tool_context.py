@@ -8,6 +8,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.services import Clock, Memory, Model, Plans, Retriever, RuleStore, Skills
+from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.ports.workspace import OnOutput, Shell, Workspace, Workspaces
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -30,6 +31,7 @@ class Ports(Struct, frozen=True):
     rules: RuleStore
     model: Model
     clock: Clock
+    inbox: Inbox
     environment_for: Callable[[str], Awaitable[Mapping[str, str]]]
     redacted: Callable[[str], str]
 

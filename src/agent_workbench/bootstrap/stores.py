@@ -1,0 +1,47 @@
+"""Wires the stores of this machine: the sessions of a repository, and decisions made elsewhere."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.invocation import Place
+
+if TYPE_CHECKING:  # loaded by the verbs that need them
+    from agent_workbench.adapters.journal.session_store import LocalSessionStore
+    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.stores import Inbox
+    from agent_workbench.core.settings import Settings
+
+
+def session_store(place: Place, folder: Path, settings: "Settings") -> "LocalSessionStore":
+    """Return the sessions whose journals are in `folder`."""
+    from agent_workbench.adapters.journal.clock import SystemIds
+    from agent_workbench.adapters.journal.redaction import environment_redactor
+    from agent_workbench.adapters.journal.session_store import LocalSessionStore
+    from agent_workbench.system.user_dirs import state_dir
+
+    redactor = partial(environment_redactor, place.environ, settings.key_variables)
+    return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor)
+
+
+def local_inbox() -> "Inbox":
+    """Return the decisions made outside the processes that hold the sessions."""
+    from agent_workbench.adapters.inbox.local_inbox import LocalInbox
+    from agent_workbench.system.user_dirs import state_dir
+
+    return LocalInbox(state_dir() / "inbox")
+
+
+def system_clock() -> "Clock":
+    """Return the machine's clock."""
+    from agent_workbench.adapters.journal.clock import SystemClock
+
+    return SystemClock()
+
+
+def decider(place: Place) -> str:
+    """Return the name of the user who decides; raise `TrustError` in a process that a command of the agent started."""
+    from agent_workbench.adapters.inbox.origin import check_not_a_command, describe_user
+
+    check_not_a_command(place.environ)
+    return describe_user()

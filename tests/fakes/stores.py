@@ -1,0 +1,221 @@
+"""Stores in memory: what the contract suites hold beside the local ones, and what the engine's tests use."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import DecisionRefused, ForgeError, LockedError, StorageError, UsageError
+from agent_workbench.core.ids import NO_SESSION, CommitId, SessionId
+from agent_workbench.core.inbox import InboxDecision, Reference
+from agent_workbench.core.ports.audit_index import AuditEntry, AuditPage, AuditQuery, check_query
+from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
+from agent_workbench.core.ports.knowledge import Note, NoteHit, check_note_name
+from agent_workbench.core.ports.services import Clock
+from agent_workbench.core.ports.task_queue import Claim, QueuedTask, QueueState
+
+
+class MemoryInbox:
+    """`core.ports.stores.Inbox` of one process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Reference, InboxDecision] = {}
+        self._news = asyncio.Event()
+
+    async def put(self, decision: InboxDecision) -> None:
+        first = self._kept.get(decision.reference)
+        if first is not None:
+            raise DecisionRefused(f"{first.reference.proposal} was decided already: {first.verdict}")
+        self._kept[decision.reference] = decision
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def pending(self, session: SessionId) -> tuple[InboxDecision, ...]:
+        kept = (each for each in self._kept.values() if each.reference.session == session)
+        return tuple(sorted(kept, key=lambda each: each.made_at))
+
+    async def wait(self, session: SessionId, known: Collection[Reference] = ()) -> tuple[InboxDecision, ...]:
+        while True:
+            news = self._news
+            found = tuple(each for each in await self.pending(session) if each.reference not in known)
+            if found:
+                return found
+            await news.wait()
+
+    async def remove(self, decision: InboxDecision) -> None:
+        self._kept.pop(decision.reference, None)
+
+
+class Lease(Struct):
+    """Who holds a queued task, until when, under which number."""
+
+    worker: str = ""
+    until: float = 0.0
+    fence: int = 0
+
+
+class MemoryTaskQueue:
+    """`core.ports.task_queue.TaskQueue` whose leases run on a clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tasks: dict[str, QueuedTask] = {}
+        self._leases: dict[str, Lease] = {}
+
+    async def put(self, task: QueuedTask) -> bool:
+        if task.id in self._tasks:
+            return False
+        self._tasks[task.id] = replace(task, state=QueueState.QUEUED)
+        self._leases[task.id] = Lease()
+        return True
+
+    async def claim(self, worker: str, lease_seconds: float) -> Claim | None:
+        now = self._clock.monotonic_seconds()
+        for task in await self.tasks():
+            lease = self._leases[task.id]
+            expired = task.state is QueueState.CLAIMED and lease.until <= now
+            if task.state is QueueState.QUEUED or expired:
+                lease.worker, lease.until, lease.fence = worker, now + lease_seconds, lease.fence + 1
+                claimed = self._tasks[task.id] = replace(task, state=QueueState.CLAIMED)
+                return Claim(claimed, worker, lease.fence)
+        return None
+
+    async def renew(self, claim: Claim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
+        self._check(claim)
+        self._leases[claim.task.id].until = self._clock.monotonic_seconds() + lease_seconds
+        if session:
+            self._tasks[claim.task.id] = replace(self._tasks[claim.task.id], session=session)
+
+    async def park(self, claim: Claim, reason: str) -> None:
+        self._end(claim, QueueState.PARKED, reason)
+
+    async def resume(self, task: str) -> None:
+        if self._tasks[task].state is QueueState.PARKED:
+            self._tasks[task] = replace(self._tasks[task], state=QueueState.QUEUED, reason="")
+
+    async def finish(self, claim: Claim, state: QueueState, reason: str) -> None:
+        if state not in {QueueState.DONE, QueueState.FAILED}:
+            raise UsageError(f"a task does not end as {state}")
+        self._end(claim, state, reason)
+
+    async def tasks(self) -> tuple[QueuedTask, ...]:
+        return tuple(sorted(self._tasks.values(), key=lambda task: (-task.priority, task.id)))
+
+    def _end(self, claim: Claim, state: QueueState, reason: str) -> None:
+        self._check(claim)
+        self._leases[claim.task.id].worker = ""
+        self._tasks[claim.task.id] = replace(self._tasks[claim.task.id], state=state, reason=reason)
+
+    def _check(self, claim: Claim) -> None:
+        lease = self._leases[claim.task.id]
+        if (lease.fence, lease.worker) != (claim.fence, claim.worker) or lease.until <= self._clock.monotonic_seconds():
+            raise LockedError(f"{claim.task.id} is not {claim.worker}'s any more", holder=lease.worker)
+
+
+class MemoryAuditIndex:
+    """`core.ports.audit_index.AuditIndex` over a dictionary."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[SessionId, int], AuditEntry] = {}
+
+    async def add(self, entry: AuditEntry) -> bool:
+        if (entry.session, entry.seq) in self._entries:
+            return False
+        self._entries[entry.session, entry.seq] = entry
+        return True
+
+    async def query(self, query: AuditQuery, now: str) -> AuditPage:
+        check_query(query)
+        since = datetime.fromisoformat(now) - timedelta(days=query.days)
+        found = [each for each in self._entries.values() if _fits(each, query, since)]
+        found.sort(key=lambda each: (each.session, each.seq))
+        found.sort(key=lambda each: each.ended, reverse=True)
+        return AuditPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
+
+    async def rebuild(self, entries: Iterable[AuditEntry]) -> None:
+        self._entries = {(each.session, each.seq): each for each in entries}
+
+
+def _fits(entry: AuditEntry, query: AuditQuery, since: datetime) -> bool:
+    return (
+        query.status in {None, entry.status}
+        and query.service in {"", entry.service}
+        and query.intent in {"", entry.intent}
+        and datetime.fromisoformat(entry.ended) > since
+    )
+
+
+class MemoryKnowledge:
+    """`core.ports.knowledge.Knowledge` that counts words."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    async def notes(self) -> tuple[Note, ...]:
+        return tuple(Note(name, self._texts[name]) for name in sorted(self._texts))
+
+    async def search(self, words: str, limit: int) -> tuple[NoteHit, ...]:
+        hits = []
+        for note in await self.notes():
+            said = note.text.lower().split()
+            found = [word for word in words.lower().split() if word in said]
+            if found:
+                hits.append(NoteHit(note, float(sum(map(said.count, found))), tuple(found)))
+        return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.note.name))[:limit])
+
+    async def write(self, note: Note, before: str | None) -> None:
+        check_note_name(note.name)
+        if self._texts.get(note.name) != before:
+            raise StorageError(f"{note.name} was changed since it was read")
+        self._texts[note.name] = note.text
+
+
+class MemoryForge:
+    """`core.ports.forge.Forge` with the issues and comments that a test gives it."""
+
+    def __init__(self, issues: Sequence[ForgeIssue] = ()) -> None:
+        self._issues = {issue.number: issue for issue in issues}
+        self._comments: dict[int, list[ForgeComment]] = {number: [] for number in self._issues}
+        self._keys: dict[tuple[int, str], int] = {}
+        self._last = 0
+        self.states: dict[tuple[CommitId, str], tuple[BuildState, str]] = {}
+        self.requests: dict[str, tuple[str, str]] = {}
+
+    def say(self, issue: int, author: str, text: str) -> ForgeComment:
+        """Add a comment as somebody else would."""
+        self._last += 1
+        comment = ForgeComment(self._last, author, text)
+        self._of(issue).append(comment)
+        return comment
+
+    async def issues(self) -> tuple[ForgeIssue, ...]:
+        return tuple(self._issues[number] for number in sorted(self._issues))
+
+    async def comments(self, issue: int, after: int = 0) -> tuple[ForgeComment, ...]:
+        return tuple(each for each in self._of(issue) if each.id > after)
+
+    async def comment(self, issue: int, key: str, text: str) -> None:
+        comments = self._of(issue)
+        known = self._keys.get((issue, key))
+        if known is None:
+            self._last += 1
+            self._keys[issue, key] = self._last
+            comments.append(ForgeComment(self._last, "agent", text, own=True))
+            return
+        place = next(place for place, each in enumerate(comments) if each.id == known)
+        if comments[place].text != text:
+            comments[place] = replace(comments[place], text=text, edited=True)
+
+    async def set_state(self, commit: CommitId, context: str, state: BuildState, text: str) -> None:
+        self.states[commit, context] = (state, text)
+
+    async def request_merge(self, branch: str, title: str, text: str) -> str:
+        self.requests[branch] = (title, text)
+        return f"https://forge.invalid/pulls/{branch}"
+
+    def _of(self, issue: int) -> list[ForgeComment]:
+        if issue not in self._comments:
+            raise ForgeError(f"there is no issue {issue}")
+        return self._comments[issue]
