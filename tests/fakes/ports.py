@@ -29,7 +29,7 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
-from agent_workbench.core.rules.matching import StoredRule
+from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
 

@@ -41,7 +41,7 @@ from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, SummaryEstimate, Verdict
 from agent_workbench.core.retrieval import IndexStatus
-from agent_workbench.core.rules.matching import RuleScope
+from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

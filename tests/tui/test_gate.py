@@ -22,7 +22,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.live import Live, PastShown
 from agent_workbench.core.proposals import Verdict, shown_sha
-from agent_workbench.core.rules.matching import RuleScope
+from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS
 from tests.fakes import runs

@@ -8,10 +8,9 @@ from agent_workbench.api.repo_context import find_site
 from agent_workbench.core.errors import TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.invocation import Place
-from agent_workbench.core.merges import MergeTarget
 from agent_workbench.core.proposals import MERGE, Proposal
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.workspace import MergeOutcome
+from agent_workbench.core.workspace import MergeOutcome, MergeTarget
 
 
 class ShownMerge(Struct, frozen=True):

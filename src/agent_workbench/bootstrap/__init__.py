@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.bootstrap.rule_book import repo_rules
+from agent_workbench.bootstrap.rule_store import rule_store
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.stores import local_inbox, session_store, system_clock
@@ -133,7 +133,7 @@ class Site:
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             skills=skill_folders(self.root, settings.skills),
-            rules=repo_rules(self.root, self.place, self.sessions_dir(settings)),
+            rules=rule_store(self.root, self.place, self.sessions_dir(settings)),
             clock=system_clock(),
             inbox=local_inbox(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,

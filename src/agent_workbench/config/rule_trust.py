@@ -1,4 +1,4 @@
-"""Rules that the user adds to a trusted `.agent.yml`: trusted with it, and nothing else that changed there."""
+"""Trust in `.agent.yml` after the user added or revoked a rule: it is renewed if nothing else changed."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from agent_workbench.core.settings import Rule
 
 
 class RuleTrust:
-    """The settings of the repo at `root`, read anew each time, and what of them is trusted."""
+    """The settings of the repo at `root`, read anew each time, and their trust."""
 
     def __init__(self, root: Path, environ: Mapping[str, str], overrides: Mapping[str, str], store: TrustStore) -> None:
         self._root = root
@@ -20,10 +20,10 @@ class RuleTrust:
         self._store = store
 
     def change(self, rule: Rule, added: bool, write: Callable[[], None]) -> None:
-        """Have a rule written (or taken out), then trust the file as it is now, if nothing but that changed. Blocks.
+        """Write a rule (or remove it), then trust the new file if nothing else in it changed. Blocks.
 
-        Raises `TrustError` where the file was not trusted before (nothing is written then), or holds something else
-        afterwards (nothing new is trusted then); whatever `write` raises.
+        Raises `TrustError` if the file was not trusted before (then nothing is written), or if something else changed
+        (then nothing new is trusted), and whatever `write` raises.
         """
         loaded = self._load()
         before = trust_question(self._root, loaded)

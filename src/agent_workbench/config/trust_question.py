@@ -12,7 +12,7 @@ from agent_workbench.config.layers import Layer
 from agent_workbench.config.schema import key_of, leaves
 from agent_workbench.config.settings_loader import LoadedSettings, combine
 from agent_workbench.config.skill_digest import digest_folder
-from agent_workbench.core.rules.matching import rule_words
+from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Rule, Settings
 
 RULES = "approvals.rules"

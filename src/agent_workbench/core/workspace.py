@@ -1,8 +1,9 @@
-"""Facts about the user's repo and a task's worktree."""
+"""Facts about the user's repo, a task's worktree, and a merge between them."""
 
 from msgspec import Struct
 
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.recorded_value import RecordedValue
 
 
@@ -107,3 +108,23 @@ class SandboxFacts(RecordedValue, frozen=True):
     holds: bool
     network: bool
     why: str = ""
+
+
+class MergeTarget(Struct, frozen=True):
+    """The checked-out branch (empty when HEAD is detached) and its commit. A merge is approved for these."""
+
+    branch: str
+    head: CommitId
+
+
+class MergePreview(Struct, frozen=True):
+    """A merge into `target` as it would be made now.
+
+    `commits` are newest first, as short hash and title. `changes` are those of the branch's files, empty if the two
+    cannot be merged. `obstacles` are the reasons why the merge would be refused, one sentence each.
+    """
+
+    target: MergeTarget
+    commits: tuple[str, ...]
+    changes: tuple[FileChange, ...]
+    obstacles: tuple[str, ...]

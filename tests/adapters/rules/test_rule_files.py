@@ -20,7 +20,7 @@ from agent_workbench.core.events import ActionDecided, ActionProposed, SessionSt
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents.nodes import DocumentError
 

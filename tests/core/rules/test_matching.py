@@ -7,7 +7,9 @@ from agent_workbench.core.events.plan import Author
 from agent_workbench.core.history.past_actions import PastActions, session_actions, would_be_allowed
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules.matching import is_wide, offered_rules, rule_allows, rule_problem, rule_words, runs_only
+from agent_workbench.core.rules.matching import rule_allows, rule_problem, runs_only
+from agent_workbench.core.rules.offers import is_wide, offered_rules
+from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import Permission, Rule
 
 SESSION = SessionId("20260102T030405-abc234")

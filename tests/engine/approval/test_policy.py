@@ -30,7 +30,8 @@ from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Constraints, Scope
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
-from agent_workbench.core.rules.matching import RuleScope, decided_by
+from agent_workbench.core.rules.rule_text import decided_by
+from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import (
     Approval,
     Approvals,

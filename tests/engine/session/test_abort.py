@@ -30,13 +30,12 @@ from agent_workbench.core.intents import (
     StartTask,
     UndoStep,
 )
-from agent_workbench.core.merges import MergeTarget
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposals import Verdict, shown_sha
-from agent_workbench.core.rules.matching import RuleScope
+from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
-from agent_workbench.core.workspace import MergeOutcome, WorkspaceRequest
+from agent_workbench.core.workspace import MergeOutcome, MergeTarget, WorkspaceRequest
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 from agent_workbench.engine.session.live_session import LiveSession
 from tests.engine.front import Front, in_front_of

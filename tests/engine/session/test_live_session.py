@@ -40,13 +40,12 @@ from agent_workbench.core.intents import (
     StepReplay,
 )
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.merges import MergePreview
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import Phase
-from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.core.workspace import MergePreview, WorkspaceRequest
 from agent_workbench.engine.session.live_session import LiveSession
 from tests.adapters.git.fingerprint import fingerprint
 from tests.engine.front import Front, in_front_of

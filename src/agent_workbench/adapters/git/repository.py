@@ -24,12 +24,13 @@ from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.adapters.git.worktree.worktree_files import changes_between
 from agent_workbench.core.errors import LockedError, task_locked
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
-from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.workspace import (
     Checkpoint,
     FileStat,
     MergeOutcome,
+    MergePreview,
+    MergeTarget,
     Orphan,
     RepoFacts,
     WorkspaceFacts,

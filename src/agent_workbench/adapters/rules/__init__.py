@@ -1,1 +1,1 @@
-"""Rules in files: the repo's settings and the user's own, changed in place."""
+"""Approval rules in files: the repo's settings and the user's own file, edited in place."""

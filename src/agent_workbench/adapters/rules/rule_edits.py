@@ -1,4 +1,4 @@
-"""Edits of a list of rules in a YAML text, so that nothing else of the user's file changes."""
+"""Edits of a list of rules in a YAML text that change nothing else."""
 
 import json
 import re
@@ -17,22 +17,22 @@ from agent_workbench.core.yaml_documents.typed_values import is_nothing, read_va
 Compose = Callable[[str], Node | None]
 Keys = tuple[str, ...]
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
-# Our own keys; whatever else is text stands in quotes.
+# Our own keys need no quotes; all other text gets them.
 BARE = ("approvals", "rules", "everywhere", "repos")
-# ruamel drops what stands above the first line of the document.
+# ruamel drops comments and `---` above the document's first line.
 _HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*---[ \t]*\r?\n")
 _INDENTED_LIST = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*\n\1 +- ", re.MULTILINE)
 
 
 def rules_at(text: str, keys: Keys, compose: Compose) -> tuple[Rule, ...]:
-    """Return the rules in the list at `keys`, none where there is no list; raise `DocumentError`."""
+    """Return the rules in the list at `keys`, none if there is no list; raise `DocumentError`."""
     node = _walk(compose(text), keys)
     found = read_value(node, tuple[Rule, ...], ".".join(keys)) if node is not None and not is_nothing(node) else ()
     return tuple(each for each in found if isinstance(each, Rule)) if isinstance(found, tuple) else ()
 
 
 def with_rule(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
-    """Return the text with the rule in the list at `keys`; raise `DocumentError`, `ConfigError` where it resists."""
+    """Return the text with the rule in the list at `keys`; raise `DocumentError`, or `ConfigError` if it cannot."""
     before = rules_at(text, keys, compose)
     return text if rule in before else _checked(text, keys, rule, (*before, rule), compose)
 
@@ -51,7 +51,7 @@ def render_rule(rule: Rule) -> str:
 
 
 def _checked(text: str, keys: Keys, rule: Rule, wanted: tuple[Rule, ...], compose: Compose) -> str:
-    """Return the text changed in place, else written anew; whichever reads back as the same but for the rules."""
+    """Return the text edited in place, else rewritten: the first result that reads back as intended."""
     added = rule in wanted
     same = _but(_plain(compose(text)), keys)
     for way in (_added if added else _removed, _rewritten):
@@ -101,7 +101,7 @@ def _removed(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
 
 
 def _rewritten(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
-    """Return the text as ruamel writes it, order and nearly all comments kept."""
+    """Return the text as rewritten by ruamel, which keeps the order and nearly all comments."""
     from ruamel.yaml import YAML
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
     from ruamel.yaml.error import YAMLError
@@ -169,7 +169,7 @@ def _plain(node: Node | None) -> Plain:
 
 
 def _but(value: Plain, keys: Keys) -> Plain:
-    """Return the value without what stands at `keys`, and without what holds nothing then."""
+    """Return the value without the part at `keys`, and without parts that are empty then."""
     if not isinstance(value, dict):
         return value or None
     first, *rest = keys

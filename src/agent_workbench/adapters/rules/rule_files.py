@@ -1,4 +1,4 @@
-"""The port `Rules`: the repo's rules in its settings, the user's in a file of their own, past actions from journals."""
+"""Rule store: the repo's rules in its settings, the user's in a file of their own, past actions from journals."""
 
 import asyncio
 import os
@@ -8,7 +8,8 @@ from pathlib import Path
 from agent_workbench.adapters.rules.rule_edits import Compose, Keys, rules_at, with_rule, without_rule
 from agent_workbench.core.errors import ConfigError, TrustError, UsageError
 from agent_workbench.core.history.past_actions import PastActions
-from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
+from agent_workbench.core.rules.matching import rule_problem
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, YamlMapping, decode_document
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, unknown_key
@@ -21,11 +22,11 @@ EVERYWHERE, REPOS = "everywhere", "repos"
 HEADING = "# Your own rules, for all repos and for single ones; `agent rules` lists those that count in a repo.\n"
 
 Trusted = Callable[[Rule, bool, Callable[[], None]], None]
-"""Called with a rule, whether it is added, and what writes it: has it written where that is trusted afterwards."""
+"""Called with a rule, True if it is added, and a writer: runs the writer and renews the trust in the file."""
 
 
 class RuleFiles:
-    """Implements `core.ports.Rules` for the repo at `root`; the user's file is in `own_folder`."""
+    """Implements `core.ports.services.RuleStore` for the repo at `root`; the user's file is in `own_folder`."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class RuleFiles:
         return found
 
     def _check_ours(self) -> None:
-        """Raise `TrustError` where somebody else could have written the user's rules."""
+        """Raise `TrustError` if somebody else could have written the user's rules."""
         path = self._own_folder / OWN
         facts = path.stat()
         if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:

@@ -1,4 +1,4 @@
-"""`agent rules`: what is let through without a question here, and taking it back."""
+"""`agent rules`: list the approval rules in force, and revoke one."""
 
 import argparse
 import asyncio
@@ -11,7 +11,8 @@ from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Place
-from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, rule_words
+from agent_workbench.core.rules.rule_text import rule_words
+from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -24,10 +25,10 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 
 def list_all(options: argparse.Namespace) -> int:
-    """Print a line for each rule, with its number and for whom it is kept."""
-    from agent_workbench.api.kept_rules import rules_kept
+    """Print a line for each rule, with its number and its scope."""
+    from agent_workbench.api.approval_rules import list_rules
 
-    rules = asyncio.run(rules_kept(_place(), say_aside))
+    rules = asyncio.run(list_rules(_place(), say_aside))
     for number, each in enumerate(rules, 1):
         if options.json:
             said = {name: value for name, value in to_builtins(each.rule).items() if value}
@@ -40,8 +41,8 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 def revoke(options: argparse.Namespace) -> int:
-    """Revoke one rule and say which."""
-    from agent_workbench.api.kept_rules import revoke_rule
+    """Revoke one rule and print it."""
+    from agent_workbench.api.approval_rules import revoke_rule
 
     gone = asyncio.run(revoke_rule(_place(), options.number, say_aside))
     say(

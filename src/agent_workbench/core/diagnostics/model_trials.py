@@ -17,7 +17,7 @@ class QuestionKind(StrEnum):
     PLAN = "plan"
 
 
-class TestAnswer(Struct, frozen=True):
+class TrialAnswer(Struct, frozen=True):
     """One test question with its answer: whether it ended, is well-formed, kept the grammar, and is right.
 
     `seconds` and `first_seconds` (until the first token) were measured here, `figures` by the server.
@@ -45,7 +45,7 @@ class ModelReport(Struct, frozen=True):
     """
 
     facts: ModelFacts
-    asked: tuple[TestAnswer, ...]
+    asked: tuple[TrialAnswer, ...]
     reads: PromptReads | None = None
     keeps_grammar: bool | None = None
     repeats: bool | None = None

@@ -3,7 +3,7 @@
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approvals, Limits, Permission, Rule
 from agent_workbench.core.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 

@@ -14,7 +14,6 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     UndoAsked,
 )
-from agent_workbench.core.fold.scratchpad import with_notes_settled
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
@@ -87,7 +86,7 @@ def _without_summary(run: TaskRun, verdict: Verdict) -> TaskRun:
     A skipped summary of the notes leaves them as they are.
     """
     if run.notes_full:
-        return with_notes_settled(run, run.notes_settled)
+        return run.with_notes_settled(run.notes_settled)
     if run.phase is Phase.COMPACTING and run.compaction_asked and verdict is Verdict.SKIP:
         return replace(run, phase=run.compacts_for, compaction_asked=False)
     return run

@@ -19,7 +19,7 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.ids import session_suffix
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Rule
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 

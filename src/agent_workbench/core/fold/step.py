@@ -22,7 +22,6 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
-from agent_workbench.core.fold.scratchpad import with_notes_settled
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.prompt_reads import reads_of, reusable_figures
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
@@ -62,7 +61,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case ActionRejected():
             rejected = _rejected(run, event)
             # Without a summary the notes stay as they are.
-            return replace(state, run=with_notes_settled(rejected, run.notes_settled) if run.notes_full else rejected)
+            return replace(state, run=rejected.with_notes_settled(run.notes_settled) if run.notes_full else rejected)
         case ReflexionNoted():
             return replace(
                 state,

@@ -19,7 +19,6 @@ from agent_workbench.core.events import (
     TestsFinished,
     WorkEvent,
 )
-from agent_workbench.core.fold.scratchpad import with_notes_settled
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, ProposalStage
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
@@ -76,7 +75,7 @@ def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
     done = replace(run, stage=stage, working_seconds=run.working_seconds + event.seconds)
     if run.proposal is not None and run.proposal.tool == COMPACT:
         replaced = run.notes_full and event.result is ActionResult.OK
-        return with_notes_settled(done, len(run.proposal.text)) if replaced else done
+        return done.with_notes_settled(len(run.proposal.text)) if replaced else done
     if event.result is not ActionResult.OK:
         return replace(done, failures=run.failures + 1)
     if run.proposal is not None and run.proposal.tool == FINISH:

@@ -6,7 +6,7 @@ from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.intents.plan import PlanIntent
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.rules.matching import RuleScope
+from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 
 

@@ -6,13 +6,14 @@ from typing import Protocol
 from msgspec import Struct
 
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
-from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.core.workspace import (
     Checkpoint,
     CommandOutcome,
     MergeOutcome,
+    MergePreview,
+    MergeTarget,
     Orphan,
     RepoFacts,
     Reset,

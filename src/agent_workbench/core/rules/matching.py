@@ -1,21 +1,19 @@
-"""Approval rules: their validity, the proposals they allow, and the rules that a proposal offers."""
+"""Matching of approval rules: which rules are valid, and which proposals they allow."""
 
 import re
 import shlex
-from enum import StrEnum
 from typing import assert_never
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.globs import literal_glob, matches_glob
+from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.paths import check_path
-from agent_workbench.core.proposals import POLICY, Proposal
-from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Permission, Rule, tool_name
 from agent_workbench.core.text.messages import did_you_mean, quoted
 
 EVERY_FILE = "**"
 # Fields of a rule that say what it matches; exactly one is set.
-MATTERS: dict[Permission, tuple[str, ...]] = {
+MATCHING_FIELDS: dict[Permission, tuple[str, ...]] = {
     Permission.READ: ("tool",),
     Permission.DIFF: ("paths",),
     Permission.CHECK: ("commands", "any"),
@@ -25,7 +23,7 @@ MATTERS: dict[Permission, tuple[str, ...]] = {
     Permission.SUMMARY: ("any",),
     Permission.FINISH: ("any",),
 }
-FIELDS = ("any", "commands", "program", "paths", "tool")
+RULE_FIELDS = ("any", "commands", "program", "paths", "tool")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
 # Characters with which a shell does more than run one program; in quotes too, because shells differ.
 _MORE_THAN_WORDS = re.compile(r"[;&|<>()$`\\!{}]")
@@ -40,34 +38,10 @@ _RUNS_ANYTHING = re.compile(
 )
 
 
-class RuleScope(StrEnum):
-    """Where a rule is stored: in the session, the repo's settings, the user's rules for the repo, or for all repos."""
-
-    SESSION = "session"
-    REPO = "repo"
-    USER = "user"
-    EVERYWHERE = "all repos"
-
-
-RULE_SCOPE_LABELS = {
-    RuleScope.SESSION: "this session",
-    RuleScope.REPO: "this repo",
-    RuleScope.USER: "you, here",
-    RuleScope.EVERYWHERE: "you, everywhere",
-}
-
-
-class StoredRule(RecordedValue, frozen=True):
-    """A rule that is in force, and where it is stored."""
-
-    rule: Rule
-    kept: RuleScope
-
-
 def rule_problem(rule: Rule) -> str:
     """Return why a rule is invalid and allows nothing; empty if it is valid."""
-    fits = MATTERS[rule.kind]
-    said = [name for name in FIELDS if getattr(rule, name)]
+    fits = MATCHING_FIELDS[rule.kind]
+    said = [name for name in RULE_FIELDS if getattr(rule, name)]
     if not fits:
         return f"a {rule.kind} is never let through by a rule"
     if len(said) != 1 or said[0] not in fits:
@@ -103,38 +77,6 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
     assert_never(rule.kind)
 
 
-def offered_rules(proposal: Proposal) -> tuple[Rule, ...]:
-    """Return the rules that would allow this proposal, narrowest first; none if a person must decide."""
-    return tuple(dict.fromkeys(rule for rule in _thinkable(proposal) if rule_allows(rule, proposal)))
-
-
-def is_wide(rule: Rule) -> bool:
-    """Return True if a rule allows more than anyone can foresee."""
-    return bool(rule.program) or EVERY_FILE in rule.paths
-
-
-def rule_words(rule: Rule) -> str:
-    """Return the text of a rule, as decisions and lists show it."""
-    match rule.kind:
-        case Permission.READ:
-            return f"tool {rule.tool}"
-        case Permission.DIFF:
-            return "diff of any file" if EVERY_FILE in rule.paths else f"diff of {' '.join(map(_plain, rule.paths))}"
-        case Permission.CHECK if rule.commands:
-            return f"check {'; '.join(rule.commands)}"
-        case Permission.COMMAND if rule.program:
-            return f"command {rule.program} with any arguments"
-        case Permission.COMMAND if rule.commands:
-            return f"command {'; '.join(rule.commands)}"
-        case _:
-            return f"any {rule.kind}"
-
-
-def decided_by(rule: Rule) -> str:
-    """Return the value of a decision's `by` for a rule."""
-    return f"{POLICY}{rule_words(rule)}"
-
-
 def runs_only(line: str, program: str) -> bool:
     """Return True if a shell runs only `program` with some arguments for `line`."""
     if not program or not line.isprintable() or _MORE_THAN_WORDS.search(line) or not _may_take_anything(program):
@@ -145,27 +87,6 @@ def runs_only(line: str, program: str) -> bool:
         return shlex.split(line)[0] == program
     except ValueError:  # an unclosed quote
         return False
-
-
-def _thinkable(proposal: Proposal) -> tuple[Rule, ...]:
-    kind = proposal.kind
-    match kind:
-        case Permission.READ:
-            return (Rule(kind, tool=proposal.tool),)
-        case Permission.DIFF:
-            exactly = tuple(map(literal_glob, proposal.paths))
-            folders = tuple(dict.fromkeys(map(_folder, proposal.paths)))
-            return Rule(kind, paths=exactly), Rule(kind, paths=folders), Rule(kind, paths=(EVERY_FILE,))
-        case Permission.CHECK:
-            return Rule(kind, commands=proposal.commands), Rule(kind, any=True)
-        case Permission.COMMAND:
-            first = proposal.text.split(" ", 1)[0]
-            return Rule(kind, commands=(proposal.text,)), Rule(kind, program=first)
-        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH:
-            return (Rule(kind, any=True),)
-        case Permission.MERGE:
-            return ()
-    assert_never(kind)
 
 
 def _may_take_anything(program: str) -> bool:
@@ -184,13 +105,3 @@ def _path_fault(path: str) -> str:
     except PatchError as error:
         return str(error)
     return ""
-
-
-def _plain(glob: str) -> str:
-    return re.sub(r"\[([*?[])\]", r"\1", glob)
-
-
-def _folder(path: str) -> str:
-    """Return the glob of a file's folder; the file itself if it is at the top."""
-    above = path.rpartition("/")[0]
-    return f"{literal_glob(above)}/**" if above else literal_glob(path)

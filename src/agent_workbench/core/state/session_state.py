@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
@@ -19,7 +20,7 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.rules.matching import StoredRule
+from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.core.state.prompt_reads import PromptReads
@@ -148,6 +149,10 @@ class TaskRun(Struct, frozen=True):
         if not self.checks:
             return "it has no checks"
         return "its checks pass" if self.passes else "its checks were not run at the end"
+
+    def with_notes_settled(self, chars: int) -> "TaskRun":
+        """Return the run in its former phase; a scratchpad of `chars` characters is not summarised again."""
+        return replace(self, phase=self.compacts_for, notes_full=False, notes_settled=chars)
 
     def acceptable(self, results: tuple[CheckResult, ...]) -> bool:
         """Return True if the required checks pass and none of the others is worse than in the baseline."""

@@ -1,15 +1,17 @@
-"""What decides a proposal without anybody: the policy, where it is open or closed, and the user's rules."""
+"""Policy: decisions about proposals without a person, from the settings' approvals and the approval rules."""
 
 from msgspec import Struct
 
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules.matching import RuleScope, StoredRule, decided_by, rule_allows
+from agent_workbench.core.rules.matching import rule_allows
+from agent_workbench.core.rules.rule_text import decided_by
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.session_state import SessionState
 
 
 class PolicyDecision(Struct, frozen=True):
-    """A decision that needs nobody."""
+    """A decision made without a person."""
 
     verdict: Verdict
     by: str
@@ -17,7 +19,7 @@ class PolicyDecision(Struct, frozen=True):
 
 
 def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
-    """Return what policy and rules say about a proposal, None when the user must be asked."""
+    """Return the decision of policy and rules about a proposal, None if the user must be asked."""
     if state.config is None:
         return None
     approval = state.config.approvals.of(proposal.kind)
@@ -36,9 +38,10 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
 
 
 def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal) -> PolicyDecision | None:
-    """A summary there must be; `deny` means that none is asked of the model, and the workbench's own one is used.
+    """Return the decision about a summary, which a full context cannot do without.
 
-    One of a scratchpad can be done without: nobody but the user or an open policy puts it in place.
+    `deny` means that the model is not asked for one, and the workbench's own is used. A summary of the scratchpad is
+    optional: only the user, a rule or `auto` approves it.
     """
     if approval is Approval.DENY:
         return PolicyDecision(Verdict.APPROVE, f"policy:{Permission.SUMMARY}={approval}")
@@ -51,7 +54,7 @@ def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal)
 
 
 def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
-    """Return what lets the proposal through, as decisions name it, empty where nothing does."""
+    """Return what approves the proposal, as the decision's `by`, empty if nothing does."""
     if approval is Approval.AUTO:
         return f"policy:{proposal.kind}={approval}"
     rules = (each.rule for each in state.rules if rule_allows(each.rule, proposal) and _counts_here(state, each))
@@ -59,7 +62,7 @@ def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> s
 
 
 def _counts_here(state: SessionState, kept: StoredRule) -> bool:
-    """Return whether a rule counts in this repo: one for all repos does not run just any repo's checks unconfined."""
+    """Return True if a rule is in force here: a rule for all repos does not run any checks without a sandbox."""
     everywhere = kept.kept is RuleScope.EVERYWHERE and kept.rule.kind is Permission.CHECK and kept.rule.any
     return not everywhere or (state.config is not None and state.config.sandbox.holds)
 

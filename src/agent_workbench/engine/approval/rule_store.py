@@ -1,16 +1,17 @@
-"""Rules that the user keeps and revokes, and what they would have let through."""
+"""Changes to stored approval rules, and the past actions on which a rule is tried."""
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ApprovalChanged
 from agent_workbench.core.intents import AllowAlways
-from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
+from agent_workbench.core.rules.matching import rule_problem
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.proposals import spoken
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 
 async def change_rules(session: SessionContext, intent: AllowAlways) -> None:
-    """Keep a rule or revoke it: first where it is kept, then in the session; raise what its file raises."""
+    """Add or revoke a rule: in its file first, then in the session; errors of the file are raised."""
     kept = StoredRule(intent.rule, intent.kept)
     if intent.always and (fault := rule_problem(intent.rule)):
         session.publisher.notify(f"that rule cannot be kept: {fault}")
@@ -25,7 +26,7 @@ async def change_rules(session: SessionContext, intent: AllowAlways) -> None:
 
 
 async def show_past_actions(session: SessionContext, kind: Permission) -> None:
-    """Publish the past actions of a kind; say why where they cannot be read."""
+    """Publish the past actions of a kind, or the reason why they cannot be read."""
     try:
         session.publisher.show_past(kind, await session.ports.rules.past(kind))
     except WorkbenchError as error:

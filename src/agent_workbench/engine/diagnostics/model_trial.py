@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from msgspec.structs import replace
 
-from agent_workbench.core.diagnostics.model_trials import ModelReport, QuestionKind, TestAnswer
+from agent_workbench.core.diagnostics.model_trials import ModelReport, QuestionKind, TrialAnswer
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import (
     AnswerEnd,
@@ -71,7 +71,7 @@ class _Trial:
         self._model = model
         self._clock = clock
         self._on_progress = on_progress
-        self._asked: list[TestAnswer] = []
+        self._asked: list[TrialAnswer] = []
         self._reads: PromptReads | None = None
         self._keeps: bool | None = None
         self._repeats: tuple[bool | None, bool | None] = (None, None)
@@ -119,7 +119,7 @@ class _Trial:
             subject="model test",
         )
 
-    async def _ask(self, request: ModelRequest, question: Question) -> TestAnswer:
+    async def _ask(self, request: ModelRequest, question: Question) -> TrialAnswer:
         begun = self._clock.monotonic_seconds()
         first = 0.0
         text = thought = ""
@@ -137,7 +137,7 @@ class _Trial:
         seconds = self._clock.monotonic_seconds() - begun
         ended = end is not None and end.stop is StopCause.END
         found = question.judge(text)
-        return TestAnswer(
+        return TrialAnswer(
             question.name,
             question.kind,
             ended,
@@ -152,7 +152,7 @@ class _Trial:
             end.figures if end else AnswerFigures(),
         )
 
-    def _count_reads(self, answer: TestAnswer, before: AnswerFigures | None) -> AnswerFigures | None:
+    def _count_reads(self, answer: TrialAnswer, before: AnswerFigures | None) -> AnswerFigures | None:
         """Add what was read for a prompt that grew; return what of it the next prompt begins with."""
         figures = answer.figures
         if before is not None and figures.prompt_tokens:

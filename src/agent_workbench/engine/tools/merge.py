@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import TaskMerged
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import MERGE, Preimage, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.workspace import MergePreview, MergeTarget
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments
 from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace

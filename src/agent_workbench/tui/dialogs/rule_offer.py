@@ -10,7 +10,8 @@ from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.services import Clock
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.matching import RuleScope, StoredRule, offered_rules
+from agent_workbench.core.rules.offers import offered_rules
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope

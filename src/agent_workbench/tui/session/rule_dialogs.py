@@ -4,7 +4,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.intents import AllowAlways, LookBack
-from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, StoredRule, rule_words
+from agent_workbench.core.rules.rule_text import rule_words
+from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS, StoredRule
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.gate.gate_bar import Waiting
 

@@ -1,4 +1,4 @@
-"""The code pane: pieces of code in the prompt, with their reasons, cost and state."""
+"""The code pane and the results of a code search: pieces of code with their reasons, cost and state."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.events import CodeRetrieved
+from agent_workbench.core.live import FoundCode
 from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
@@ -158,3 +159,19 @@ def _nothing(state: SessionState) -> str:
     if run is not None and run.phase in (Phase.BASELINE, Phase.RETRIEVING):
         return "the code that fits the task is searched for after the first checks"
     return "the code that is put before the model stands here once a task runs"
+
+
+def view_search_results(state: SessionState, found: FoundCode) -> tuple[CodeRow, ...]:
+    """Return a row for each result, best first."""
+    run = state.run
+    pinned = {chunk.place for chunk in run.pinned} if run is not None else set()
+    there = shown_code_snapshots().at(run.history).there if run is not None else frozenset()
+    rows = []
+    for number, chunk in enumerate(found.chunks, 1):
+        standing, said = CodeState.OFFERED, ""
+        if chunk.place in pinned:
+            standing, said = CodeState.PINNED, "pinned"
+        elif chunk.place in there:
+            standing, said = CodeState.IN_PROMPT, "in the prompt already"
+        rows.append(replace(view_piece(chunk, str(number)), standing=standing, said=said))
+    return tuple(rows)

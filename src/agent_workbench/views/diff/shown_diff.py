@@ -6,6 +6,7 @@ from copy import copy
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.core.checks.failure_tree import CodePlace
 from agent_workbench.core.proposals import MOST_DIFF_LINES
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.file_headers import FileHead, is_header, with_header
@@ -169,3 +170,18 @@ def change_start(shown: ShownDiff, line: int) -> int:
     while line > 0 and shown.lines[line - 1].tone in {Tone.ADDED, Tone.REMOVED, Tone.DIM}:
         line -= 1
     return line
+
+
+def line_in_diff(shown: ShownDiff, place: CodePlace) -> int:
+    """Return the number of the diff's line that shows this line of the changed file, -1 if none does.
+
+    A path that a test run printed matches a file that ends with it, or that it ends with.
+    """
+    for number, line in enumerate(shown.lines):
+        if line.new == place.line and line.file >= 0 and _same_file(shown.files[line.file].path, place.path):
+            return number
+    return -1
+
+
+def _same_file(path: str, spelt: str) -> bool:
+    return path == spelt or spelt.endswith(f"/{path}") or path.endswith(f"/{spelt}")

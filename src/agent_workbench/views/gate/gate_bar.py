@@ -9,7 +9,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, is_too_long, shown_sha
-from agent_workbench.core.rules.matching import offered_rules
+from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import SessionState, TaskRun

@@ -13,7 +13,8 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, rule_words
+from agent_workbench.core.rules.rule_text import rule_words
+from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Tone
 

@@ -19,9 +19,8 @@ from agent_workbench.adapters.git.user_checkout.checkout import Checkout
 from agent_workbench.adapters.git.worktree.worktree_files import changes_between
 from agent_workbench.core.errors import StorageError, TargetMoved, WorkbenchError, WorkspaceError
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.merges import MergePreview, MergeTarget
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.workspace import MergeOutcome
+from agent_workbench.core.workspace import MergeOutcome, MergePreview, MergeTarget
 
 _MERGES_SINCE = (2, 38)
 _BY_HAND = "merge it by hand, where git can ask you: git merge {commit}"

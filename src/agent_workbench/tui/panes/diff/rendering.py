@@ -12,8 +12,7 @@ from agent_workbench.tui.panes.diff.rows import DiffRows
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Piece, Row, entry_rows
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.diff.positions import line_in_diff
-from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff
+from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff, line_in_diff
 from agent_workbench.views.gate.diff_pane import DiffView
 
 NOTE_LABEL_CELLS = 2

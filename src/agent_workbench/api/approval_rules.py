@@ -1,28 +1,28 @@
-"""Calls about the rules that let proposals through."""
+"""Approval rules of a repo: list and revoke."""
 
 import asyncio
 from typing import TYPE_CHECKING
 
 from agent_workbench.api.repo_context import told_site
 from agent_workbench.bootstrap import Say
-from agent_workbench.bootstrap.rule_book import repo_rules
+from agent_workbench.bootstrap.rule_store import rule_store
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Place
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 
 if TYPE_CHECKING:  # loaded by the calls that need it
     from agent_workbench.core.ports.services import RuleStore
 
 
-async def rules_kept(place: Place, say: Say) -> tuple[StoredRule, ...]:
-    """Return the rules that count at the beginning of a session here; say where the repo's own do not."""
+async def list_rules(place: Place, say: Say) -> tuple[StoredRule, ...]:
+    """Return the rules in force at the start of a session here; tell the user if the repo's own are not trusted."""
     return (await _found(place, say))[1]
 
 
 async def revoke_rule(place: Place, number: int, say: Say) -> StoredRule:
-    """Take the rule with this number (from 1, as `rules_kept` has them) out of its file, and return it.
+    """Revoke the rule with this number (from 1, in the order of `list_rules`), and return it.
 
-    Raises `UsageError` where there is none, `TrustError`, `ConfigError`.
+    Raises `UsageError` if there is none, `TrustError`, `ConfigError`.
     """
     rules, found = await _found(place, say)
     if not 1 <= number <= len(found):
@@ -34,6 +34,6 @@ async def revoke_rule(place: Place, number: int, say: Say) -> StoredRule:
 
 async def _found(place: Place, say: Say) -> "tuple[RuleStore, tuple[StoredRule, ...]]":
     site, settings = await told_site(place, say)
-    rules = repo_rules(site.root, place, await asyncio.to_thread(site.sessions_dir, settings))
+    rules = rule_store(site.root, place, await asyncio.to_thread(site.sessions_dir, settings))
     own = await rules.kept()
     return rules, (*(StoredRule(rule, RuleScope.REPO) for rule in settings.approvals.rules), *own)

@@ -1,4 +1,4 @@
-"""Wires the rules of a repo: its settings and their trust, the user's own file, the journals of its sessions."""
+"""Wiring of a repo's rule store: settings and trust, the user's own file, past actions from journals."""
 
 from functools import partial
 from pathlib import Path
@@ -10,8 +10,8 @@ if TYPE_CHECKING:  # loaded when a session is opened
     from agent_workbench.core.ports.services import RuleStore
 
 
-def repo_rules(root: Path, place: Place, sessions_dir: Path) -> "RuleStore":
-    """Return the rules that count in the repo at `root`."""
+def rule_store(root: Path, place: Place, sessions_dir: Path) -> "RuleStore":
+    """Return the store of the rules in force in the repo at `root`."""
     from agent_workbench.adapters.journal.past_actions import past_actions
     from agent_workbench.adapters.rules.rule_files import RuleFiles
     from agent_workbench.config.rule_trust import RuleTrust
