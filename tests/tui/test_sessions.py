@@ -30,7 +30,7 @@ PARENT, FORKED, BROUGHT = (
 
 def summary(session: SessionId, status: TaskStatus, **more: object) -> SessionSummary:
     known = {"last": "2026-11-20T11:20:00", "tasks": (T1,), "events": 90, "steps": 7, "tokens": 41_234, "ours": True}
-    return SessionSummary(session, Path(session), status=status, **{**known, **more})  # type: ignore[arg-type]
+    return SessionSummary(session, status=status, **{**known, **more})  # type: ignore[arg-type]
 
 
 SUMMARIES = (

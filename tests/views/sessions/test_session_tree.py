@@ -1,7 +1,5 @@
 """The tree of sessions: forks below what they come from, and every session once, whatever journals claim."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +13,7 @@ from agent_workbench.views.sessions.session_tree import view_sessions
 
 def session(name: str, parent: str = "") -> SessionSummary:
     return SessionSummary(
-        SessionId(name), Path(name), parent=SessionId(parent) if parent else None, parent_seq=7 if parent else None
+        SessionId(name), parent=SessionId(parent) if parent else None, parent_seq=7 if parent else None
     )
 
 

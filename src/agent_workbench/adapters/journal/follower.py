@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ class JournalFollower:
         self._offset = 0
         self._identity: tuple[int, int] | None = None
 
-    async def events(self, after_seq: int = -1) -> AsyncIterator[Recorded]:
+    async def events(self, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         """Yield the events after `after_seq`, then each new one, until the caller stops.
 
         Raises `JournalError` for a line that does not fit, and for a journal that was removed, replaced or cut;

@@ -101,9 +101,9 @@ def _summary(directory: Path) -> SessionSummary:
         holder = lock_holder(directory / LOCK)
         lines, torn = read_lines(directory)
     except (JournalError, StorageError) as error:
-        return SessionSummary(session, directory, problem=str(error))
+        return SessionSummary(session, problem=str(error))
     if not lines:
-        return SessionSummary(session, directory, holder=holder, torn_bytes=len(torn), problem="no event was recorded")
+        return SessionSummary(session, holder=holder, torn_bytes=len(torn), problem="no event was recorded")
     problems: list[str] = []
     first, last = (_line(lines, place, problems) for place in (0, len(lines) - 1))
     told = _tell(lines, problems)
@@ -111,7 +111,6 @@ def _summary(directory: Path) -> SessionSummary:
     parent, parent_seq = header.get("parent"), header.get("parent_seq")
     return SessionSummary(
         session,
-        directory,
         started=first.time if first else "",
         last=last.time if last else "",
         parent=SessionId(parent) if isinstance(parent, str) else None,

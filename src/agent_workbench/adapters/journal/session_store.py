@@ -7,7 +7,7 @@ are opened: a registry outside of every repository names them. Any other session
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -97,7 +97,7 @@ class LocalSessionStore:
             lambda: {SessionId(each.name): parent_of(each) for each in session_folders(self._folder)}
         )
 
-    def follow(self, session: SessionId, after_seq: int = -1) -> AsyncIterator[Recorded]:
+    def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         """Yield the events after `after_seq`, then each new one until the caller stops."""
         return JournalFollower(self._directory(session)).events(after_seq)
 
@@ -115,7 +115,7 @@ class LocalSessionStore:
         return names_branch(directory, branch)
 
     def _summaries(self) -> tuple[SessionSummary, ...]:
-        return tuple(replace(each, ours=self._is_own(each.directory)) for each in list_sessions(self._folder))
+        return tuple(replace(each, ours=self._is_own(self._directory(each.id))) for each in list_sessions(self._folder))
 
     def _find(self, query: SessionQuery) -> SessionId | None:
         if not query.name:

@@ -1,7 +1,6 @@
 """Summaries of a repo's sessions, and the port through which a screen asks about them."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -25,7 +24,6 @@ class SessionSummary(Struct, frozen=True):
     """
 
     id: SessionId
-    directory: Path
     started: str = ""
     last: str = ""
     parent: SessionId | None = None

@@ -4,7 +4,7 @@ One machine keeps them in files; many machines share them in a database. `tests/
 to these docstrings.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -103,7 +103,7 @@ class SessionStore(Protocol):
     async def origins(self) -> Mapping[SessionId, tuple[SessionId, int] | None]:
         """Return, for each session, its parent and the last event they share; None if it is no fork."""
 
-    def follow(self, session: SessionId, after_seq: int = -1) -> AsyncIterator[Recorded]:
+    def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         """Yield the events after `after_seq`, then each new one until the caller stops; another process may write.
 
         Each event comes once and in order. Raises `JournalError` for a line that does not fit, or a journal that is

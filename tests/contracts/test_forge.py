@@ -1,0 +1,71 @@
+"""Contract of `core.ports.forge.Forge`."""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Protocol
+
+import pytest
+
+from agent_workbench.core.errors import ForgeError
+from agent_workbench.core.ids import CommitId
+from agent_workbench.core.ports.forge import BuildState, Forge, ForgeComment, ForgeIssue
+from tests.fakes.stores import MemoryForge
+
+
+class ForgeOfTests(Forge, Protocol):
+    """A forge on which a test can also be somebody else."""
+
+    def say(self, issue: int, author: str, text: str) -> ForgeComment:
+        """Add a comment as `author`."""
+
+
+IMPLEMENTATIONS: dict[str, Callable[[Sequence[ForgeIssue]], ForgeOfTests]] = {"memory": MemoryForge}
+
+
+def issue(number: int) -> ForgeIssue:
+    title, text = f"Issue {number}", "Make it right"
+    return ForgeIssue(number, title, text, sha256(f"{title}\n{text}".encode()).hexdigest(), "ada")
+
+
+@pytest.fixture(params=IMPLEMENTATIONS)
+def forge(request: pytest.FixtureRequest) -> ForgeOfTests:
+    return IMPLEMENTATIONS[request.param]([issue(7), issue(3)])
+
+
+class TestForge:
+    """Reports can be repeated; whose comment it is, and whether it was edited, is known."""
+
+    async def test_issues_come_by_number(self, forge: ForgeOfTests) -> None:
+        assert await forge.issues() == (issue(3), issue(7))
+
+    async def test_comments_come_in_order_behind_the_last_one_read(self, forge: ForgeOfTests) -> None:
+        first, second = forge.say(3, "ada", "/retry"), forge.say(3, "bob", "hello")
+        assert await forge.comments(3) == (first, second)
+        assert await forge.comments(3, after=first.id) == (second,)
+        assert await forge.comments(7) == ()
+
+    async def test_an_unknown_issue_is_an_error(self, forge: ForgeOfTests) -> None:
+        with pytest.raises(ForgeError):
+            await forge.comments(99)
+        with pytest.raises(ForgeError):
+            await forge.comment(99, "progress", "text")
+
+    async def test_a_report_that_is_repeated_changes_nothing(self, forge: ForgeOfTests) -> None:
+        await forge.comment(3, "progress", "step 1")
+        (before,) = await forge.comments(3)
+        await forge.comment(3, "progress", "step 1")
+        assert await forge.comments(3) == (before,)
+        assert (before.own, before.edited) == (True, False)
+
+    async def test_a_report_takes_the_place_of_the_one_before(self, forge: ForgeOfTests) -> None:
+        await forge.comment(3, "progress", "step 1")
+        await forge.comment(3, "result", "done")
+        await forge.comment(3, "progress", "step 2")
+        assert [each.text for each in await forge.comments(3)] == ["step 2", "done"]
+
+    async def test_states_and_requests_can_be_repeated(self, forge: ForgeOfTests) -> None:
+        commit = CommitId("c" * 40)
+        for _ in range(2):
+            await forge.set_state(commit, "agent", BuildState.PENDING, "at work")
+        addresses = {await forge.request_merge("agent/T-1", title, "text") for title in ("a", "b")}
+        assert len(addresses) == 1

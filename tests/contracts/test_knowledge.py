@@ -1,0 +1,56 @@
+"""Contract of `core.ports.knowledge.Knowledge`."""
+
+from collections.abc import Callable
+
+import pytest
+
+from agent_workbench.core.errors import StorageError, UsageError
+from agent_workbench.core.ports.knowledge import Knowledge, Note
+from tests.fakes.stores import MemoryKnowledge
+
+IMPLEMENTATIONS: dict[str, Callable[[], Knowledge]] = {"memory": MemoryKnowledge}
+
+
+@pytest.fixture(params=IMPLEMENTATIONS)
+def knowledge(request: pytest.FixtureRequest) -> Knowledge:
+    return IMPLEMENTATIONS[request.param]()
+
+
+class TestKnowledge:
+    """Notes are found by their words and never overwritten unseen."""
+
+    async def test_nothing_is_known_at_first(self, knowledge: Knowledge) -> None:
+        assert await knowledge.notes() == ()
+        assert await knowledge.search("anything", 5) == ()
+
+    async def test_notes_are_listed_by_name(self, knowledge: Knowledge) -> None:
+        for name in ("tests", "money"):
+            await knowledge.write(Note(name, f"about {name}"), None)
+        assert await knowledge.notes() == (Note("money", "about money"), Note("tests", "about tests"))
+
+    async def test_the_best_fit_comes_first(self, knowledge: Knowledge) -> None:
+        await knowledge.write(Note("rounding", "round money round half even"), None)
+        await knowledge.write(Note("money", "money is decimal"), None)
+        await knowledge.write(Note("tests", "run pytest"), None)
+        hits = await knowledge.search("round money", 5)
+        assert [hit.note.name for hit in hits] == ["rounding", "money"]
+        assert hits[0].score > hits[1].score
+        assert hits[0].reasons
+        assert [hit.note.name for hit in await knowledge.search("round money", 1)] == ["rounding"]
+        assert await knowledge.search("zebra", 5) == ()
+
+    async def test_a_note_is_replaced_only_as_it_was_read(self, knowledge: Knowledge) -> None:
+        await knowledge.write(Note("money", "one"), None)
+        for before in (None, "other"):
+            with pytest.raises(StorageError):
+                await knowledge.write(Note("money", "two"), before)
+        await knowledge.write(Note("money", "two"), "one")
+        assert await knowledge.notes() == (Note("money", "two"),)
+        with pytest.raises(StorageError):
+            await knowledge.write(Note("gone", "two"), "one")
+
+    @pytest.mark.parametrize("name", ["", "../x", "a/b", "A", ".hidden", "a b", "a..b", "a-", "x" * 81, "nul\0"])
+    async def test_a_name_that_is_no_name_is_refused(self, knowledge: Knowledge, name: str) -> None:
+        with pytest.raises(UsageError):
+            await knowledge.write(Note(name, "text"), None)
+        assert await knowledge.notes() == ()

@@ -1,0 +1,145 @@
+"""Contract of `core.ports.task_queue.TaskQueue`."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import LockedError, UsageError
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ports.services import Clock
+from agent_workbench.core.ports.task_queue import Claim, QueuedTask, QueueState, TaskQueue
+from tests.contracts.clocks import SetClock
+from tests.fakes.stores import MemoryTaskQueue
+
+LEASE_SECONDS = 30.0
+SESSION = SessionId("20260102T030405-abc234")
+
+IMPLEMENTATIONS: dict[str, Callable[[Clock], TaskQueue]] = {"memory": MemoryTaskQueue}
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture(params=IMPLEMENTATIONS)
+def queue(request: pytest.FixtureRequest, clock: SetClock) -> TaskQueue:
+    return IMPLEMENTATIONS[request.param](clock)
+
+
+async def claimed(queue: TaskQueue, worker: str = "one") -> Claim:
+    claim = await queue.claim(worker, LEASE_SECONDS)
+    assert claim is not None
+    return claim
+
+
+async def state_of(queue: TaskQueue, task: str = "T-1") -> QueueState:
+    (state,) = [each.state for each in await queue.tasks() if each.id == task]
+    return state
+
+
+class TestTaskQueue:
+    """Each task ends once, whatever worker dies."""
+
+    async def test_an_empty_queue_gives_nothing(self, queue: TaskQueue) -> None:
+        assert await queue.claim("one", LEASE_SECONDS) is None
+
+    async def test_the_same_task_is_queued_once_also_after_its_end(self, queue: TaskQueue) -> None:
+        assert await queue.put(QueuedTask("T-1", "goal: a"))
+        assert not await queue.put(QueuedTask("T-1", "goal: b"))
+        await queue.finish(await claimed(queue), QueueState.DONE, "")
+        assert not await queue.put(QueuedTask("T-1", "goal: c"))
+        assert [(each.definition, each.state) for each in await queue.tasks()] == [("goal: a", QueueState.DONE)]
+
+    async def test_the_most_urgent_comes_first_then_the_first_by_id(self, queue: TaskQueue) -> None:
+        for task in (QueuedTask("T-2", ""), QueuedTask("T-3", "", priority=5), QueuedTask("T-1", "")):
+            await queue.put(task)
+        assert [(await claimed(queue)).task.id for _ in range(3)] == ["T-3", "T-1", "T-2"]
+
+    async def test_of_many_workers_one_gets_a_task(self, queue: TaskQueue) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        found = await asyncio.gather(*(queue.claim(f"worker {number}", LEASE_SECONDS) for number in range(10)))
+        assert sum(each is not None for each in found) == 1
+
+    async def test_a_lease_that_is_renewed_holds(self, queue: TaskQueue, clock: SetClock) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        claim = await claimed(queue)
+        for _ in range(5):
+            clock.seconds += LEASE_SECONDS - 1
+            await queue.renew(claim, LEASE_SECONDS, SESSION)
+            assert await queue.claim("two", LEASE_SECONDS) is None
+        assert [each.session for each in await queue.tasks()] == [SESSION]
+
+    async def test_the_task_of_a_dead_worker_goes_to_another_with_its_session(
+        self, queue: TaskQueue, clock: SetClock
+    ) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        old = await claimed(queue)
+        await queue.renew(old, LEASE_SECONDS, SESSION)
+        clock.seconds += LEASE_SECONDS
+        new = await claimed(queue, "two")
+        assert (new.task.id, new.task.session) == ("T-1", SESSION)
+        assert new.fence > old.fence
+
+    @pytest.mark.parametrize("ended", [False, True], ids=["while the new one works", "after the new one ended"])
+    async def test_a_worker_with_an_old_claim_changes_nothing(
+        self, queue: TaskQueue, clock: SetClock, ended: bool
+    ) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        old = await claimed(queue)
+        clock.seconds += LEASE_SECONDS
+        new = await claimed(queue, "two")
+        if ended:
+            await queue.finish(new, QueueState.DONE, "done by two")
+        before = await queue.tasks()
+        for late in (
+            queue.renew(old, LEASE_SECONDS),
+            queue.park(old, "late"),
+            queue.finish(old, QueueState.FAILED, "late"),
+        ):
+            with pytest.raises(LockedError):
+                await late
+        assert await queue.tasks() == before
+
+    async def test_a_claim_that_ran_out_counts_no_more_though_nobody_took_the_task(
+        self, queue: TaskQueue, clock: SetClock
+    ) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        claim = await claimed(queue)
+        clock.seconds += LEASE_SECONDS
+        with pytest.raises(LockedError):
+            await queue.finish(claim, QueueState.DONE, "")
+
+    async def test_a_fence_cannot_be_made_up(self, queue: TaskQueue) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        claim = await claimed(queue)
+        for forged in (replace(claim, fence=claim.fence + 1), replace(claim, worker="two")):
+            with pytest.raises(LockedError):
+                await queue.finish(forged, QueueState.DONE, "")
+
+    async def test_a_parked_task_waits_until_it_is_resumed(self, queue: TaskQueue) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        first = await claimed(queue)
+        await queue.renew(first, LEASE_SECONDS, SESSION)
+        await queue.park(first, "a diff waits")
+        assert await queue.claim("two", LEASE_SECONDS) is None
+        assert await state_of(queue) is QueueState.PARKED
+        await queue.resume("T-1")
+        again = await claimed(queue, "two")
+        assert again.task.session == SESSION
+        assert again.fence > first.fence
+
+    async def test_resuming_what_is_not_parked_changes_nothing(self, queue: TaskQueue) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        await queue.finish(await claimed(queue), QueueState.FAILED, "it failed")
+        await queue.resume("T-1")
+        assert [(each.state, each.reason) for each in await queue.tasks()] == [(QueueState.FAILED, "it failed")]
+
+    async def test_a_task_ends_as_done_or_failed(self, queue: TaskQueue) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        claim = await claimed(queue)
+        with pytest.raises(UsageError):
+            await queue.finish(claim, QueueState.QUEUED, "")
+        assert await state_of(queue) is QueueState.CLAIMED
