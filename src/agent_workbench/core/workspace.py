@@ -82,6 +82,11 @@ class FileStat(Struct, frozen=True):
     added: int | None
     removed: int | None
 
+    @property
+    def text(self) -> str:
+        """The counts as `+3 −1`, or that the file is binary."""
+        return "not text" if self.added is None else f"+{self.added} −{self.removed}"
+
 
 class MergeOutcome(RecordedValue, frozen=True):
     """Result of a merge into the user's branch; `how` is `fast-forward` or `merge`."""

@@ -1,7 +1,5 @@
 """Numbers and amounts as text for a person."""
 
-from agent_workbench.core.workspace import FileStat
-
 
 def dollars_text(dollars: float) -> str:
     """Return a price: cents if it has some, else four decimal places; a cost is never shown as zero."""
@@ -13,11 +11,6 @@ def dollars_text(dollars: float) -> str:
 def counted_text(many: int, what: str) -> str:
     """Return `1 task` or `12 tasks`."""
     return f"{many:,} {what}{'' if many == 1 else 's'}"
-
-
-def stat_text(stat: FileStat) -> str:
-    """Return `+3 −1`, or that the file is binary."""
-    return "not text" if stat.added is None else f"+{stat.added} −{stat.removed}"
 
 
 def span_text(first: int, last: int, word: str = "step") -> str:

@@ -5,7 +5,7 @@ from functools import partial
 
 from agent_workbench.core.history.comparison import ComparedSession, Comparison, RunFigures
 from agent_workbench.core.ids import session_suffix
-from agent_workbench.core.text.amounts import dollars_text, stat_text
+from agent_workbench.core.text.amounts import dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.workspace import FileStat
 from agent_workbench.views.blocks import Block, Tone
@@ -134,4 +134,4 @@ def file_lines(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _counts(stat: FileStat | None) -> str:
-    return NOTHING if stat is None else stat_text(stat)
+    return NOTHING if stat is None else stat.text

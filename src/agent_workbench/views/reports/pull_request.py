@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.text.amounts import counted_text, dollars_text, stat_text
+from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.markdown import cell, code, plain
 from agent_workbench.views.reports.task_report import GateDecision, TaskReport, UndoneChange
 
@@ -52,7 +52,7 @@ def _changes(account: TaskReport) -> list[str]:
 def _files(account: TaskReport) -> list[str]:
     if not account.files:
         return [] if account.files is not None else ["Git does not have the files of this session here."]
-    rows = [f"| {cell(each.path)} | {stat_text(each)} |" for each in account.files[:MOST_FILES]]
+    rows = [f"| {cell(each.path)} | {each.text} |" for each in account.files[:MOST_FILES]]
     more = [f"| … and {len(account.files) - MOST_FILES} more | |"] if len(account.files) > MOST_FILES else []
     return ["| file | lines |", "| --- | --- |", *rows, *more]
 

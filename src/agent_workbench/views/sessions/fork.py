@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.text.amounts import counted_text, stat_text
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.workspace import FileStat
 
@@ -38,4 +38,4 @@ def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tupl
 
 def file_line(stat: FileStat) -> str:
     """Return a file with its added and removed lines."""
-    return f"{sanitize_line(stat.path, 200)}  {stat_text(stat)}"
+    return f"{sanitize_line(stat.path, 200)}  {stat.text}"
