@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.journal.line_format import claimed_hash, compose
+from agent_workbench.adapters.journal.past_actions import past_actions
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.errors import JournalError
+from agent_workbench.core.events.codec import JsonValue
+from agent_workbench.core.settings import Permission
 from tests.adapters.journal.journals import NO_SECRETS, SHORT_STORY, STORY, append_all, write_quickly
 
 
@@ -85,3 +89,26 @@ def test_every_blob_changed_at_every_kind_of_place_is_red(tmp_path: Path) -> Non
         for content in (bytes(changed), data[:place], data + b"x"):
             blob.write_bytes(content)
             assert [each.line for each in verify_journal(tmp_path).problems] == [5]
+
+
+@pytest.mark.parametrize("levels", [40, 200, 700])
+def test_a_deeply_nested_line_is_red(tmp_path: Path, levels: int) -> None:
+    directory = tmp_path / "20260101T000000-abcdef"
+    first, *_ = write_quickly(directory, SHORT_STORY)
+    nested: JsonValue = {"blob": "none", "bytes": 0}
+    for _ in range(levels):
+        nested = [nested]
+    # A valid chain: only the body of the line is hostile.
+    line, _ = compose(
+        1,
+        "2026-01-01T00:00:00.000000Z",
+        "action_proposed",
+        {"proposal": nested},
+        claimed_hash(first.rstrip(b"\n")) or "",
+    )
+    (directory / "journal.jsonl").write_bytes(first + line)
+    (problem,) = verify_journal(directory).problems
+    assert problem.line == 2
+    with pytest.raises(JournalError, match="line 2: "):
+        read_journal(directory)
+    assert past_actions(tmp_path, Permission.DIFF).actions == ()

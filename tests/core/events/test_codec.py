@@ -14,6 +14,7 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events.codec import (
     JsonObject,
+    JsonValue,
     change_texts,
     decode_event,
     encode_event,
@@ -22,6 +23,7 @@ from agent_workbench.core.events.codec import (
 )
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.recorded_value import RecordedValue
 from tests.strategies import events
 
 
@@ -97,7 +99,7 @@ def test_the_bodies_the_refusals_start_from_are_good() -> None:
         ("action_finished", FINISHED | {"seconds": -math.inf}, "Expected a finite number, got -inf - at `$.seconds`"),
         ("action_finished", FINISHED | {"seconds": 1e308}, "Expected a finite number, got 1e+308 - at `$.seconds`"),
         ("action_finished", FINISHED | {"seconds": True}, "Expected `float`, got `bool` - at `$.seconds`"),
-        ("action_finished", FINISHED | {"seconds": 10**400}, "Expected a number of at most 64 bits - at `$.seconds`"),
+        ("action_finished", FINISHED | {"seconds": 10**400}, "Number out of range - at `$.seconds`"),
         ("action_finished", FINISHED | {"cut_bytes": 1.0}, "Expected `int`, got `float` - at `$.cut_bytes`"),
         ("action_finished", FINISHED | {"cut_bytes": False}, "Expected `int`, got `bool` - at `$.cut_bytes`"),
         (
@@ -171,10 +173,36 @@ def test_a_whole_number_of_seconds_is_written_with_its_point() -> None:
     assert json.dumps(body["seconds"]) == "2.0"
 
 
-def test_a_long_text_is_not_shown_whole_in_an_error() -> None:
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("session_resumed", {"torn_bytes": "x" * 1_000_000}),
+        ("action_finished", FINISHED | {"result": "x" * 1_000_000}),
+        ("action_finished", FINISHED | {"x" * 1_000_000: 1}),
+        ("action_finished", FINISHED | {"\x1b]0;title\x07\n": 1}),
+        ("x" * 1_000_000, FINISHED),
+        ("\x1b[31m", FINISHED),
+    ],
+)
+def test_an_error_is_one_short_line_without_control_codes(kind: str, body: JsonObject) -> None:
     with pytest.raises(JournalError) as refused:
-        decode_event("session_resumed", {"torn_bytes": "x" * 1_000_000})
-    assert len(str(refused.value)) < 200
+        decode_event(kind, body)
+    assert len(str(refused.value)) < 400
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("levels", [10, 500, 100_000])
+def test_nesting_of_any_depth_is_refused(levels: int) -> None:
+    nested: JsonValue = "text"
+    for _ in range(levels):
+        nested = [nested]
+    with pytest.raises(JournalError, match="Expected `str`, got `array`"):
+        decode_event("action_finished", FINISHED | {"observation": nested})
+
+
+def test_every_value_of_an_event_refuses_unknown_fields() -> None:
+    for cls in _structs_of(e.Event):
+        assert issubclass(cls, RecordedValue), cls
 
 
 def test_changing_texts_leaves_names_alone() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from agent_workbench.adapters.journal.session_files import BLOBS, read_regular
 from agent_workbench.core.errors import JournalError
-from agent_workbench.core.events.codec import JsonObject, JsonValue
+from agent_workbench.core.events.codec import MAX_DEPTH, JsonObject, JsonValue
+from agent_workbench.core.text.messages import quoted
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 
 LONGEST_TEXT_BYTES = 4096
@@ -53,7 +54,7 @@ class Blobs:
         match value:
             case {"blob": str(sha), "bytes": int(size)} if _SHA.fullmatch(sha):
                 return self._read(sha, size)
-        raise JournalError(f"{value!r} names no blob")
+        raise JournalError(f"{quoted(str(value))} names no blob")
 
     def _write(self, sha: str, data: bytes) -> None:
         path = self._folder / sha
@@ -81,14 +82,19 @@ class Blobs:
             raise JournalError(f"blob {sha} is not text") from None
 
 
-def _walk(value: JsonValue, change: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """Return the value with `change` applied to it, or to what it holds where `change` left it as it was."""
+def _walk(value: JsonValue, change: Callable[[JsonValue], JsonValue], depth: int = 1) -> JsonValue:
+    """Return the value with `change` applied to it, or to its items if `change` left it as it was.
+
+    Raises `JournalError` for a value that is nested more deeply than any event.
+    """
     changed = change(value)
     if changed is not value:
         return changed
+    if depth > MAX_DEPTH:
+        raise JournalError(f"nested more than {MAX_DEPTH} levels deep")
     match value:
         case dict():
-            return {key: _walk(each, change) for key, each in value.items()}
+            return {key: _walk(each, change, depth + 1) for key, each in value.items()}
         case list():
-            return [_walk(each, change) for each in value]
+            return [_walk(each, change, depth + 1) for each in value]
     return value

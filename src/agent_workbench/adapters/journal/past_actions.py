@@ -8,7 +8,7 @@ from agent_workbench.adapters.journal.reader import read_lines
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.events import Event
-from agent_workbench.core.events.codec import JsonValue, decode_event
+from agent_workbench.core.events.codec import MAX_DEPTH, JsonValue, decode_event
 from agent_workbench.core.history.past_actions import PastAction, PastActions, session_actions
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.settings import Permission
@@ -64,14 +64,16 @@ def _events(lines: Sequence[bytes], copied: int) -> Iterator[Event]:
                 continue
 
 
-def _without_blobs(value: JsonValue) -> JsonValue:
-    """Return the value with nothing in place of long texts: no rule matches by them."""
+def _without_blobs(value: JsonValue, depth: int = 1) -> JsonValue:
+    """Return the value with an empty text in place of each blob: no rule matches long texts."""
+    if depth > MAX_DEPTH:
+        raise JournalError(f"nested more than {MAX_DEPTH} levels deep")
     match value:
         case {"blob": str(), "bytes": int()}:
             return ""
         case dict():
-            return {key: _without_blobs(each) for key, each in value.items()}
+            return {key: _without_blobs(each, depth + 1) for key, each in value.items()}
         case list():
-            return [_without_blobs(each) for each in value]
+            return [_without_blobs(each, depth + 1) for each in value]
         case _:
             return value

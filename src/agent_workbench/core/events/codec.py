@@ -11,10 +11,15 @@ import msgspec
 
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event
+from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.sanitizer import sanitize_line
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
+MAX_DEPTH = 64
+"""Levels of nesting that no body of an event reaches; readers of bodies that are not decoded yet stop there."""
+MAX_REASON_CHARS = 300
 # Sums and shares of numbers must stay finite too.
 _LARGEST_NUMBER = 1e300
 
@@ -45,13 +50,16 @@ def decode_event(kind: str, body: JsonValue) -> Event:
     cls: type | None = event_classes().get(kind)
     if cls is None:
         raise JournalError(
-            f"unknown kind of event {kind!r}", advice="the journal may come from a newer version of Agent Workbench"
+            f"unknown kind of event {quoted(kind)}",
+            advice="the journal may come from a newer version of Agent Workbench",
         )
     try:
+        event: Event = msgspec.convert(body, cls)
+        # A body of the right type is no deeper than its type, however deep a hostile one is.
         _check_numbers(body, "$")
-        return typing.cast(Event, msgspec.convert(body, cls))
     except msgspec.ValidationError as misfit:
-        raise JournalError(f"event {kind}: {misfit}") from None
+        raise JournalError(f"event {kind}: {sanitize_line(str(misfit), MAX_REASON_CHARS)}") from None
+    return event
 
 
 def change_texts(event: Event, change: Callable[[str], str]) -> Event:
