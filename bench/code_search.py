@@ -50,7 +50,7 @@ def measure_folder(source: Path, queries: tuple[str, ...] = QUERIES) -> list[Fig
 
 async def _measure(source: Path, folder: Path, queries: tuple[str, ...]) -> list[Figure]:
     lines, files = make_repository(source, folder / "repo")
-    own = await Repository(folder / "repo", folder / "state").own_files()
+    own = await Repository(folder / "repo", folder / "state").checkout_files()
     cold, warm = (CodeRetriever(_WITHOUT_VECTORS, folder / "cache") for _ in range(2))
     try:
         watch = asyncio.create_task(_watch())

@@ -20,7 +20,7 @@ from agent_workbench.core.settings import RetrievalSettings
 
 async def serve(root: Path, work: Path) -> None:
     """Answer until there are no more questions."""
-    sources = await Repository(root, work / "worktrees").own_files()
+    sources = await Repository(root, work / "worktrees").checkout_files()
     retriever = CodeRetriever(RetrievalSettings(), work / "cache")
     try:
         await retriever.build(sources)

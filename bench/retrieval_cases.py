@@ -146,7 +146,7 @@ def _view(root: Path, pieces: Path) -> IndexView:
 
 def _past(root: Path) -> Past:
     async def commits() -> tuple[PastCommit, ...]:
-        sources = await Repository(root, root.parent / "worktrees").own_files()
+        sources = await Repository(root, root.parent / "worktrees").checkout_files()
         return await sources.past_commits(MOST_COMMITS)
 
     return Past(asyncio.run(commits()))

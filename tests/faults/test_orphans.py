@@ -34,7 +34,7 @@ def never(_session: SessionId, _branch: str) -> bool:
 async def start(folder: Path, session: SessionId = SESSION) -> None:
     """Begin a task as the engine does, up to the event that says so."""
     user = User(folder / "repo")
-    repository = Repository(user.root, folder / "state").knowing(never)
+    repository = Repository(user.root, folder / "state").with_journals(never)
     branch = await repository.free_branch(TASK, session)
     assert branch == f"agent/{TASK}"
     await repository.open(user.request(session=session, branch=branch, base=base_of(folder)))

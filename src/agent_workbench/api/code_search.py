@@ -69,7 +69,7 @@ async def index_facts(place: Place) -> IndexFacts:
     )
 
     site, settings = await trusted_site(place)
-    sources = await site.repository.own_files()
+    sources = await site.repository.checkout_files()
     paths, excluded = await sources.list_files(), ExcludedPaths(settings.searched.exclude)
     left_out = await asyncio.to_thread(count_left_out, sources.root, paths, excluded)
     submodules = await asyncio.to_thread(count_submodules, sources.root)
@@ -110,7 +110,7 @@ async def _opened(place: Place) -> "AsyncIterator[tuple[CodeRetriever, Sources]]
     from agent_workbench.system.user_dirs import cache_dir
 
     site, settings = await trusted_site(place)
-    sources = await site.repository.own_files()
+    sources = await site.repository.checkout_files()
     retriever = await asyncio.to_thread(CodeRetriever, settings.searched, cache_dir())
     try:
         yield retriever, sources
@@ -120,7 +120,7 @@ async def _opened(place: Place) -> "AsyncIterator[tuple[CodeRetriever, Sources]]
 
 async def _own_files(place: Place) -> "Sources":
     site, _ = await trusted_site(place)
-    return await site.repository.own_files()
+    return await site.repository.checkout_files()
 
 
 async def _cache_facts() -> "CacheFacts":

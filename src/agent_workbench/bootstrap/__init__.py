@@ -128,7 +128,7 @@ class Site:
         from agent_workbench.system.user_dirs import state_dir
 
         return Ports(
-            workspaces=self.repository.knowing(self.sessions(settings).began_on_branch),
+            workspaces=self.repository.with_journals(self.sessions(settings).began_on_branch),
             shell=SandboxedShell(settings.sandbox, str(self.root), self.place.environ),
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),

@@ -44,7 +44,7 @@ def blobs(commit: git.Commit) -> dict[str, tuple[str, int]]:
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_past_is_what_gitpython_reads(user: User, repository: Repository, seed: int) -> None:
     live_randomly(user, seed)
-    ours = await (await repository.own_files()).past_commits(99)
+    ours = await (await repository.checkout_files()).past_commits(99)
     with git.Repo(user.root) as theirs:
         commits = [commit for commit in theirs.iter_commits("HEAD") if len(commit.parents) < 2]
         assert [each.id for each in ours] == [commit.hexsha for commit in commits]

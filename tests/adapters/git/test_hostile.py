@@ -132,7 +132,7 @@ async def test_a_file_that_needs_a_filter_is_not_merged_without_it(
     tree = await workspace.write([FileChange("new.py", None, FileContent(b"new\n"))], workspace.facts.tree)
     commit = await workspace.commit(tree, "Add new")
     assert (await repository.merge_preview(commit)).obstacles == (
-        "new.py goes through the filter evil, which is not run here.",
+        "new.py needs the filter evil, which the workbench does not run.",
     )
     assert traces(canaries) == set()
 

@@ -1,1 +1,1 @@
-"""Workspaces, checkpoints and commits in the user's repository."""
+"""Git: worktrees, checkpoints, commits and merges in the user's repository."""

@@ -19,7 +19,7 @@ async def test_commits_come_newest_first_with_every_path_they_touched(user: User
     second = user.commit("Say ä\n\nwith a body")
     user.git("mv", "src/app.py", "src/moved.py")
     third = user.commit("Move")
-    own: Sources = await repository.own_files()
+    own: Sources = await repository.checkout_files()
     found = await own.past_commits(9)
     assert [(each.id, each.message) for each in found[:2]] == [(third, "Move"), (second, "Say ä\n\nwith a body")]
     assert set(found[0].paths) == {"src/app.py", "src/moved.py"}
@@ -37,7 +37,7 @@ async def test_a_long_past_is_asked_for_in_slices_and_ends_where_it_says_too_muc
     for number in range(4):
         user.write("src/app.py", f"{number}\n")
         user.commit(f"Change {number}")
-    own = await repository.own_files()
+    own = await repository.checkout_files()
     whole = await own.past_commits(9)
     monkeypatch.setattr(past, "_ASKED_AT_ONCE", 2)
     assert await own.past_commits(9) == whole
@@ -55,7 +55,7 @@ async def test_a_merge_is_left_out_and_what_it_brought_is_not(user: User, reposi
     user.write("main.py", "1\n")
     user.commit("On main")
     user.git("merge", "--quiet", "--no-edit", "side")
-    found = await (await repository.own_files()).past_commits(9)
+    found = await (await repository.checkout_files()).past_commits(9)
     assert {each.message for each in found} == {"On the side", "On main", "Start"}
     assert PastCommit(side, "On the side", ("side.py",)) in found
 
@@ -69,7 +69,7 @@ async def test_neither_configuration_nor_a_shallow_clone_leads_astray(user: User
     clone.git("clone", "--quiet", "--depth", "2", f"file://{user.root}", ".")
     for name, value in (("log.showSignature", "true"), ("color.ui", "always"), ("i18n.logOutputEncoding", "UTF-16")):
         clone.git("config", name, value)
-    found = await (await Repository(clone.root, tmp_path / "state").own_files()).past_commits(9)
+    found = await (await Repository(clone.root, tmp_path / "state").checkout_files()).past_commits(9)
     assert found == (PastCommit(third, "Third", ("src/app.py",)), PastCommit(second, "Second", ()))
 
 
@@ -77,7 +77,7 @@ async def test_a_repository_without_a_commit_has_no_past(tmp_path: Path) -> None
     user = User(tmp_path / "new")
     user.git("init", "--quiet")
     user.write("a.py", "1\n")
-    own = await Repository(user.root, tmp_path / "state").own_files()
+    own = await Repository(user.root, tmp_path / "state").checkout_files()
     assert await own.past_commits(9) == ()
     assert await own.list_files() == ("a.py",)
 
@@ -102,7 +102,7 @@ async def test_own_files_are_tracked_and_untracked_ones_as_they_stand(user: User
     user.write("src/app.py", "edited\n")
     (user.root / "link.py").symlink_to("src/app.py")
     (user.root / "README.md").unlink()
-    own = await repository.own_files()
+    own = await repository.checkout_files()
     assert own.root == str(user.root)
     paths = await own.list_files()
     assert set(paths) - {"README.md"} == {".gitignore", "new file\n.py", "b\udcff.py", "src/app.py", "link.py"}

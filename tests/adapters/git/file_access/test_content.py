@@ -78,7 +78,7 @@ async def test_executable_bits(workspace: GitWorkspace) -> None:
     assert path.stat().st_mode & stat.S_IXUSR
     path.chmod(0o644)
     assert [change.path for change in await workspace.strays(tree)] == ["README.md"]
-    with pytest.raises(WorkspaceError, match="has moved"):
+    with pytest.raises(WorkspaceError, match="changed since the diff was made"):
         await workspace.write([FileChange("README.md", FileContent(before.data, executable=True), None)], tree)
     await workspace.put_back(tree, ["README.md"])
     assert path.stat().st_mode & stat.S_IXUSR

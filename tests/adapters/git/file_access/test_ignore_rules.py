@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_workbench.adapters.git.file_access.ignore_rules import IgnoreRules
@@ -51,6 +51,9 @@ def shown_by_git(root: Path) -> set[str]:
 
 
 @given(st.sets(paths, min_size=1, max_size=12), st.dictionaries(paths | st.just(""), rule_files, max_size=3))
+@example({"b/a", "b/c/d"}, {"b": "**\\/**"})
+@example({"a", "b/a", "b/c/a"}, {"": "**\\/a"})
+@example({"a", "b/a", "b/c/a"}, {"": "/b/**\\/a"})
 def test_the_files_that_are_ignored_are_those_of_git(
     tmp_path_factory: pytest.TempPathFactory, files: set[str], rules: dict[str, str]
 ) -> None:

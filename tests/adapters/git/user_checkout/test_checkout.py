@@ -141,7 +141,7 @@ async def test_no_commit_yet(tmp_path: Path, worktrees: Path) -> None:
 async def test_a_git_file_that_leads_nowhere(tmp_path: Path, worktrees: Path) -> None:
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd/.git").write_text("gitdir: /nowhere\n")
-    with pytest.raises(RepoError, match="leads to no repository"):
+    with pytest.raises(RepoError, match="does not lead to a repository"):
         await Repository(tmp_path / "odd", worktrees).inspect()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_workbench.adapters.git.commands.plumbing import Outcome, Plumbing
+from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId
@@ -79,24 +79,24 @@ async def test_merging_what_is_merged_changes_nothing(user: User, repository: Re
 
 def edit(user: User) -> str:
     user.write("lines.txt", "mine\n")
-    return "lines.txt has changes of yours that are not committed."
+    return "lines.txt has uncommitted changes of yours."
 
 
 def stage(user: User) -> str:
     user.write("lines.txt", "mine\n")
     user.git("add", "lines.txt")
     user.write("lines.txt", LINES)
-    return "lines.txt has changes of yours that are not committed."
+    return "lines.txt has uncommitted changes of yours."
 
 
 def remove(user: User) -> str:
     (user.root / "lines.txt").unlink()
-    return "lines.txt has changes of yours that are not committed."
+    return "lines.txt has uncommitted changes of yours."
 
 
 def change_mode(user: User) -> str:
     (user.root / "lines.txt").chmod(0o755)
-    return "lines.txt has changes of yours that are not committed."
+    return "lines.txt has uncommitted changes of yours."
 
 
 def conflict(user: User) -> str:
@@ -107,28 +107,28 @@ def conflict(user: User) -> str:
 
 def put_in_the_way(user: User) -> str:
     user.write("new/file", "mine")
-    return "new/file is in the way, and git does not track it."
+    return "new/file is untracked and would be overwritten."
 
 
 def put_ignored_in_the_way(user: User) -> str:
     (user.root / ".git/info/exclude").write_text("new\n")
     user.write("new/file", "mine")
-    return "new/file is in the way, and git does not track it."
+    return "new/file is untracked and would be overwritten."
 
 
 def put_file_for_folder(user: User) -> str:
     user.write("new", "mine")
-    return "new is in the way, and git does not track it."
+    return "new is untracked and would be overwritten."
 
 
 def put_folder_for_file(user: User) -> str:
     user.write("new/file/deep", "mine")
-    return "new/file/deep is in the way, and git does not track it."
+    return "new/file/deep is untracked and would be overwritten."
 
 
 def put_link_for_folder(user: User) -> str:
     (user.root / "new").symlink_to("/tmp")
-    return "new is in the way, and git does not track it."
+    return "new is untracked and would be overwritten."
 
 
 def detach(user: User) -> str:
@@ -138,7 +138,7 @@ def detach(user: User) -> str:
 
 def be_merging(user: User) -> str:
     (user.root / ".git/MERGE_HEAD").write_text(user.head())
-    return "A merge is under way in your checkout."
+    return "A merge is in progress in your checkout."
 
 
 def start_anew(user: User) -> str:
@@ -198,7 +198,7 @@ async def test_a_merge_is_made_only_where_it_was_shown_to_go(
     assert shown.target == MergeTarget("main", lines)
     move(user)
     before = fingerprint(user.root)
-    with pytest.raises(TargetMoved, match=f"shown for main at {lines[:10]}, and your checkout is on"):
+    with pytest.raises(TargetMoved, match=f"shown for main at {lines[:10]}, but your checkout is now on"):
         await repository.merge(commit, "Merge", shown.target)
     assert fingerprint(user.root) == before
 
@@ -221,7 +221,7 @@ async def test_a_checkout_that_moves_while_the_merge_is_made_gets_none_of_it(
     attempt = Plumbing.attempt
     moved: list[str] = []
 
-    def and_the_user(self: Plumbing, *arguments: str, **options: Any) -> Outcome:
+    def and_the_user(self: Plumbing, *arguments: str, **options: Any) -> GitResult:
         outcome = attempt(self, *arguments, **options)
         if arguments[0] == after and not moved:
             move(user)

@@ -129,7 +129,7 @@ async def test_somebody_elses_branch_is_not_taken(user: User, repository: Reposi
     base = user.head()
     user.write("theirs", "x")
     user.git("branch", "agent/T-1", user.commit("Theirs"))
-    with pytest.raises(WorkspaceError, match="exists already and holds other work"):
+    with pytest.raises(WorkspaceError, match="already exists with other work"):
         await repository.open(user.request(base=base))
 
 
@@ -137,7 +137,7 @@ async def test_another_sessions_folder_is_not_taken(user: User, repository: Repo
     workspace = await repository.open(user.request())
     await workspace.release(keep=True)
     assert await repository.free_branch(TASK, OTHER_SESSION) == "agent/T-1-xy3zab"
-    with pytest.raises(WorkspaceError, match=f"holds the work of session {SESSION}"):
+    with pytest.raises(WorkspaceError, match=f"contains the work of session {SESSION}"):
         await repository.open(user.request(session=OTHER_SESSION))
 
 
@@ -147,7 +147,7 @@ async def test_a_commit_does_not_replace_one_of_somebody_else(user: User, reposi
     theirs = User(Path(workspace.facts.path))
     theirs.git("commit", "--quiet", "--allow-empty", "--message", "By hand")
     by_hand = theirs.head()
-    with pytest.raises(WorkspaceError, match="was moved by somebody else"):
+    with pytest.raises(WorkspaceError, match="was moved by another process"):
         await workspace.commit(tree, "Add new")
     assert user.git("rev-parse", "agent/T-1") == by_hand
 
@@ -316,7 +316,7 @@ async def test_a_folder_in_the_way_is_left_alone(user: User, repository: Reposit
     path = Path(workspace.facts.path)
     path.mkdir()
     (path / "mine").write_text("x")
-    with pytest.raises(WorkspaceError, match="is in the way"):
+    with pytest.raises(WorkspaceError, match="already exists"):
         await repository.open(user.request())
     assert (path / "mine").exists()
 
@@ -327,7 +327,7 @@ async def test_work_on_another_base_is_not_lost(user: User, repository: Reposito
     await workspace.release(keep=True)
     user.write("more", "x")
     user.commit("More")
-    with pytest.raises(WorkspaceError, match="was begun on"):
+    with pytest.raises(WorkspaceError, match="is based on"):
         await repository.open(user.request())
     assert Path(workspace.facts.path, "unsaved").exists()
 

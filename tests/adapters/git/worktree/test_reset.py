@@ -170,7 +170,7 @@ async def test_a_checkpoint_keeps_what_can_be_kept(workspace: GitWorkspace) -> N
 
 async def test_files_that_may_not_be_read_are_refused_by_name(workspace: GitWorkspace) -> None:
     leave(workspace, "mkfifo pipe; truncate -s 2T huge")
-    with pytest.raises(WorkspaceError, match="pipe is no regular file"):
+    with pytest.raises(WorkspaceError, match="pipe is not a regular file"):
         await workspace.read("pipe")
     with pytest.raises(WorkspaceError, match="2199023255552 bytes"):
         await workspace.read("huge")

@@ -146,6 +146,6 @@ async def test_a_moved_preimage_is_refused_and_nothing_written(workspace: GitWor
         FileChange("src/app.py", text("print('hello')\n"), text("1")),
         FileChange("README.md", text("# Hello\n"), text("2")),
     ]
-    with pytest.raises(WorkspaceError, match=r"README\.md has moved"):
+    with pytest.raises(WorkspaceError, match=r"README\.md changed"):
         await workspace.write(changes, workspace.facts.tree)
     assert await workspace.read("src/app.py") == text("print('hello')\n")

@@ -1,1 +1,1 @@
-"""Commands of git, and the objects, refs and commits they read and write; no configured program runs."""
+"""Git commands, and the objects, refs and commits they read and write. No program that a repository configures runs."""

@@ -1,17 +1,20 @@
-"""Finds the repository around a folder, and says clearly what is in the way when there is none to work in."""
+"""Discovery of the repository that contains a folder, with a clear error where there is none to work in."""
 
 import os
 from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.git.commands.plumbing import GitProgram, Outcome, find_git, git_environment
+from agent_workbench.adapters.git.commands.plumbing import GitProgram, GitResult, find_git, git_environment
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.patch.paths import shown
 
 
-class Place(Struct, frozen=True):
-    """Where a repository is: the user's checkout, its git directory, and the one all its worktrees share."""
+class RepoPaths(Struct, frozen=True):
+    """Paths of a repository: the user's checkout, its git directory, and the git directory shared by all worktrees.
+
+    `algorithm` is the hash function of its object ids.
+    """
 
     root: str
     git_dir: str
@@ -19,10 +22,10 @@ class Place(Struct, frozen=True):
     algorithm: str
 
 
-def discover(start: str) -> tuple[GitProgram, Place]:
-    """Return the git to use and the repository that holds `start`; raise `RepoError` with what to do.
+def discover(start: str) -> tuple[GitProgram, RepoPaths]:
+    """Return the installed git and the repository that contains `start`; raise `RepoError` with advice.
 
-    The checkout is the nearest folder with a `.git`, whatever `core.worktree` says.
+    The checkout is the nearest parent folder with a `.git`; `core.worktree` is ignored.
     """
     folder = Path(start).resolve()
     root = next((each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None)
@@ -31,34 +34,34 @@ def discover(start: str) -> tuple[GitProgram, Place]:
         raise _no_repository(program, folder)
     questions = (("--absolute-git-dir",), ("--path-format=absolute", "--git-common-dir"), ("--show-object-format",))
     answers = _ask(program, root, *(word for question in questions for word in question)).split("\n")
-    if len(answers) != len(questions):  # a folder's name has an end of line in it
+    if len(answers) != len(questions):  # a folder name contains a line break
         answers = [_ask(program, root, *question) for question in questions]
     git_dir, common_dir, algorithm = answers
-    place = Place(str(root), git_dir, common_dir, algorithm)
+    paths = RepoPaths(str(root), git_dir, common_dir, algorithm)
     if git_dir == common_dir and _is_bare(program, git_dir):
         raise _bare(root)
-    return program, place
+    return program, paths
 
 
 def _ask(program: GitProgram, root: Path, *question: str) -> str:
-    # Without --git-dir, so that git judges whose repository this is.
+    # Without --git-dir, so that git checks the owner of the repository.
     arguments = ("-C", str(root), f"--work-tree={root}", "rev-parse", *question)
-    outcome = program.run(arguments, environment=git_environment())
-    if outcome.status:
-        raise _refusal(root, outcome)
-    return os.fsdecode(outcome.out).removesuffix("\n")
+    result = program.run(arguments, environment=git_environment())
+    if result.status:
+        raise _refusal(root, result)
+    return os.fsdecode(result.out).removesuffix("\n")
 
 
-def _refusal(root: Path, outcome: Outcome) -> RepoError:
-    if "dubious ownership" in outcome.err:
+def _refusal(root: Path, result: GitResult) -> RepoError:
+    if "dubious ownership" in result.err:
         return RepoError(
-            f"{root} belongs to another user, and git does not work in such a repository",
+            f"the repository {root} belongs to another user, and git refuses to use it",
             advice=f"if you trust it: git config --global --add safe.directory {root}",
         )
-    if "not a git repository" in outcome.err:
-        return RepoError(f"{root} has a .git that leads to no repository", advice=f"look at {root / '.git'}")
-    said = shown(outcome.err.strip().removeprefix("fatal: "), 500)
-    return RepoError(f"git cannot read the repository {root}: {said}", advice="see what `git status` says there")
+    if "not a git repository" in result.err:
+        return RepoError(f"{root / '.git'} does not lead to a repository", advice="check its content, or remove it")
+    said = shown(result.err.strip().removeprefix("fatal: "), 500)
+    return RepoError(f"git cannot read the repository {root}: {said}", advice="run `git status` there")
 
 
 def _no_repository(program: GitProgram, folder: Path) -> RepoError:
@@ -67,7 +70,7 @@ def _no_repository(program: GitProgram, folder: Path) -> RepoError:
         return _bare(folder)
     return RepoError(
         f"{folder} is not in a git repository",
-        advice="go to your repository, or make one here with `git init` and a first commit",
+        advice="change to your repository, or create one here with `git init` and a first commit",
     )
 
 

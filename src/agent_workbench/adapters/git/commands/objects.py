@@ -1,7 +1,8 @@
-"""Reads and writes git's trees and blobs, byte for byte: no filter and no line ending stands between."""
+"""Trees, blobs and commits, read and written byte for byte: without filters and without line-ending conversion."""
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,53 +11,56 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.file_access.folders import MAX_FILE_BYTES
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.patch.values import FileContent
+from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.workspace import FileStat
 from agent_workbench.system.atomic_files import storage_error
 
+# A larger file is no source code; reading it whole would cost more memory than a session may use.
+MAX_FILE_BYTES = 200_000_000
 REGULAR, EXECUTABLE, LINK, GITLINK = "100644", "100755", "120000", "160000"
-# How much file content is held at once when a whole tree is read.
+# Author of checkpoints, and of commits where git knows no user.
+WORKBENCH = ("Agent Workbench", "agent@localhost")
+# File content held in memory at once while a whole tree is read.
 _BATCH_BYTES = 32_000_000
 _BATCH_FILES = 5_000
-# A task asks again and again for what it was begun on and for what was approved last.
+# A task reads its base and the last approved tree again and again.
 _KEPT_TREES = 3
 
 
-class Entry(NamedTuple):
-    """What a tree holds at a path: git's mode in octal, and the object's name."""
+class TreeEntry(NamedTuple):
+    """Entry of a tree: git's mode in octal, and the object id."""
 
     mode: str
     oid: str
 
     @property
     def is_regular(self) -> bool:
-        """Whether it is a file, and no symbolic link and no submodule."""
+        """True for a regular file, False for a symbolic link or a submodule."""
         return self.mode in {REGULAR, EXECUTABLE}
 
 
-class Difference(Struct, frozen=True):
-    """A path that is not the same in two trees; None where one of them lacks it."""
+class TreeDifference(Struct, frozen=True):
+    """Path with different entries in two trees; None where a tree has no such path."""
 
     path: str
-    before: Entry | None
-    after: Entry | None
+    before: TreeEntry | None
+    after: TreeEntry | None
 
 
 class GitObjects:
-    """The objects of one repository."""
+    """Object database of one repository. `no_object` is the id of zeros that stands for no object."""
 
     def __init__(self, plumbing: Plumbing, algorithm: str) -> None:
         self.plumbing = plumbing
         self.algorithm = algorithm
         self.no_object = "0" * hashlib.new(algorithm, usedforsecurity=False).digest_size * 2
-        # Of whole names only: what such a name stands for never changes.
+        # Keyed by full object ids only: their meaning never changes.
         self._trees: dict[str, str] = {}
-        self._entries: dict[str, dict[str, Entry]] = {}
+        self._entries: dict[str, dict[str, TreeEntry]] = {}
 
     def hash(self, data: bytes) -> str:
-        """Return the name a blob of these bytes has."""
+        """Return the object id of a blob with this content."""
         return hashlib.new(self.algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
     def tree_of(self, revision: str) -> str:
@@ -64,7 +68,7 @@ class GitObjects:
         return self.trees_of(revision)[0]
 
     def trees_of(self, *revisions: str) -> list[str]:
-        """Return the trees of some commits (or trees) as `tree_of` does; one process for all of them."""
+        """Return the trees of several commits (or trees) as `tree_of` does, with one process."""
         unknown = [revision for revision in dict.fromkeys(revisions) if revision not in self._trees]
         found = dict(zip(unknown, self.plumbing.resolve(*(f"{each}^{{tree}}" for each in unknown)), strict=True))
         trees = []
@@ -77,12 +81,12 @@ class GitObjects:
             trees.append(tree)
         return trees
 
-    def entries(self, tree: str) -> dict[str, Entry]:
+    def entries(self, tree: str) -> dict[str, TreeEntry]:
         """Return all files, links and submodules of a tree by path."""
         if len(tree) != len(self.no_object):
             return self._list(tree)
         tree = self._trees.get(tree, tree)
-        # Asked for last, so forgotten last.
+        # Moved to the end: the entry used longest ago is dropped first.
         entries = self._entries.pop(tree, None)
         if entries is None:
             entries = self._list(tree)
@@ -91,16 +95,16 @@ class GitObjects:
             del self._entries[next(iter(self._entries))]
         return entries.copy()
 
-    def _list(self, tree: str) -> dict[str, Entry]:
+    def _list(self, tree: str) -> dict[str, TreeEntry]:
         found = {}
         for record in _records(self.plumbing.run("ls-tree", "-r", "-z", "--full-tree", tree)):
             head, _, path = record.partition(b"\t")
             mode, _, oid = head.decode().split(" ")
-            found[os.fsdecode(path)] = Entry(mode, oid)
+            found[os.fsdecode(path)] = TreeEntry(mode, oid)
         return found
 
-    def differences(self, before: str, after: str) -> list[Difference]:
-        """Return what is not the same in two trees, by path; a renamed file is one removed and one added."""
+    def differences(self, before: str, after: str) -> list[TreeDifference]:
+        """Return the differences between two trees, by path; a renamed file is one removed and one added."""
         if self._trees.get(before) == self._trees.get(after, after):
             return []
         out = self.plumbing.run(
@@ -111,11 +115,11 @@ class GitObjects:
         found = []
         for record in records:
             old_mode, new_mode, old, new, _ = record.decode().removeprefix(":").split(" ")
-            found.append(Difference(os.fsdecode(next(records)), _entry(old_mode, old), _entry(new_mode, new)))
+            found.append(TreeDifference(os.fsdecode(next(records)), _entry(old_mode, old), _entry(new_mode, new)))
         return found
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
-        """Return the content of blobs by name."""
+        """Return the content of blobs by object id."""
         wanted = list(dict.fromkeys(oids))
         if not wanted:
             return {}
@@ -126,7 +130,7 @@ class GitObjects:
             head = out[at:end].split(b" ")
             if len(head) != 3 or head[1] != b"blob":
                 raise WorkspaceError(
-                    f"the repository lacks the content {oid}",
+                    f"the repository lacks the blob {oid}",
                     advice="in a partial clone, fetch it first: git fetch --refetch, or clone without --filter",
                 )
             at = end + 1 + int(head[2])
@@ -134,19 +138,21 @@ class GitObjects:
             at += 1
         return found
 
-    def files(self, entries: Iterable[Entry | None], max_bytes: int = MAX_FILE_BYTES) -> dict[Entry, FileContent]:
-        """Return the content of those entries that are regular files and have at most `max_bytes`."""
+    def files(
+        self, entries: Iterable[TreeEntry | None], max_bytes: int = MAX_FILE_BYTES
+    ) -> dict[TreeEntry, FileContent]:
+        """Return the content of the entries that are regular files of at most `max_bytes`."""
         regular = {entry for entry in entries if entry is not None and entry.is_regular}
         sizes = self.sizes({entry.oid for entry in regular})
         fitting = [entry for entry in regular if sizes[entry.oid] <= max_bytes]
         contents = self.contents(entry.oid for entry in fitting)
         return {entry: FileContent(contents[entry.oid], entry.mode == EXECUTABLE) for entry in fitting}
 
-    def batches(self, entries: Mapping[str, Entry]) -> Iterator[list[tuple[str, Entry, bytes]]]:
-        """Yield paths, entries and contents (no submodules) in portions that fit the memory."""
+    def batches(self, entries: Mapping[str, TreeEntry]) -> Iterator[list[tuple[str, TreeEntry, bytes]]]:
+        """Yield paths, entries and contents (no submodules) in batches that fit into memory."""
         blobs = {path: entry for path, entry in entries.items() if entry.mode != GITLINK}
         sizes = self.sizes({entry.oid for entry in blobs.values()})
-        batch: list[tuple[str, Entry]] = []
+        batch: list[tuple[str, TreeEntry]] = []
         size = 0
         for path, entry in blobs.items():
             if batch and (size + sizes[entry.oid] > _BATCH_BYTES or len(batch) >= _BATCH_FILES):
@@ -157,12 +163,12 @@ class GitObjects:
         if batch:
             yield self._filled(batch)
 
-    def _filled(self, batch: Sequence[tuple[str, Entry]]) -> list[tuple[str, Entry, bytes]]:
+    def _filled(self, batch: Sequence[tuple[str, TreeEntry]]) -> list[tuple[str, TreeEntry, bytes]]:
         contents = self.contents(entry.oid for _, entry in batch)
         return [(path, entry, contents[entry.oid]) for path, entry in batch]
 
     def sizes(self, oids: Iterable[str]) -> dict[str, int]:
-        """Return how many bytes blobs have, by name."""
+        """Return the sizes of blobs in bytes, by object id."""
         wanted = list(oids)
         if not wanted:
             return {}
@@ -171,15 +177,15 @@ class GitObjects:
         return {oid: int(line) if line.isdigit() else 0 for oid, line in zip(wanted, out.splitlines(), strict=True)}
 
     def write_blobs(self, files: Sequence[Path]) -> list[str]:
-        """Store the files' bytes as they are and return the blobs' names. The files' own names must be plain."""
+        """Store the unchanged content of files and return the object ids. File names must not need quoting."""
         if not files:
             return []
         stdin = b"".join(os.fsencode(file) + b"\n" for file in files)
         out = self.plumbing.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=stdin)
         return out.decode().split()
 
-    def build(self, parent: str, updates: Mapping[str, Entry | None], scratch: Path) -> str:
-        """Return the tree of `parent` with these paths set or removed, made in an index of its own in `scratch`."""
+    def build(self, parent: str, updates: Mapping[str, TreeEntry | None], scratch: Path) -> str:
+        """Return the tree of `parent` with these paths set or removed, built in a temporary index in `scratch`."""
         if not updates:
             return self.tree_of(parent)
         try:
@@ -193,20 +199,20 @@ class GitObjects:
         self._trees[tree] = tree
         return tree
 
-    def _index_info(self, updates: Mapping[str, Entry | None]) -> bytes:
-        # Removals first: a file may take the place of a folder, or a folder that of a file.
+    def _index_info(self, updates: Mapping[str, TreeEntry | None]) -> bytes:
+        # Removals first: a file may replace a folder, or a folder a file.
         removed = [f"0 {self.no_object}\t{path}\0" for path, entry in updates.items() if entry is None]
         added = [f"{entry.mode} {entry.oid}\t{path}\0" for path, entry in updates.items() if entry is not None]
         return b"".join(os.fsencode(record) for record in removed + added)
 
     def stat(self, before: str, after: str) -> tuple[FileStat, ...]:
-        """Return the files in which two trees or commits differ, with lines added and removed."""
+        """Return the files that differ between two trees or commits, with the numbers of lines added and removed."""
         names = self.trees_of(before, after)
         shape = ("-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
         return tuple(_stat(record) for record in paths_in(self.plumbing.run("diff-tree", *shape, *names)))
 
     def commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str]) -> str:
-        """Store a commit by `author` (name, e-mail) with the message as it is, and return its name."""
+        """Store a commit by `author` (name, e-mail) with the unchanged message, and return its object id."""
         name, mail = author
         environment = {
             "GIT_AUTHOR_NAME": name,
@@ -225,7 +231,7 @@ def _records(out: bytes) -> list[bytes]:
 
 
 def paths_in(out: bytes) -> list[str]:
-    """Return the paths of a command's output that ends each with a NUL."""
+    """Return the paths in a command's output, each of which ends with a NUL."""
     return [os.fsdecode(record) for record in _records(out)]
 
 
@@ -235,5 +241,24 @@ def _stat(record: str) -> FileStat:
     return FileStat(path, int(added) if text else None, int(removed) if text else None)
 
 
-def _entry(mode: str, oid: str) -> Entry | None:
-    return None if mode == "000000" else Entry(mode, oid)
+def _entry(mode: str, oid: str) -> TreeEntry | None:
+    return None if mode == "000000" else TreeEntry(mode, oid)
+
+
+def changes_between(trees: GitObjects, before: str, after: str) -> tuple[FileChange, ...]:
+    """Return the changes from one tree to another, with file contents."""
+    found = trees.differences(before, after)
+    contents = trees.files(entry for each in found for entry in (each.before, each.after))
+    return tuple(file_change(each, contents, contents.get(each.after) if each.after else None) for each in found)
+
+
+def file_change(each: TreeDifference, before: Mapping[TreeEntry, FileContent], after: FileContent | None) -> FileChange:
+    """Return a difference with the contents on both sides; `before` are contents by entry."""
+    return FileChange(each.path, before.get(each.before) if each.before else None, after)
+
+
+def user_identity(plumbing: Plumbing) -> tuple[str, str]:
+    """Return the name and e-mail configured in git, or the workbench's own; values that git guesses do not count."""
+    result = plumbing.attempt("-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
+    match = re.fullmatch(r"(.*) <(.*)> \d+ [+-]\d{4}\n?", result.out.decode("utf-8", "replace"))
+    return (match[1], match[2]) if not result.status and match else WORKBENCH

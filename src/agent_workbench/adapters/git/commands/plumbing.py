@@ -1,4 +1,4 @@
-"""Runs every git command, in an environment and a configuration in which nothing that a repository brings is run."""
+"""Runner of git commands. Its environment and settings keep git from running programs that a repository configures."""
 
 import os
 import re
@@ -15,11 +15,11 @@ from agent_workbench.core.errors import RepoError, StorageError, WorkbenchError,
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.system.programs import find_program
 
-# Settings can be handed over in the environment since then, which is the only way to name any driver exactly.
+# Since this version git takes settings from the environment, the only way to name every driver exactly.
 OLDEST_GIT = (2, 31)
 _INSTALL = "install git 2.31 or newer and see that it is on the PATH"
 
-# What git may know of the environment: where to look for the user's own settings, and who the user is.
+# Variables that git gets from our environment: the location of the user's settings, and the user's identity.
 _PASSED_ON = (
     *("HOME", "XDG_CONFIG_HOME", "TMPDIR", "TZ", "USER", "LOGNAME", "SUDO_UID", "EMAIL"),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"),
@@ -31,10 +31,10 @@ _FIXED = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
-    # No such file: parents are those that the commits name.
+    # This file does not exist, so the parents of a commit are those that it names.
     "GIT_GRAFT_FILE": "/dev/null/grafts",
     "GIT_ATTR_NOSYSTEM": "1",
-    # In a partial clone a missing object would be fetched with the command the repo names. It beats `protocol.*`.
+    # Overrides `protocol.*`: a partial clone would fetch missing objects with a command that the repository names.
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_NO_LAZY_FETCH": "1",
 }
@@ -46,7 +46,7 @@ _SETTINGS = (
     ("core.attributesFile", "/dev/null"),
     ("core.safecrlf", "false"),
     ("core.pager", "cat"),
-    # A checkpoint that the journal names has to outlive a power cut as the journal does.
+    # A checkpoint that the journal names must survive a power cut as the journal does.
     ("core.fsync", "committed"),
     ("commit.gpgSign", "false"),
     ("gc.auto", "0"),
@@ -55,9 +55,9 @@ _SETTINGS = (
     ("protocol.ext.allow", "never"),
     ("submodule.recurse", "false"),
 )
-# What makes a filter do nothing; `required` would turn its doing nothing into a failure.
+# These settings disable a filter; with `required` a disabled filter would be a failure.
 _BLANKS = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
-# The largest repositories take some ten seconds for the slowest command; a pipe in place of a file takes for ever.
+# The slowest command takes some ten seconds in the largest repositories. A pipe in place of a file blocks forever.
 DEADLINE_SECONDS = 120.0
 _GRACE_SECONDS = 2.0
 _STORAGE = re.compile(
@@ -69,8 +69,8 @@ _NAME = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 _LOCKED = re.compile(r"unable to create '(.*\.lock)': file exists", re.IGNORECASE)
 
 
-class Outcome(NamedTuple):
-    """A git command that has ended; `status` is negative when a signal ended it."""
+class GitResult(NamedTuple):
+    """Result of a git command; `status` is negative if a signal ended it."""
 
     status: int
     out: bytes
@@ -78,7 +78,7 @@ class Outcome(NamedTuple):
 
 
 class GitProgram(Struct, frozen=True):
-    """The git that is run, by its absolute path."""
+    """The installed git by its absolute path, and its version."""
 
     path: str
     version: tuple[int, ...]
@@ -90,13 +90,13 @@ class GitProgram(Struct, frozen=True):
         environment: Mapping[str, str],
         stdin: bytes | None = None,
         seconds: float = DEADLINE_SECONDS,
-    ) -> Outcome:
-        """Run git with these arguments in exactly `environment`, return what came.
+    ) -> GitResult:
+        """Run git with exactly this environment and return the result.
 
-        Raises `RepoError` if it cannot be started, `StorageError` when it does not end within `seconds`.
+        Raises `RepoError` if git cannot be started, `StorageError` if it does not end within `seconds`.
         """
         try:
-            # Not `subprocess.run`, which kills what it started when a Ctrl-C comes.
+            # `subprocess.run` would kill git on Ctrl-C.
             with subprocess.Popen(
                 [self.path, *arguments],
                 cwd="/",
@@ -104,23 +104,23 @@ class GitProgram(Struct, frozen=True):
                 stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                # A Ctrl-C meant for us must not end git in the middle of something.
+                # Ctrl-C in the terminal must not end git in the middle of a command.
                 start_new_session=True,
-                # Python has SIGXFSZ ignored: so git sees an error, and takes its lock files away.
+                # Python ignores SIGXFSZ. If git ignores it too, it gets an error and removes its lock files.
                 restore_signals=False,
             ) as process:
                 try:
                     out, err = process.communicate(stdin, timeout=seconds)
                 except subprocess.TimeoutExpired:
                     _end(process)
-                    raise _endless(arguments, seconds) from None
+                    raise _timeout_error(arguments, seconds) from None
         except OSError as error:
             raise RepoError(f"git could not be started ({self.path}): {error}", advice=_INSTALL) from error
-        return Outcome(process.returncode, out, os.fsdecode(err))
+        return GitResult(process.returncode, out, os.fsdecode(err))
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End git and whatever it started; it has a moment to take its lock files away."""
+    """End git and its child processes, after a moment in which git can remove its lock files."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     try:
@@ -131,19 +131,19 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.communicate()
 
 
-def _endless(arguments: Collection[str], seconds: float) -> StorageError:
+def _timeout_error(arguments: Collection[str], seconds: float) -> StorageError:
     command = next((each for each in arguments if not each.startswith("-") and "/" not in each), "")
     return StorageError(
         f"git {shown(command)} did not end within {seconds:g} s",
-        advice="look for a named pipe in place of a file, or for a file system that does not answer; then try again",
+        advice="look for a named pipe in place of a file, or a file system that does not respond; then try again",
     )
 
 
 def find_git(untrusted: str) -> GitProgram:
-    """Return the git on the PATH, never one from inside the folder `untrusted`; raise `RepoError` if none will do."""
+    """Return the git on the PATH, never one inside the folder `untrusted`; raise `RepoError` if none is usable."""
     path = find_program("git", os.environ.get("PATH", ""), untrusted)
     if path is None:
-        raise RepoError("git was not found", advice=_INSTALL)
+        raise RepoError("git was not found on the PATH", advice=_INSTALL)
     return _known_git(path)
 
 
@@ -158,9 +158,9 @@ def _known_git(path: str) -> GitProgram:
 
 
 def git_environment(settings: Collection[tuple[str, str]] = _SETTINGS) -> dict[str, str]:
-    """Return the whole environment git runs in, with `settings` over whatever the repo is configured to."""
+    """Return the whole environment of a git process; `settings` override the configuration of the repository."""
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    # git looks on the PATH for nothing that we ask of it; a name without a slash must not lead into the repo.
+    # The commands used here need no other program; a name without a slash must not be found inside the repository.
     environment |= {"PATH": "/usr/bin:/bin"} | _FIXED
     environment["GIT_CONFIG_COUNT"] = str(len(settings))
     for number, (name, value) in enumerate(settings):
@@ -169,7 +169,7 @@ def git_environment(settings: Collection[tuple[str, str]] = _SETTINGS) -> dict[s
 
 
 class Plumbing:
-    """Git commands on one git directory, with every filter blanked that was configured when this was made."""
+    """Git commands in one git directory, with every filter disabled that was configured when the object was created."""
 
     def __init__(self, program: GitProgram, git_dir: str) -> None:
         self.program = program
@@ -186,10 +186,10 @@ class Plumbing:
         work_tree: str = "/",
         index: str = "",
         environment: Mapping[str, str] | None = None,
-    ) -> Outcome:
-        """Run a git command and return what came of it, whatever its status.
+    ) -> GitResult:
+        """Run a git command and return its result, whatever its status.
 
-        `work_tree` matters to commands that look at files, `index` replaces the index file of `git_dir`.
+        Commands that read files need `work_tree`; `index` replaces the index file of `git_dir`.
         """
         variables = git_environment(self._settings) | dict(environment or {})
         if index:
@@ -207,30 +207,30 @@ class Plumbing:
         environment: Mapping[str, str] | None = None,
     ) -> bytes:
         """Run a git command as `attempt` does; raise `StorageError` or `WorkspaceError` when it fails."""
-        outcome = self.attempt(
+        result = self.attempt(
             *arguments, stdin=stdin, git_dir=git_dir, work_tree=work_tree, index=index, environment=environment
         )
-        if outcome.status:
-            raise failure(arguments[0], outcome)
-        return outcome.out
+        if result.status:
+            raise failure(arguments[0], result)
+        return result.out
 
     def resolve(self, *revisions: str) -> list[str | None]:
-        """Return the object that each revision stands for, None where there is none; one process for all of them."""
+        """Return the object id of each revision, None for an unknown one; one process resolves all of them."""
         if not revisions:
             return []
-        # A line would end where a revision has an end of line, and no such thing is there.
+        # A line break would end the request, and no valid revision contains one.
         asked = "".join(f"{'' if chr(10) in revision else revision}\n" for revision in revisions)
         out = self.run("cat-file", "--batch-check=%(objectname)", stdin=os.fsencode(asked))
-        # What is not there is named again, with a word behind it.
+        # For an unknown revision git repeats the name and adds a word.
         return [os.fsdecode(line) if _NAME.fullmatch(line) else None for line in out.split(b"\n")[:-1]]
 
     def line(self, *arguments: str, git_dir: str = "") -> str:
-        """Return the one line a command answers with, without its end."""
+        """Return the one line that a command prints, without the line break."""
         return os.fsdecode(self.run(*arguments, git_dir=git_dir)).removesuffix("\n")
 
 
 def _filters(names: bytes) -> tuple[str, ...]:
-    """Return the configured filters. Drivers of diffs do not matter: no diff is asked for in a form that needs one."""
+    """Return the names of the configured filters. Diff drivers do not matter: no command here uses one."""
     found: dict[str, None] = {}
     for name in os.fsdecode(names).split("\0"):
         kind, _, rest = name.partition(".")
@@ -240,14 +240,14 @@ def _filters(names: bytes) -> tuple[str, ...]:
     return tuple(found)
 
 
-def failure(command: str, outcome: Outcome) -> WorkbenchError:
-    """Return the error that says why a git command failed."""
-    said = shown(outcome.err.strip().removeprefix("fatal: ") or f"status {outcome.status}", 500)
-    if locked := _LOCKED.search(outcome.err):
+def failure(command: str, result: GitResult) -> WorkbenchError:
+    """Return the error for a git command that failed."""
+    said = shown(result.err.strip().removeprefix("fatal: ") or f"status {result.status}", 500)
+    if locked := _LOCKED.search(result.err):
         return WorkspaceError(
-            f"git {command} failed: {shown(locked[1])} exists",
-            advice="another git command runs there; wait for it, or remove the file if none does",
+            f"git {command} failed: the lock file {shown(locked[1])} exists",
+            advice="wait for the other git command; if none runs, remove the file",
         )
-    if _STORAGE.search(outcome.err) or outcome.status == -signal.SIGXFSZ:
-        return StorageError(f"git {command} failed: {said}", advice="see that the disk has space and can be written")
+    if _STORAGE.search(result.err) or result.status == -signal.SIGXFSZ:
+        return StorageError(f"git {command} failed: {said}", advice="check that the disk has space and is writable")
     return WorkspaceError(f"git {command} failed: {said}")

@@ -56,11 +56,11 @@ def find_anchors(plumbing: Plumbing, algorithm: str, sessions: Collection[str]) 
     named = {oid: ref for ref, oid in refs if ref.startswith("refs/agent/") and ref.rpartition("/")[2].isdigit()}
     grep = (f"--grep={each}" for each in wanted)
     tips = "".join(f"{oid}\n" for oid in dict.fromkeys(oid for _, oid in refs)).encode()
-    outcome = plumbing.attempt(*_WALK, f"--max-count={MOST_COMMITS}", *grep, stdin=tips)
-    commits = outcome.out.decode("ascii", "replace").split()
+    result = plumbing.attempt(*_WALK, f"--max-count={MOST_COMMITS}", *grep, stdin=tips)
+    commits = result.out.decode("ascii", "replace").split()
     notes = [f"only the newest {MOST_COMMITS:,} commits that name it were read"] if len(commits) >= MOST_COMMITS else []
-    if outcome.status:  # what was reached before that counts, and so does every tip
-        notes.append(f"git cannot read all of the history: {shown(outcome.err.strip(), 300)}")
+    if result.status:  # what was reached before that counts, and so does every tip
+        notes.append(f"git cannot read all of the history: {shown(result.err.strip(), 300)}")
         commits += [oid for _, oid in refs]
     anchors: list[Anchor] = []
     malformed: list[str] = []
@@ -129,10 +129,10 @@ def _read_batch(plumbing: Plumbing, algorithm: str, names: Sequence[str]) -> Ite
 def _facts(commit: CommitId, data: bytes, *, intact: bool) -> CommitFacts:
     head, _, message = data.partition(b"\n\n")
     fields = [line.partition(b" ")[::2] for line in head.split(b"\n")]
-    trees = [value.decode("ascii", "replace") for key, value in fields if key == b"tree"]
+    objects = [value.decode("ascii", "replace") for key, value in fields if key == b"tree"]
     parents = tuple(CommitId(value.decode("ascii", "replace")) for key, value in fields if key == b"parent")
     author = next((value.decode("utf-8", "replace") for key, value in fields if key == b"author"), "")
-    return CommitFacts(commit, trees[0] if trees else "", parents, message, author.rpartition(">")[0] + ">", intact)
+    return CommitFacts(commit, objects[0] if objects else "", parents, message, author.rpartition(">")[0] + ">", intact)
 
 
 def checkpoint_tips(plumbing: Plumbing, refs: Collection[str]) -> Mapping[str, CommitId | None]:

@@ -1,1 +1,1 @@
-"""Files of one folder in which a command may have left anything: read, scanned and changed without following a link."""
+"""Access to the files below one folder that a command may have changed in any way. Links are never followed."""

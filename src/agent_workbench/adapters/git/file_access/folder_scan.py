@@ -1,4 +1,4 @@
-"""Scan of a worktree: every file that its rules do not ignore, and whatever else a command may have left in it."""
+"""Scan of a worktree: every file that the ignore rules do not cover, and anything else that a command may have left."""
 
 import os
 import stat
@@ -23,7 +23,7 @@ _USABLE = stat.S_IRUSR | stat.S_IWUSR
 
 
 class Rights(IntFlag):
-    """Rights that a survey gives back to the owner of folders, with `CHANGE` also of tracked files.
+    """Permissions that a scan restores for the owner: of folders, with `CHANGE` also of tracked files.
 
     With `AS_FOUND` a folder that cannot be read counts as empty.
     """
@@ -34,11 +34,11 @@ class Rights(IntFlag):
 
 
 class FolderScan(Struct):
-    """Content of a worktree. Paths are relative; of a link the status is its own.
+    """Content of a worktree. Paths are relative; the status of a link is its own.
 
-    `files` are files and links that are tracked or not ignored. `folders` hold nothing that is tracked and are not
-    ignored. `debris` is what no tree can hold (pipes, sockets, `.git` of a repository inside, folders too deep) and
-    `bytecode` what Python would run in place of a source.
+    `files` are tracked or not ignored files and links. `folders` contain no tracked file and are not ignored. `debris`
+    cannot be stored in a tree: pipes, sockets, `.git` of a nested repository, folders too deep. `bytecode` are files
+    that Python would run instead of a source file.
     """
 
     files: dict[str, os.stat_result] = field(default_factory=dict)
@@ -48,9 +48,9 @@ class FolderScan(Struct):
 
 
 class FolderScanner:
-    """Looks through a worktree without opening a file and without following a link.
+    """Scanner of a worktree that opens no file and follows no link.
 
-    `tracked` paths count whatever the rules say; `modules` (submodules) and `links` are left alone.
+    `tracked` paths count even if ignored; `modules` (submodules) and `links` are skipped.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class FolderScanner:
         self._tracked_folders = _folders_of(tracked)
         self._found = FolderScan()
 
-    def look(self, rights: Rights = Rights.LOOK) -> FolderScan:
-        """Return what is there, with the rights given back that a command may have taken; raise `StorageError`."""
+    def scan(self, rights: Rights = Rights.LOOK) -> FolderScan:
+        """Return the content after restoring permissions that a command may have removed; raise `StorageError`."""
         waiting = [("", 0, False)]
         while waiting:
             folder, depth, ignored = waiting.pop()
@@ -77,33 +77,33 @@ class FolderScanner:
         return self._found
 
     def _entries(self, folder: str, rights: Rights) -> Iterable[tuple[str, "os.DirEntry[str]"]]:
-        place = f"{self._root}/{folder}" if folder else self._root
+        absolute = f"{self._root}/{folder}" if folder else self._root
         try:
-            mode = os.lstat(place).st_mode
-            if not stat.S_ISDIR(mode):  # the workspace itself was replaced
+            mode = os.lstat(absolute).st_mode
+            if not stat.S_ISDIR(mode):  # a command replaced the workspace itself
                 return ()
             if ~mode & rights:
-                os.chmod(place, _FOLDER_MODE)  # noqa: PTH101 - as the rest of the walk
-            with os.scandir(place) as found:
+                os.chmod(absolute, _FOLDER_MODE)  # noqa: PTH101 - as the rest of the walk
+            with os.scandir(absolute) as found:
                 entries = list(found)
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except OSError as error:
             if rights is Rights.AS_FOUND:
                 return ()
-            raise storage_error(f"{shown(folder) or self._root} cannot be looked at", error) from error
+            raise storage_error(f"{shown(folder) or self._root} cannot be read", error) from error
         before = f"{folder}/" if folder else ""
         return [(before + entry.name, entry) for entry in entries if before or entry.name != ".git"]
 
     def _made_usable(self, path: str, status: os.stat_result) -> os.stat_result:
-        place = f"{self._root}/{path}"
+        absolute = f"{self._root}/{path}"
         if path in self._tracked:
             with suppress(PermissionError):
-                os.chmod(place, _FILE_MODE | (status.st_mode & _EXECUTABLE))  # noqa: PTH101 - as the rest of the walk
-        return os.lstat(place)
+                os.chmod(absolute, _FILE_MODE | (status.st_mode & _EXECUTABLE))  # noqa: PTH101 - as the rest of the walk
+        return os.lstat(absolute)
 
     def _take(self, path: str, status: os.stat_result, depth: int, *, ignored: bool) -> tuple[str, int, bool] | None:
-        """Note one thing; return the folder that it is, if that is to be looked into."""
+        """Record one entry; return it as a folder to scan next, if it is one."""
         found = self._found
         is_folder = stat.S_ISDIR(status.st_mode)
         name = path.rpartition("/")[2]

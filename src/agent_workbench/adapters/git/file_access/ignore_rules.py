@@ -1,4 +1,4 @@
-"""Ignore rules of one git tree: the patterns of the `.gitignore` files that it holds, and no others."""
+"""Ignore rules of one git tree: the patterns of its `.gitignore` files, and no others."""
 
 import os
 import re
@@ -28,11 +28,11 @@ _Names = tuple[bytes, ...]
 
 
 class _NeverMatches(Exception):
-    """Git takes the pattern for one that matches nothing."""
+    """The pattern is one that git never matches."""
 
 
 class _Pattern(Struct, frozen=True):
-    """One line of a `.gitignore`. `parts` are names; None is any number of them. A `floating` one fits at any depth."""
+    """One line of a `.gitignore`. `parts` match names, None any number of names. `floating`: at any depth."""
 
     parts: tuple[Callable[[bytes], object] | None, ...]
     negated: bool
@@ -59,19 +59,19 @@ class _Pattern(Struct, frozen=True):
 
 
 class IgnoreRules:
-    """Decides as git does for files that it does not track, from the content of `.gitignore` files by their path."""
+    """Decisions about untracked files as git makes them; `files` are contents of `.gitignore` files by path."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = files
 
     @cached_property
     def _patterns(self) -> dict[str, tuple[_Pattern, ...]]:
-        """The patterns by folder, the last line first: it is the one that counts."""
+        """The patterns by folder, last line first, because the last match decides."""
         found = {path.rpartition("/")[0]: _read(text) for path, text in self._files.items()}
         return {folder: patterns for folder, patterns in found.items() if patterns}
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
-        """Return True if `path` itself is ignored; a folder above it that is ignored is not asked for here."""
+        """Return True if a pattern ignores `path` itself. Ignored parent folders are the caller's concern."""
         if not self._patterns:
             return False
         names = tuple(os.fsencode(path).split(b"/"))
@@ -102,7 +102,7 @@ def _read(text: bytes) -> tuple[_Pattern, ...]:
 
 
 def _trimmed(line: bytes) -> bytes:
-    """Return the line without the blanks at its end that no backslash keeps."""
+    """Return the line without trailing spaces, except one that a backslash escapes."""
     bare = line.rstrip(b" ")
     slashes = len(bare) - len(bare.rstrip(b"\\"))
     return bare + b" " if slashes % 2 and len(bare) < len(line) else bare
@@ -114,7 +114,7 @@ def _pattern(words: bytes) -> _Pattern | None:
     if not words:
         return None
     if b"/" not in words:
-        # Compared with one name alone: two stars say no more than one.
+        # Matched against a single name, where two stars mean the same as one.
         return _Pattern((_name_matcher(words),), negated, folders_only, floating=True)
     names = _split(words.removeprefix(b"/"))
     parts = tuple(None if name == _DEEP else _name_matcher(name) for name in names)
@@ -122,11 +122,13 @@ def _pattern(words: bytes) -> _Pattern | None:
 
 
 def _split(words: bytes) -> list[bytes]:
-    """Return what stands between slashes, of which those in a class of characters are none."""
+    """Return the parts between slashes; a slash inside a character class does not split."""
     names, start, at = [], 0, 0
     while at < len(words):
         if words[at : at + 2] == b"\\/":  # an escaped slash is a slash
             words = words[:at] + words[at + 1 :]
+            if at > start + 1 and not words[start:at].strip(b"*"):
+                names.append(b"*")  # but the stars before it then match one folder at least
         if words[at : at + 1] == b"\\":
             at += 2
         elif words[at : at + 1] == b"[":
@@ -137,12 +139,12 @@ def _split(words: bytes) -> list[bytes]:
                 start = at + 1
             at += 1
     names.append(words[start:])
-    # Stars in a row that stand alone are as two.
+    # A part of three or more stars means the same as two.
     return [_DEEP if len(name) > 2 and not name.strip(b"*") else name for name in names]
 
 
 def _name_matcher(glob: bytes) -> Callable[[bytes], object]:
-    """Return what tells if a name matches; the time it takes grows with the name's length times the pattern's."""
+    """Return a matcher for one name; its time is bounded by the product of the two lengths."""
     pieces: list[bytes] = [b""]
     at = 0
     while at < len(glob):
@@ -164,13 +166,13 @@ def _name_matcher(glob: bytes) -> Callable[[bytes], object]:
             pieces[-1] += re.escape(char)
     if len(pieces) == 1:
         return re.compile(pieces[0], re.DOTALL).fullmatch
-    # Each piece is taken where it comes first, for good: going back would find nothing more and take ages.
+    # Atomic groups: each piece matches at its first position. Backtracking finds nothing more, in exponential time.
     middle = b"".join(b"(?>.*?%s)" % piece for piece in pieces[1:-1])
     return re.compile(pieces[0] + middle + b".*" + pieces[-1], re.DOTALL).fullmatch
 
 
 def _class(glob: bytes, start: int) -> tuple[bytes, int]:
-    """Return a class of characters that begins at `start` as a regular expression, and where it ends."""
+    """Return the character class at `start` as a regular expression, and the position after it."""
     at = start + 1
     negated = glob[at : at + 1] in {b"!", b"^"}
     at += negated
@@ -196,7 +198,7 @@ def _class(glob: bytes, start: int) -> tuple[bytes, int]:
 
 
 def _escaped(glob: bytes, at: int) -> tuple[bytes, int]:
-    """Return the character that is meant at a place, and the place behind it."""
+    """Return the character at a position, without its backslash, and the position after it."""
     at += glob[at : at + 1] == b"\\"
     if at >= len(glob):
         raise _NeverMatches
@@ -204,7 +206,7 @@ def _escaped(glob: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _named(glob: bytes, start: int) -> tuple[bytes, int] | None:
-    """Return a class such as `[:alpha:]`, whose name begins at `start`; None if it is not one."""
+    """Return the content of a named class such as `[:alpha:]` whose name begins at `start`, None if it is not one."""
     end = glob.find(b"]", start)
     if end < 0:
         raise _NeverMatches

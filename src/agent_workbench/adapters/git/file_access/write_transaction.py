@@ -1,4 +1,4 @@
-"""Makes a set of changes to files whole or not at all, also when the process is killed in the middle."""
+"""Transaction of file changes: all of them are made or none, even if the process is killed in between."""
 
 import json
 import os
@@ -8,17 +8,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agent_workbench.adapters.git.commands.objects import MAX_FILE_BYTES
 from agent_workbench.adapters.git.file_access.folders import (
-    MAX_FILE_BYTES,
-    Reach,
+    OpenParent,
     check_inside,
-    look,
+    open_parent,
     parents_of,
     prune_folders,
-    reach,
     read_file,
     remove_empty,
     remove_tree,
+    status_below,
 )
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
@@ -30,7 +30,7 @@ _PLAN = "plan.json"
 
 
 class _Move(Struct, frozen=True):
-    """What is done to one path: its new content lies in `new-<number>`, its old is kept in `old-<number>`."""
+    """Change of one path; its new content is in `new-<number>`, its old content is kept in `old-<number>`."""
 
     number: int
     path: str
@@ -39,9 +39,9 @@ class _Move(Struct, frozen=True):
 
 
 class WriteTransaction:
-    """Changes on their way into `root`. `folder` is private, on the same disk, and empty when nothing is under way.
+    """Transaction on the files below `root`. `folder` is private, on the same disk, and empty between transactions.
 
-    Use: `stage`, then `apply`, then `finish`; `roll_back` at any time, by this object or by a later one.
+    Call `stage`, then `apply`, then `finish`. `roll_back` works at any time, also on a later object.
     """
 
     def __init__(self, root: str, folder: Path) -> None:
@@ -49,13 +49,13 @@ class WriteTransaction:
         self._folder = folder
 
     def stage(self, changes: Sequence[FileChange]) -> list[Path | None]:
-        """Check every preimage and write all new contents beside the workspace; return where (None: removed).
+        """Check every preimage, write new contents beside the workspace and return their paths (None: removed).
 
-        Raises `WorkspaceError` when a file is not what it was, or cannot be reached without a link; `StorageError`.
+        Raises `WorkspaceError` if a file changed, or is behind a link; `StorageError` if the disk refuses.
         """
         paths = [change.path for change in changes]
         if len(set(paths)) != len(paths):
-            raise WorkspaceError("a path is changed twice")
+            raise WorkspaceError(f"a path occurs twice in the changes: {shown(', '.join(paths), 300)}")
         for change in changes:
             self._check(change)
         staged: list[Path | None] = []
@@ -71,7 +71,7 @@ class WriteTransaction:
 
     def _keep(self, number: int, content: FileContent) -> Path:
         target = self._folder / f"new-{number}"
-        # The umask decides about the group and others, as it does for git.
+        # The umask decides the permissions of group and others, as it does for git.
         file = os.open(
             target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o777 if content.executable else 0o666
         )
@@ -86,8 +86,8 @@ class WriteTransaction:
         check_inside(change.path)
         now = read_file(self._root, change.path)
         if now != change.before:
-            raise moved(change.path)
-        if now is None and look(self._root, change.path) is not None:
+            raise preimage_error(change.path)
+        if now is None and status_below(self._root, change.path) is not None:
             raise WorkspaceError(f"{shown(change.path)} is a folder; a file cannot be put there")
 
     def _note(self, changes: Sequence[FileChange]) -> None:
@@ -96,12 +96,12 @@ class WriteTransaction:
             for number, change in enumerate(changes)
         ]
         folders = {folder for change in changes for folder in parents_of(change.path)}
-        missing = [folder for folder in folders if look(self._root, folder) is None]
+        missing = [folder for folder in folders if status_below(self._root, folder) is None]
         text = json.dumps({"moves": moves, "missing": missing}).encode()
         write_atomically(self._folder / _PLAN, text)
 
     def apply(self) -> None:
-        """Move everything into place; raise `StorageError` or `WorkspaceError` with all as it was before."""
+        """Move all files into place; on `StorageError` or `WorkspaceError` every file is as it was before."""
         moves, _ = self._planned()
         path = ""
         try:
@@ -111,7 +111,7 @@ class WriteTransaction:
         except (OSError, WorkspaceError) as error:
             self.roll_back()
             if isinstance(error, FileExistsError):
-                raise moved(path) from error
+                raise preimage_error(path) from error
             if isinstance(error, WorkspaceError):
                 raise
             raise storage_error(f"nothing was changed, {shown(path)} could not be written", error) from error
@@ -124,21 +124,21 @@ class WriteTransaction:
         if not move.existed and not move.stays:
             return
         new, old = str(self._folder / f"new-{move.number}"), str(self._folder / f"old-{move.number}")
-        with reach(self._root, move.path, made=[] if move.stays else None) as at:
+        with open_parent(self._root, move.path, made=[] if move.stays else None) as at:
             if not move.stays:
                 os.rename(at.name, old, src_dir_fd=at.folder)
             elif move.existed:
                 os.link(at.name, old, src_dir_fd=at.folder, follow_symlinks=False)
                 os.rename(new, at.name, dst_dir_fd=at.folder)
             else:
-                # A link, unlike a rename, does not replace what somebody else may have put there by now.
+                # Unlike a rename, a hard link does not replace a file that another process created meanwhile.
                 os.link(new, at.name, dst_dir_fd=at.folder)
             os.fsync(at.folder)
 
     def roll_back(self) -> None:
-        """Undo what was moved into place, if anything was left under way; then nothing is any more.
+        """Undo an unfinished transaction, if there is one.
 
-        Raises `StorageError` when that fails too: the old files are kept then, and a later call tries again.
+        Raises `StorageError` if that fails too. The old files are then kept, and a later call tries again.
         """
         moves, missing = self._planned()
         failed: list[OSError] = []
@@ -155,20 +155,20 @@ class WriteTransaction:
     def _undo(self, move: _Move) -> None:
         new, old = self._folder / f"new-{move.number}", self._folder / f"old-{move.number}"
         if move.existed and old.exists():
-            with reach(self._root, move.path, made=[]) as at:
+            with open_parent(self._root, move.path, made=[]) as at:
                 os.rename(old, at.name, dst_dir_fd=at.folder)
         elif not move.existed and move.stays and new.exists():
-            # What cannot be found was not put there.
-            with suppress(OSError, WorkspaceError), reach(self._root, move.path) as at:
+            # A file that cannot be found was not created by this transaction.
+            with suppress(OSError, WorkspaceError), open_parent(self._root, move.path) as at:
                 self._remove_if_ours(at, new)
 
-    def _remove_if_ours(self, at: Reach, new: Path) -> None:
+    def _remove_if_ours(self, at: OpenParent, new: Path) -> None:
         there = os.stat(at.name, dir_fd=at.folder, follow_symlinks=False)
         if os.path.samestat(there, new.stat()):
             os.unlink(at.name, dir_fd=at.folder)
 
     def finish(self) -> None:
-        """Forget what was under way: it stands."""
+        """End the transaction and keep its changes."""
         with suppress(FileNotFoundError):
             (self._folder / _PLAN).unlink()
         remove_tree(str(self._folder))
@@ -181,9 +181,9 @@ class WriteTransaction:
         return [_Move(*each) for each in plan["moves"]], list(plan["missing"])
 
 
-def moved(path: str) -> WorkspaceError:
-    """Return the error for a file that is not what a change starts from."""
+def preimage_error(path: str) -> WorkspaceError:
+    """Return the error for a file that differs from the preimage of its change."""
     return WorkspaceError(
-        f"{shown(path)} has moved: it is not what it was when the change was made",
-        advice="look at the change again, against the file as it is now",
+        f"{shown(path)} changed since the diff was made",
+        advice="review the diff again, against the current file",
     )

@@ -1,4 +1,4 @@
-"""The user's own checkout as the code search reads it."""
+"""Files and commits of the user's checkout, as the code search reads them."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -10,12 +10,12 @@ from agent_workbench.core.retrieval import PastCommit
 
 
 class CheckoutFiles:
-    """Satisfies `core.workspace_ports.Sources`; `checkout` looks at the repository as configured at the moment."""
+    """The port `core.ports.workspace.Sources`; `checkout` returns the checkout with its current configuration."""
 
     def __init__(self, checkout: Callable[[], Checkout]) -> None:
-        """Blocks while the repository is looked for; raises `RepoError` where there is none."""
+        """Find the repository; raise `RepoError` if there is none. Blocks."""
         self._checkout = checkout
-        self._root = checkout().place.root
+        self._root = checkout().paths.root
 
     @property
     def root(self) -> str:

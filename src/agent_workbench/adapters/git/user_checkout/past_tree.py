@@ -1,4 +1,4 @@
-"""The repository as it was some commits ago: its files laid out in a folder of their own, and what came since."""
+"""An earlier tree of the repository, written into a folder of its own, and the commits since then."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from agent_workbench.system.atomic_files import storage_error
 
 
 class PastTree:
-    """Satisfies `core.workspace_ports.Sources`; `base` is its commit, `later` what came after it, newest first."""
+    """The port `core.ports.workspace.Sources`; `base` is the tree's commit, `later` the commits since, newest first."""
 
     def __init__(self, plumbing: Plumbing, root: str, paths: tuple[str, ...], base: CommitId) -> None:
         self._plumbing = plumbing
@@ -39,19 +39,19 @@ class PastTree:
         return await asyncio.to_thread(past_commits, self._plumbing, self.base, limit, until)
 
 
-def lay_out(trees: GitObjects, commits_ago: int, folder: Path) -> PastTree:
-    """Write the regular files of the commit so many commits before HEAD into `folder`; nothing else is touched.
+def write_past_tree(objects: GitObjects, commits_ago: int, folder: Path) -> PastTree:
+    """Write the regular files of a commit `commits_ago` before HEAD into `folder`.
 
-    Where there are not that many, of the one in the middle. Blocks; raises `RepoError` where there is no past,
-    `StorageError` when the disk refuses, `WorkspaceError` where objects are missing.
+    In a shorter history the commit in the middle is used. Blocks. Raises `RepoError` for a history of one commit,
+    `StorageError` if the disk refuses, `WorkspaceError` if objects are missing.
     """
-    plumbing = trees.plumbing
+    plumbing = objects.plumbing
     line = plumbing.attempt("rev-list", "--first-parent", f"--max-count={commits_ago + 1}", "HEAD", "--").out.split()
     if len(line) < 2:
-        raise RepoError("the repository has no past to measure with", advice="it takes a history of some commits")
+        raise RepoError("the repository has too few commits to measure with", advice="make at least two commits")
     base = CommitId(line[commits_ago if len(line) > commits_ago else len(line) // 2].decode())
     paths: list[str] = []
-    for batch in trees.batches({path: each for path, each in trees.entries(base).items() if each.is_regular}):
+    for batch in objects.batches({path: each for path, each in objects.entries(base).items() if each.is_regular}):
         for path, _, data in batch:
             if _written(folder, path, data):
                 paths.append(path)
@@ -61,12 +61,12 @@ def lay_out(trees: GitObjects, commits_ago: int, folder: Path) -> PastTree:
 
 
 def _written(folder: Path, path: str, data: bytes) -> bool:
-    """Write a file; return whether it could be: a tree may hold names that no folder takes."""
+    """Write a file; return False for a name that no folder accepts, which a tree may contain."""
     try:
         check_inside(path)
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("xb") as file:
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
             file.write(data)
     except (WorkspaceError, FileExistsError, NotADirectoryError, ValueError):
         return False

@@ -1,4 +1,4 @@
-"""The files of a recorded tree, read from the repository's objects: no worktree is needed, none is touched."""
+"""Files of a tree that a session recorded, read from the object database without a worktree."""
 
 import asyncio
 
@@ -10,23 +10,23 @@ from agent_workbench.core.patch.values import FileContent
 
 
 class RecordedTree:
-    """The files of `tree`. Satisfies `engine.scope.Files`. Made blocking."""
+    """Files of `tree`, readable as `engine.runtime.scope.Files`. The constructor blocks."""
 
-    def __init__(self, trees: GitObjects, tree: str) -> None:
-        self._trees = trees
-        self._entries = trees.entries(trees.tree_of(tree))
+    def __init__(self, objects: GitObjects, tree: str) -> None:
+        self._objects = objects
+        self._entries = objects.entries(objects.tree_of(tree))
 
     async def list_files(self) -> tuple[str, ...]:
         """Return all files and links, sorted, as a worktree of this tree would list them."""
         return tuple(sorted(path for path, entry in self._entries.items() if entry.mode != GITLINK))
 
     async def read(self, path: str) -> FileContent | None:
-        """Return a regular file's content, None where there is none; raise `WorkspaceError` for links and the like."""
+        """Return the content of a regular file, None if there is none; raise `WorkspaceError` for a link."""
         check_inside(path)
         entry = self._entries.get(path)
         if entry is None:
             return None
-        content = (await asyncio.to_thread(self._trees.files, [entry])).get(entry)
+        content = (await asyncio.to_thread(self._objects.files, [entry])).get(entry)
         if content is None:
-            raise WorkspaceError(f"{shown(path)} is no regular file that can be read")
+            raise WorkspaceError(f"{shown(path)} is not a regular file of at most 200 MB")
         return content

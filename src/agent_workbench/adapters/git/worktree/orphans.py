@@ -1,74 +1,82 @@
-"""Branches and worktrees of tasks that were never begun: a stop came between their making and the first event.
+"""Orphaned branches and worktrees: a crash came between their creation and the first event of the task.
 
-The note beside a worktree is durable before its branch is made, so it tells which session wanted what.
+The record beside a worktree is durable before its branch exists, so it names the session and the task.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.objects import EXECUTABLE, LINK, Entry
-from agent_workbench.adapters.git.commands.refs import Refs, standing_ref
+from agent_workbench.adapters.git.commands.objects import EXECUTABLE, LINK, TreeEntry
+from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX, Refs, position_ref
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
-from agent_workbench.adapters.git.worktree.paths import BRANCH_PREFIX, Note, Site, lock_path, site_of
+from agent_workbench.adapters.git.worktree.paths import WorktreePaths, WorktreeRecord, lock_path, worktree_paths
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.workspace import Orphan, WorkspaceRequest
 from agent_workbench.system.atomic_files import storage_error
 from agent_workbench.system.locks import lock_holder
 
-Begun = Callable[[SessionId, str], bool]
-"""Returns whether a session's journal says that it began a task on a branch; true where that cannot be read."""
+HasBegun = Callable[[SessionId, str], bool]
+"""Returns True if a session's journal says that it began a task on a branch, or if the journal cannot be read."""
 
 
 def always_begun(_session: SessionId, _branch: str) -> bool:
-    """Answer for who knows no journals: nothing is an orphan."""
+    """Return True: without journals nothing counts as an orphan."""
     return True
 
 
 class Orphans:
-    """The orphans among the worktrees in `folder`. Blocking."""
+    """Orphans among the worktrees in `folder`. Blocking."""
 
-    def __init__(self, worktrees: Worktrees, folder: Path, checkout: str, begun: Begun) -> None:
+    def __init__(self, worktrees: Worktrees, folder: Path, checkout: str, has_begun: HasBegun) -> None:
         self._worktrees, self._refs = worktrees, worktrees.refs
         self._folder = folder
         self._checkout = checkout
-        self._begun = begun
+        self._has_begun = has_begun
 
     def remove(self, task: TaskId) -> None:
-        """Remove the task's orphans in which there is no work. Whoever calls holds the lock of the task."""
-        for site, note in self._noted():
-            if note.task == task and not self._begun(SessionId(note.session), note.branch) and not self.work(note):
-                self._worktrees.remove(site, note.branch, note.base)
+        """Remove the task's orphans that contain no work. The caller holds the lock of the task."""
+        for paths, record in self._recorded_worktrees():
+            if (
+                record.task == task
+                and not self._has_begun(SessionId(record.session), record.branch)
+                and not self.work(record)
+            ):
+                self._worktrees.remove(paths, record.branch, record.base)
 
     def find(self) -> tuple[Orphan, ...]:
-        """Return all orphans, those with a note first; what a live session is at is none."""
-        noted = tuple(self._noted())
-        branches = {note.branch for _, note in noted}
+        """Return all orphans, those with a record first; the worktree of a live session is none."""
+        recorded = tuple(self._recorded_worktrees())
+        branches = {record.branch for _, record in recorded}
         made = [
-            (site, note) for site, note in noted if os.path.lexists(site.tree) or self._refs.branch_tip(note.branch)
+            (paths, record)
+            for paths, record in recorded
+            if os.path.lexists(paths.tree) or self._refs.branch_tip(record.branch)
         ]
         return (
-            *(self._told(site, note) for site, note in made if not self._is_owned(note)),
+            *(self._described(paths, record) for paths, record in made if not self._is_owned(record)),
             *(Orphan(branch, "") for branch in self._unknown_branches(branches)),
         )
 
-    def _told(self, site: Site, note: Note) -> Orphan:
-        path = str(site.tree) if os.path.lexists(site.tree) else ""
-        has_branch = self._refs.branch_tip(note.branch) is not None
-        return Orphan(note.branch, path, SessionId(note.session), TaskId(note.task), self.work(note), has_branch)
-
-    def _is_owned(self, note: Note) -> bool:
-        return bool(lock_holder(lock_path(self._folder, TaskId(note.task)))) or self._begun(
-            SessionId(note.session), note.branch
+    def _described(self, paths: WorktreePaths, record: WorktreeRecord) -> Orphan:
+        path = str(paths.tree) if os.path.lexists(paths.tree) else ""
+        has_branch = self._refs.branch_tip(record.branch) is not None
+        return Orphan(
+            record.branch, path, SessionId(record.session), TaskId(record.task), self.work(record), has_branch
         )
 
-    def _unknown_branches(self, noted: set[str]) -> Iterator[str]:
+    def _is_owned(self, record: WorktreeRecord) -> bool:
+        return bool(lock_holder(lock_path(self._folder, TaskId(record.task)))) or self._has_begun(
+            SessionId(record.session), record.branch
+        )
+
+    def _unknown_branches(self, recorded: set[str]) -> Iterator[str]:
         for branch in self._refs.own_branches():
-            if branch not in noted and not self._begun(SessionId(""), branch):
+            if branch not in recorded and not self._has_begun(SessionId(""), branch):
                 yield branch
 
-    def _noted(self) -> Iterator[tuple[Site, Note]]:
+    def _recorded_worktrees(self) -> Iterator[tuple[WorktreePaths, WorktreeRecord]]:
         try:
             places = sorted((self._folder / "private").iterdir())
         except FileNotFoundError:
@@ -76,35 +84,39 @@ class Orphans:
         except OSError as error:
             raise storage_error(f"{self._folder} cannot be read", error) from error
         for private in places:
-            site = Site(self._folder / private.name, private)
-            note = site.note()
+            paths = WorktreePaths(self._folder / private.name, private)
+            record = paths.record()
             if (
-                note is not None
-                and note.branch.startswith(BRANCH_PREFIX)
-                and site_of(self._folder, note.branch) == site
+                record is not None
+                and record.branch.startswith(BRANCH_PREFIX)
+                and worktree_paths(self._folder, record.branch) == paths
             ):
-                yield site, note
+                yield paths, record
 
-    def work(self, note: Note) -> str:
-        """Return what of a workspace might be somebody's work, empty where there provably is none."""
-        site = site_of(self._folder, note.branch)
-        base, tip, last = _heads(self._refs, note)
-        if tip is None and last is None and not os.path.lexists(site.tree):
+    def work(self, record: WorktreeRecord) -> str:
+        """Return a description of possible work in a workspace, empty if there is certainly none."""
+        paths = worktree_paths(self._folder, record.branch)
+        base, tip, last = _heads(self._refs, record)
+        if tip is None and last is None and not os.path.lexists(paths.tree):
             return ""
-        if note.commits or tip not in {None, base}:
+        if record.commits or tip not in {None, base}:
             return "commits of its own"
-        if last is not None or os.path.lexists(site.pending):
+        if last is not None or os.path.lexists(paths.pending):
             return "changes of a session"
         if base is None:
             return "files on a commit that is gone"
-        admin = self._worktrees.find_admin(site)
-        if admin is not None and (admin / "locked").exists():
+        git_folder = self._worktrees.find_git_folder(paths)
+        if git_folder is not None and (git_folder / "locked").exists():
             return "a locked worktree"
-        changed = self._changed(site.tree, self._worktrees.trees.entries(base)) if os.path.lexists(site.tree) else ""
+        changed = (
+            self._first_changed(paths.tree, self._worktrees.objects.entries(base))
+            if os.path.lexists(paths.tree)
+            else ""
+        )
         return f"a file that was changed: {changed}" if changed else ""
 
-    def _changed(self, tree: Path, entries: dict[str, Entry]) -> str:
-        """Return the first path below `tree` that is not as it was put there, empty where there is none."""
+    def _first_changed(self, tree: Path, entries: dict[str, TreeEntry]) -> str:
+        """Return the first path below `tree` that differs from its entry, empty if there is none."""
         if tree.is_symlink() or not tree.is_dir():
             return str(tree)
         for folder, folders, names in os.walk(tree):
@@ -112,31 +124,31 @@ class Orphans:
             for name in (*names, *links):
                 path = Path(folder, name)
                 shown = path.relative_to(tree).as_posix()
-                if shown != ".git" and not self._is_as_put(path, shown, entries.get(shown)):
+                if shown != ".git" and not self._is_unchanged(path, shown, entries.get(shown)):
                     return shown
         return ""
 
-    def _is_as_put(self, path: Path, name: str, entry: Entry | None) -> bool:
+    def _is_unchanged(self, path: Path, name: str, entry: TreeEntry | None) -> bool:
         try:
             if path.is_symlink():
                 target = os.readlink(os.fsencode(path))  # noqa: PTH115 - the bytes of the link are its content
                 if entry is None:
                     return os.fsdecode(target) == f"{self._checkout}/{name}"
-                return entry.mode == LINK and self._worktrees.trees.hash(target) == entry.oid
+                return entry.mode == LINK and self._worktrees.objects.hash(target) == entry.oid
             if entry is None or not entry.is_regular or not path.is_file():
                 return False
             if bool(path.stat().st_mode & 0o100) != (entry.mode == EXECUTABLE):
                 return False
-            return self._worktrees.trees.hash(path.read_bytes()) == entry.oid
+            return self._worktrees.objects.hash(path.read_bytes()) == entry.oid
         except OSError:
             return False
 
 
-def _heads(refs: Refs, note: Note) -> tuple[CommitId | None, CommitId | None, CommitId | None]:
-    """Return the commits of a note's base, its branch, and the last checkpoint on it."""
-    base = CommitId(note.base)
-    request = WorkspaceRequest(SessionId(note.session), TaskId(note.task), note.branch, base)
+def _heads(refs: Refs, record: WorktreeRecord) -> tuple[CommitId | None, CommitId | None, CommitId | None]:
+    """Return the commits of a record's base, its branch, and the last checkpoint on it."""
+    base = CommitId(record.base)
+    request = WorkspaceRequest(SessionId(record.session), TaskId(record.task), record.branch, base)
     try:
-        return refs.commit(base), refs.branch_tip(note.branch), refs.commit(standing_ref(request))
+        return refs.commit(base), refs.branch_tip(record.branch), refs.commit(position_ref(request))
     except WorkspaceError:
         return None, None, None

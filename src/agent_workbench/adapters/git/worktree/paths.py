@@ -1,23 +1,23 @@
-"""Where a task's worktree lies, and the short note beside it that says whose it is."""
+"""Paths of a task's worktree, and the record beside it that names its session, task and branch."""
 
-import json
 from pathlib import Path
 
-from msgspec import Struct, to_builtins
+from msgspec import MsgspecError, Struct, json
 
+from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.regular_files import read_regular
 
-BRANCH_PREFIX = "agent/"
-_MOST_NOTE_BYTES = 10_000_000
+_MAX_RECORD_BYTES = 10_000_000
 
 
-class Note(Struct, frozen=True):
-    """Whose worktree it is.
+class WorktreeRecord(Struct, frozen=True):
+    """Owner of a worktree.
 
-    `ready` once its files are complete; `commits` are what we put, or were about to put, on its branch.
+    `ready` is set when its files are complete. `commits` are those that the workbench put, or was about to put, on its
+    branch.
     """
 
     session: str
@@ -28,51 +28,48 @@ class Note(Struct, frozen=True):
     commits: tuple[str, ...] = ()
 
 
-class Site(Struct, frozen=True):
-    """The places of one branch below the repository's folder in the user's state."""
+class WorktreePaths(Struct, frozen=True):
+    """Paths of one branch below the repository's folder in the user's state folder."""
 
     tree: Path
     private: Path
 
     @property
     def scratch(self) -> Path:
-        """A folder for what is only needed for a moment, on the same disk as the worktree."""
+        """Folder for temporary files, on the same disk as the worktree."""
         return self.private / "scratch"
 
     @property
     def pending(self) -> Path:
-        """The folder of a write that is under way."""
+        """Folder of an unfinished write transaction."""
         return self.private / "pending"
 
-    def note(self) -> Note | None:
-        """Return what the note says; None when there is none that can be read."""
+    def record(self) -> WorktreeRecord | None:
+        """Return the record, None if there is no valid one; raise `StorageError`."""
         try:
-            read = json.loads(read_regular(self.private / "note.json", _MOST_NOTE_BYTES))
-            return Note(**{**read, "commits": tuple(read["commits"])})
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError, KeyError):
+            return json.decode(read_regular(self.private / "note.json", _MAX_RECORD_BYTES), type=WorktreeRecord)
+        except (FileNotFoundError, MsgspecError, ValueError, RecursionError):
             return None
         except OSError as error:
             raise storage_error(f"{self.private} cannot be read", error) from error
 
-    def write_note(self, note: Note) -> None:
-        """Replace the note, durably; raise `StorageError`."""
+    def write_record(self, record: WorktreeRecord) -> None:
+        """Replace the record, durably; raise `StorageError`."""
         try:
             make_directories(self.scratch)
         except OSError as error:
-            raise storage_error(f"{self.private} cannot be made", error) from error
-        write_atomically(self.private / "note.json", json.dumps(to_builtins(note)).encode())
+            raise storage_error(f"{self.private} cannot be created", error) from error
+        write_atomically(self.private / "note.json", json.encode(record))
 
 
-def site_of(folder: Path, branch: str) -> Site:
-    """Return the places for a branch of ours below the repository's `folder`."""
+def worktree_paths(folder: Path, branch: str) -> WorktreePaths:
+    """Return the paths of a branch of the workbench below the repository's `folder`."""
     if not branch.startswith(BRANCH_PREFIX):
-        raise WorkspaceError(f"{branch} is not a branch of the workbench", advice="they begin with agent/")
+        raise WorkspaceError(f"{branch} is not a branch of the workbench", advice="name one that begins with agent/")
     name = branch.replace("/", "-")
-    return Site(folder / name, folder / "private" / name)
+    return WorktreePaths(folder / name, folder / "private" / name)
 
 
 def lock_path(folder: Path, task: TaskId) -> Path:
-    """Return where the lock of a task is."""
+    """Return the path of a task's lock."""
     return folder / "locks" / f"{task}.lock"

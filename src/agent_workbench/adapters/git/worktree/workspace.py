@@ -1,4 +1,4 @@
-"""The worktree of one task as the engine knows it: blocking work done in threads, one piece at a time."""
+"""The port `Workspace` on a git worktree: blocking operations run in threads, one at a time."""
 
 import asyncio
 import threading
@@ -7,13 +7,13 @@ from typing import ParamSpec, TypeVar
 
 from agent_workbench.adapters.git.commands.commit_log import past_commits
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.commands.refs import standing_ref
-from agent_workbench.adapters.git.file_access.content import Content
+from agent_workbench.adapters.git.commands.refs import position_ref
+from agent_workbench.adapters.git.file_access.content import FolderContent
 from agent_workbench.adapters.git.file_access.folders import read_files
 from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
-from agent_workbench.adapters.git.worktree.checkpoints import History
+from agent_workbench.adapters.git.worktree.checkpoints import Checkpoints
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
-from agent_workbench.adapters.git.worktree.paths import Site
+from agent_workbench.adapters.git.worktree.paths import WorktreePaths
 from agent_workbench.adapters.git.worktree.worktree_files import WorktreeFiles
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.patch.values import FileChange, FileContent
@@ -26,30 +26,30 @@ T = TypeVar("T")
 
 
 class GitWorkspace:
-    """A worktree that is held by one session until `release`.
+    """A worktree held by one session until `release`.
 
     Symbolic links, submodules and files over 200 MB cannot be approved: where they differ, `strays` and `changes` show
-    nothing on that side. Which files are ignored is told by the tree that was named last, at first that of `facts`.
+    no content on that side. The ignore rules are those of the tree passed last, at first of the tree in `facts`.
     """
 
     def __init__(
         self,
         worktrees: Worktrees,
         plumbing: Plumbing,
-        site: Site,
+        paths: WorktreePaths,
         facts: WorkspaceFacts,
         request: WorkspaceRequest,
-        stands_at: CommitId,
+        position: CommitId,
         lock: FileLock,
     ) -> None:
-        """Take over a prepared worktree, the commit that the work in it stands at, and its lock. Blocks."""
-        self._worktrees, self._site, self._facts, self._lock = worktrees, site, facts, lock
+        """Take over a prepared worktree, the commit of the work in it, and its lock. Blocks."""
+        self._worktrees, self._paths, self._facts, self._lock = worktrees, paths, facts, lock
         self._plumbing = plumbing
-        content = Content(worktrees.trees, facts.path, facts.tree, facts.linked)
-        deposit = TreeWriter(worktrees.trees, facts.path, site.scratch)
-        self._files = WorktreeFiles(worktrees.trees, content, deposit, site)
-        self._history = History(worktrees, plumbing, site, facts, content, deposit, request, stands_at)
-        self._standing = standing_ref(request)
+        content = FolderContent(worktrees.objects, facts.path, facts.tree, facts.linked)
+        writer = TreeWriter(worktrees.objects, facts.path, paths.scratch)
+        self._files = WorktreeFiles(worktrees.objects, content, writer, paths)
+        self._checkpoints = Checkpoints(worktrees, plumbing, paths, facts, content, writer, request, position)
+        self._position_ref = position_ref(request)
         self._busy = threading.Lock()
 
     async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -92,23 +92,23 @@ class GitWorkspace:
         return await self._do(self._reset, tree)
 
     def _reset(self, tree: str) -> Reset:
-        self._worktrees.mend(self._site)
+        self._worktrees.repair(self._paths)
         found = self._files.reset(tree)
-        # Last: what stands on the way to a link is removed before.
-        self._worktrees.link_again(self._site, self._facts.linked)
+        # Last, because the reset removes obstacles in the path of a link.
+        self._worktrees.restore_links(self._paths, self._facts.linked)
         return found
 
     async def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:
-        return await self._do(self._history.checkpoint, session, seq, message)
+        return await self._do(self._checkpoints.checkpoint, session, seq, message)
 
     async def restore(self, commit: CommitId) -> None:
-        await self._do(self._history.restore, commit)
+        await self._do(self._checkpoints.restore, commit)
 
     async def commit(self, tree: str, message: str) -> CommitId:
-        return await self._do(self._history.commit, tree, message)
+        return await self._do(self._checkpoints.commit, tree, message)
 
     async def withdraw(self) -> None:
-        await self._do(self._history.withdraw)
+        await self._do(self._checkpoints.withdraw)
 
     async def changes(self, tree: str) -> tuple[FileChange, ...]:
         return await self._do(self._files.changes, self._facts.base, tree)
@@ -118,14 +118,14 @@ class GitWorkspace:
         try:
             await asyncio.shield(releasing)
         except asyncio.CancelledError:
-            # Nobody would do it again, and the task's lock would be kept.
+            # An unfinished release would keep the task's lock.
             await asyncio.wait({releasing})
             raise
 
     def _release(self, keep: bool) -> None:
         try:
             if not keep:
-                self._worktrees.refs.delete(self._standing)
-                self._worktrees.remove(self._site, self._facts.branch, self._facts.base)
+                self._worktrees.refs.delete(self._position_ref)
+                self._worktrees.remove(self._paths, self._facts.branch, self._facts.base)
         finally:
             self._lock.release()
