@@ -37,10 +37,14 @@ class LlamaServer(Struct, frozen=True):
 class ServerThread:
     """Keeps a server, and the loop that reads its log, out of the loops of the tests."""
 
-    def __init__(self, model: Path, log: Path, context_tokens: int = CONTEXT_TOKENS) -> None:
+    def __init__(
+        self, model: Path, log: Path, context_tokens: int = CONTEXT_TOKENS, *, embeddings: bool = False
+    ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="llama-server", daemon=True)
-        self._server = EmbeddedServer(model, log=log, environ=os.environ, context_tokens=context_tokens)
+        self._server = EmbeddedServer(
+            model, log=log, environ=os.environ, context_tokens=context_tokens, embeddings=embeddings
+        )
         self._model = model
 
     def start(self) -> LlamaServer:

@@ -139,5 +139,5 @@ class Site:
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.place.environ, settings.key_variables).redact,
             model=self.model(settings, say),
-            retriever=self.house.retriever(settings.searched, self.place.environ),
+            retriever=self.house.retriever(settings, self.place.environ),
         )

@@ -8,7 +8,7 @@ if TYPE_CHECKING:  # loaded when the first session needs them
     from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetrievers
     from agent_workbench.core.ports.services import Retriever
-    from agent_workbench.core.settings import RetrievalSettings
+    from agent_workbench.core.settings import Settings
 
 
 class SharedResources:
@@ -25,13 +25,14 @@ class SharedResources:
 
         return SharedModels()
 
-    def retriever(self, settings: "RetrievalSettings", environ: Mapping[str, str]) -> "Retriever":
-        """Return the code search that searches so."""
-        from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+    def retriever(self, settings: "Settings", environ: Mapping[str, str]) -> "Retriever":
+        """Return the code search for these settings, shared by the sessions that have equal ones."""
+        from agent_workbench.bootstrap.code_search import code_retriever
         from agent_workbench.system.user_dirs import cache_dir
 
         cache = cache_dir()
-        return self._retrievers.take((settings, cache), lambda: CodeRetriever(settings, cache, environ))
+        key = settings.searched, settings.model.server, cache
+        return self._retrievers.take(key, lambda: code_retriever(settings, environ, cache))
 
     @cached_property
     def _retrievers(self) -> "SharedRetrievers":

@@ -108,16 +108,17 @@ class MemorySettings(Struct, frozen=True):
 
 
 class EmbeddingProvider(StrEnum):
-    """Who makes the vectors of the code search: the workbench from the repo's own words, or a model."""
+    """Source of the code search's vectors: an embeddings endpoint, or none."""
 
-    BUILTIN = "builtin"
     SERVER = "server"
-    ONNX = "onnx"
     NONE = "none"
 
 
 class EmbeddingSettings(Struct, frozen=True):
-    """What makes vectors: a server of embeddings (`url`, `model`, key) or the folder of an ONNX model (`path`)."""
+    """Embeddings endpoint: the address of a running one (`url`), or an embedding GGUF file to serve (`path`).
+
+    `model` is the model's name in requests.
+    """
 
     provider: EmbeddingProvider = EmbeddingProvider.NONE
     url: str = ""

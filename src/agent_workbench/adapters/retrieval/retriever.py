@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,15 +14,14 @@ from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN
 from agent_workbench.adapters.retrieval.history.folder_histories import FolderHistories
 from agent_workbench.adapters.retrieval.history.repo_history import Past
+from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.indexer.file_parser import Parser
 from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex, Tools
 from agent_workbench.adapters.retrieval.indexer.index_refresher import IndexRefresher
-from agent_workbench.adapters.retrieval.indexer.indexable_files import blob_id
 from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
 from agent_workbench.adapters.retrieval.search.freed_memory import keep_freed_memory
-from agent_workbench.adapters.retrieval.search.query import wanted_words
 from agent_workbench.adapters.retrieval.search.scoring import Found, search
-from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors
+from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
 from agent_workbench.adapters.retrieval.worker_processes.threads import in_thread
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
@@ -37,6 +36,9 @@ _TRIES = 3
 # How long a complete search waits for commits that were never read. They are read beside the files in a second or two;
 # without them results are clearly worse (docs/decisions/0014-retrieval.md).
 _PAST_SECONDS = 2.0
+# How long complete searches of a new session wait, all together, until the vectors are loaded and new files embedded.
+# A search after that uses the vectors if nearly all files have one; the index's status says how many have.
+_VECTOR_SECONDS = 10.0
 # Bound of a chunk's text, as a multiple of its size; only a single long line exceeds it.
 _LONGEST_PIECE = 4
 
@@ -44,15 +46,22 @@ _LONGEST_PIECE = 4
 class CodeRetriever:
     """Code search of all folders; its cache is below `cache_dir`.
 
-    One search at a time runs in a thread, beside at most one refresh of each folder.
+    One search at a time runs in a thread, beside at most one refresh of each folder. `make_server` returns the server
+    for an embedding model (`retrieval.embeddings.path`), not started yet.
     """
 
-    def __init__(self, settings: RetrievalSettings, cache_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        settings: RetrievalSettings,
+        cache_dir: Path,
+        environ: Mapping[str, str] = os.environ,
+        make_server: MakeServer | None = None,
+    ) -> None:
         self._settings = settings
         self._cache = CacheFolder(cache_dir)
         self.workers = WorkerPool(cache_dir, settings.max_chunk_tokens)
         self._tools = Tools(Parser(ChunkCache(cache_dir), settings.max_chunk_tokens), self.workers)
-        self._vectors = FolderVectors(settings.embeddings, self._cache.vectors_of, environ)
+        self._vectors = FolderVectors(settings.embeddings, self._cache.vectors_of, environ, make_server)
         self._pasts = FolderHistories(self._cache.history_of)
         self._folders: OrderedDict[str, IndexRefresher] = OrderedDict()
         self._searching = asyncio.Lock()
@@ -66,7 +75,7 @@ class CodeRetriever:
     def status(self, sources: Sources) -> IndexStatus:
         folder = self._folders.get(sources.root)
         status = folder.index.status if folder else IndexStatus()
-        return replace(status, vectors=self._vectors.standing(sources.root))
+        return replace(status, vectors=self._vectors.status(sources.root))
 
     def prepare(self, sources: Sources) -> "asyncio.Task[None]":
         """Start indexing in the background; the next search reports what fails."""
@@ -101,6 +110,7 @@ class CodeRetriever:
                 await self._refresh(folder, sources)
                 if self._pasts.of(sources.root) is None:
                     await self._pasts.settled(sources.root, _PAST_SECONDS)
+                await self._vectors.first_ready(sources.root, _VECTOR_SECONDS)
             else:
                 folder.begin(sources)
             similar = await self._similar(sources, query)
@@ -126,17 +136,18 @@ class CodeRetriever:
         """Update the folder's index; commits and stored vectors are loaded meanwhile."""
         if self._pasts.of(sources.root) is None:
             self._pasts.begin(sources)
+        self._vectors.begin_loading(sources.root)
         await folder.refresh(sources)
 
     def _go_on(self, sources: Sources, folder: FolderIndex) -> None:
         """Update commits and vectors after a change of the folder's index."""
         self._pasts.begin(sources)
-        self._vectors.begin(sources, folder.index.view)
+        self._vectors.begin_update(sources, folder.index.view)
 
     async def _similar(self, sources: Sources, query: CodeQuery) -> dict[str, float]:
-        """Return the files whose vectors are like the query's, with how much; none while there are no vectors."""
+        """Return files whose vectors are close to the query's, with their cosines; none without vectors."""
         text = "\n".join(filter(None, (query.text, query.failing)))
-        return await self._vectors.similar(sources.root, text, Counter(wanted_words(query)), _MOST_SIMILAR)
+        return await self._vectors.nearest(sources.root, text, _MOST_SIMILAR)
 
     async def _alone(self, search: Callable[[], list[Found]]) -> list[Found]:
         async with self._searching:

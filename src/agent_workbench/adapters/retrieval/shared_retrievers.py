@@ -1,23 +1,19 @@
 """Retrievers of a process, shared by the sessions with equal settings."""
 
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Hashable
 
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
-from agent_workbench.core.settings import RetrievalSettings
-
-Key = tuple[RetrievalSettings, Path]
 
 
 class SharedRetrievers:
     """Retrievers by settings, each with one set of workers and closed when its last holder closes."""
 
     def __init__(self) -> None:
-        self._held: dict[Key, tuple[CodeRetriever, list[SharedRetriever]]] = {}
+        self._held: dict[Hashable, tuple[CodeRetriever, list[SharedRetriever]]] = {}
 
-    def take(self, key: Key, make: Callable[[], CodeRetriever]) -> "SharedRetriever":
+    def take(self, key: Hashable, make: Callable[[], CodeRetriever]) -> "SharedRetriever":
         """Return the retriever for `key`, made by `make` if no session holds one."""
         if key not in self._held:
             self._held[key] = make(), []
@@ -26,7 +22,7 @@ class SharedRetrievers:
         holders.append(shared)
         return shared
 
-    async def _give_back(self, key: Key, shared: "SharedRetriever") -> None:
+    async def _give_back(self, key: Hashable, shared: "SharedRetriever") -> None:
         retriever, holders = self._held.get(key, (None, []))
         if retriever is None or shared not in holders:
             return

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.indexer.indexable_files import (
     ExcludedPaths,
     Stamp,
-    blob_id,
     count_left_out,
     count_submodules,
     is_text,

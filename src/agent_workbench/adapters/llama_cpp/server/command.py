@@ -39,10 +39,17 @@ class ServerCommand(Struct, frozen=True):
 
 
 def server_command(
-    model: Path, *, context_tokens: int, server: str, api_key: str, environ: Mapping[str, str]
+    model: Path,
+    *,
+    context_tokens: int,
+    server: str,
+    api_key: str,
+    environ: Mapping[str, str],
+    embeddings: bool = False,
 ) -> ServerCommand:
     """Return how to serve `model` on a free port of 127.0.0.1, by the binary `server` or (empty) by what we bring.
 
+    With `embeddings` it serves vectors of texts that have at most `context_tokens`, in place of answers.
     Raises `ModelUnavailable` when the file is not there or no GGUF, or when there is no such binary.
     """
     threads = 1 if _model_bytes(model) < _TINY_BYTES else _cores()
@@ -57,10 +64,13 @@ def server_command(
         argv += ["--alias", model.name]
         # Its own choice is a good one, but for a model that is so small that threads only wait for each other.
         argv += ["-t", "1"] if threads == 1 else []
+        # A text is embedded in one batch.
+        argv += ["--embeddings", "-b", str(context_tokens), "-ub", str(context_tokens)] if embeddings else []
     else:
         # `-P`: the current folder may hold modules that pass for ours.
         argv = [sys.executable, "-P", "-m", "agent_workbench.adapters.llama_cpp.server.xllamacpp_server", str(model)]
         argv += ["--context-tokens", str(context_tokens), "--threads", str(threads), "--alias", model.name]
+        argv += ["--embeddings"] if embeddings else []
         environment |= {"PYTHONPATH": str(_PACKAGE_FOLDER), "PYTHONDONTWRITEBYTECODE": "1"}
     return ServerCommand(tuple(argv), environment)
 

@@ -34,7 +34,7 @@ class EmbeddedServer:
     """llama.cpp's server for the GGUF file `model`, with a random API key; `log` is where its output goes.
 
     `server` is the user's own `llama-server`; empty: the one that comes with the workbench. Of `environ` it gets what
-    it may need.
+    it may need. With `embeddings` it serves `/v1/embeddings` in place of answers.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class EmbeddedServer:
         server: str = "",
         on_status: OnStatus = say_nothing,
         start_seconds: float = _START_SECONDS,
+        embeddings: bool = False,
     ) -> None:
         self._model = model
         self._log = ServerLog(log)
@@ -55,6 +56,7 @@ class EmbeddedServer:
         self._server = server
         self._on_status = on_status
         self._start_seconds = start_seconds
+        self._embeddings = embeddings
         self._process: SupervisedProcess | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -116,7 +118,12 @@ class EmbeddedServer:
         model = self._model.expanduser().absolute()
         self._log.path.parent.mkdir(parents=True, exist_ok=True)
         return server_command(
-            model, context_tokens=self._context_tokens, server=self._server, api_key=key, environ=self._environ
+            model,
+            context_tokens=self._context_tokens,
+            server=self._server,
+            api_key=key,
+            environ=self._environ,
+            embeddings=self._embeddings,
         )
 
     async def _read(self, process: SupervisedProcess, address: asyncio.Future[str | None]) -> None:

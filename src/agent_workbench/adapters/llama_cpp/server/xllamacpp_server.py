@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--context-tokens", type=int, default=0, help="0: as many as the model was trained with")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--alias", default="", help="the model's name in what the server says of itself")
+    parser.add_argument("--embeddings", action="store_true", help="serve vectors of texts in place of answers")
     return parser
 
 
@@ -64,6 +65,10 @@ def _parameters(given: argparse.Namespace, api_key: str) -> "CommonParams":
     parameters.cpuparams.n_threads = given.threads
     parameters.cpuparams_batch.n_threads = given.threads
     parameters.cache_ram_mib = _CACHE_MEGABYTES
+    if given.embeddings:
+        parameters.embedding = True
+        # A text is embedded in one batch.
+        parameters.n_batch = parameters.n_ubatch = given.context_tokens
     parameters.endpoint_slots = True
     # No page in a browser may read even what needs no key.
     parameters.cors_origins = "http://127.0.0.1"

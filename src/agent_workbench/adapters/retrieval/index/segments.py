@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from hashlib import sha1
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 # Separators between a name and its scope in Python, C++ and Ruby.
 _QUALIFIERS = re.compile(r"\.|::|#")
 _NAME = re.compile(r"\S{1,200}")
+
+
+def blob_id(data: bytes) -> str:
+    """Return git's blob id of this content."""
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 class Field(StrEnum):

@@ -11,8 +11,7 @@ from agent_workbench.adapters.retrieval.chunking.chunks import Outline, Piece
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
 from agent_workbench.adapters.retrieval.chunking.syntax import Syntax
 from agent_workbench.adapters.retrieval.index.file_kinds import kind_of
-from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFile
-from agent_workbench.adapters.retrieval.indexer.indexable_files import blob_id
+from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFile, blob_id
 
 
 class Stopped(Exception):

@@ -10,13 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
+from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
 from agent_workbench.adapters.retrieval.indexer.changes import Changes, batches
 from agent_workbench.adapters.retrieval.indexer.file_parser import ParsedBatch, Parser
 from agent_workbench.adapters.retrieval.indexer.indexable_files import (
     ExcludedPaths,
     Stamp,
-    blob_id,
     count_submodules,
     holds_secrets,
     is_text,

@@ -5,12 +5,12 @@ import re
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha1
 from types import MappingProxyType
 
 from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
+from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.system.regular_files import open_regular, read_regular
 
@@ -145,11 +145,6 @@ def count_left_out(root: str, paths: Sequence[str], exclude: ExcludedPaths) -> i
     """Return the number of files that are not excluded, but too large or too many to be indexed. Blocks."""
     found = stamp_files(root, paths, exclude, 0)
     return len(found) - len(within_bounds(found))
-
-
-def blob_id(data: bytes) -> str:
-    """Return git's blob id of this content."""
-    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def is_text(data: bytes) -> bool:

@@ -1,16 +1,17 @@
-"""Vectors that a model makes of the files' texts: slowly, so that what is made is kept as soon as possible."""
+"""Embeddings of one repo's files: made by a model, stored by content, compared with a query."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
-from agent_workbench.adapters.retrieval.vectors.embedding import EmbeddingFailed, EmbeddingModel, parts_of
-from agent_workbench.adapters.retrieval.vectors.lsa import unit
+from msgspec import Struct
+
+from agent_workbench.adapters.retrieval.index.segments import blob_id
+from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingFailed
+from agent_workbench.adapters.retrieval.vectors.file_texts import texts_of
 from agent_workbench.adapters.retrieval.vectors.store_process import VectorStoreProcess
-from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors, VectorTable
-from agent_workbench.adapters.retrieval.vectors.vectors import HELD, LEARNING, READY, Asked, OnReady, Read
+from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors, VectorTable, unit_rows
 from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost
 from agent_workbench.core.background import in_background
 
@@ -20,124 +21,211 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-_FILES_AT_ONCE = 8
-# After so many files what there is can be searched, and is kept.
-_WORTH_KEEPING = 200
-_MOST_QUERY_CHARS = 2_000
-# A search waits no longer for the query's vector.
+Read = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
+OnReady = Callable[[FileVectors], None]
+
+READY = "ready"
+LOADING = "loading"
+HELD = "held by another session"
+_FILES_PER_REQUEST = 8
+# New vectors are stored in batches of this many: a start of the store's process costs a second or two.
+_FILES_PER_SAVE = 200
+# A search with vectors of fewer files would favour those that were embedded first.
+_SHARE_NEEDED = 0.9
+_MAX_QUERY_CHARS = 2_000
+# A search waits no longer for its query's vector, and none asks again so soon after one that failed.
 _QUERY_SECONDS = 2.0
+_REST_SECONDS = 30.0
+
+
+class EmbeddingModel(Protocol):
+    """Something that makes vectors of texts (`EmbeddingClient`)."""
+
+    @property
+    def name(self) -> str:
+        """Name of a folder for vectors that no other model made."""
+
+    async def start(self) -> None:
+        """Make the model ready; raise `EmbeddingFailed`."""
+
+    async def embed(self, texts: Sequence[str]) -> "Floats":
+        """Return a vector of length 1 for each text; raise `EmbeddingFailed`."""
+
+
+class IndexedContents(Struct, frozen=True):
+    """The files of an index: `paths`, and beside them the git blob ids of their contents."""
+
+    paths: Sequence[str]
+    blobs: Sequence[str]
 
 
 class RepoVectors:
-    """`Vectors` by an `EmbeddingModel`; at most so many files as fit into memory."""
+    """The vectors of one repo, as many as fit into memory, stored in `folder`.
+
+    A model or store that fails raises nothing here: `status` says what is wrong.
+    """
 
     def __init__(self, model: EmbeddingModel, folder: Path, environ: Mapping[str, str]) -> None:
         self._model = model
-        self._keeper = VectorStoreProcess(folder, model.name, environ)
+        self._store = VectorStoreProcess(folder, model.name, environ)
         self._one_at_a_time = asyncio.Lock()
-        self._held = VectorTable()
+        self._table = VectorTable()
         self._loaded = False
-        self._unkept: list[str] = []
-        self._lost = ""
-        self._doing = LEARNING
-        self._asking: asyncio.Task[Floats] | None = None
+        self._unsaved: list[str] = []
+        self._store_failure = ""
+        self._progress = LOADING
+        self._querying: asyncio.Task[Floats] | None = None
+        self._resting_until = 0.0
 
     @property
-    def standing(self) -> str:
-        """How they stand."""
-        return self._lost or self._doing
+    def status(self) -> str:
+        """State in a few words: ready, loading, how many files are embedded, or why there are no vectors."""
+        return self._store_failure or self._progress
 
-    async def update(self, corpus: Corpus, read: Read, on_ready: OnReady) -> None:
+    @property
+    def store_pid(self) -> int:
+        """Id of the process that stores the vectors, 0 while there is none."""
+        return self._store.pid
+
+    async def load(self) -> None:
+        """Load the stored vectors and start the model, so that the first search has both."""
         async with self._one_at_a_time:
-            if self._lost:
-                return
-            try:
-                await self._update(corpus, read, on_ready)
-            except EmbeddingFailed as error:
-                self._doing = f"off: {error}"
-            except (WorkerLost, OSError) as error:
-                self._lost = f"off: {error}"
-            finally:
-                await self._keeper.end()
+            await self._guarded(self._load())
 
-    async def similar(self, files: FileVectors, asked: Asked, limit: int) -> dict[str, float]:
-        # A query that nobody waits for any more still has its thread: no second one, or soon no thread would be left.
-        if self._lost or not files.paths or self._asking is not None:
+    async def update(self, contents: IndexedContents, read: Read, on_ready: OnReady) -> None:
+        """Embed the files that have no vector; this may take minutes, and waits for other sessions.
+
+        `on_ready` gets the vectors when nearly all files have one, and again when all have.
+        """
+        async with self._one_at_a_time:
+            await self._guarded(self._update(contents, read, on_ready))
+
+    async def nearest(self, files: FileVectors, text: str, limit: int) -> dict[str, float]:
+        """Return at most `limit` of the files that are similar to a query, best first, with their cosines."""
+        now = asyncio.get_running_loop().time()
+        # A query that was given up still waits for its answer: a second one would only queue behind it.
+        if self._store_failure or not files.paths or self._querying is not None or now < self._resting_until:
             return {}
-        asking = self._asking = in_background(
-            self._model.embed([asked.text[:_MOST_QUERY_CHARS]]), expected=(EmbeddingFailed,)
+        self._resting_until = now + _REST_SECONDS
+        querying = self._querying = in_background(
+            self._model.embed([text[:_MAX_QUERY_CHARS]]), expected=(EmbeddingFailed,)
         )
-        asking.add_done_callback(self._hear)
-        if not (await asyncio.wait({asking}, timeout=_QUERY_SECONDS))[0]:
-            self._doing = "off: the model is slow to answer"
+        querying.add_done_callback(self._end_query)
+        if not (await asyncio.wait({querying}, timeout=_QUERY_SECONDS))[0]:
+            self._progress = f"off: the embeddings server took more than {_QUERY_SECONDS:.0f} s for a query"
             return {}
         try:
-            vectors = asking.result()
+            vectors = querying.result()
         except EmbeddingFailed as error:
-            self._doing = f"off: {error}"
+            self._progress = f"off: {error}"
             return {}
-        if vectors.shape[1] != files.matrix.shape[1]:
-            return {}
-        self._doing = READY if self._doing.startswith("off") else self._doing
-        return await asyncio.to_thread(files.nearest, vectors[0], limit)
+        self._progress = READY if self._progress.startswith("off") else self._progress
+        fits = vectors.shape[1] == files.matrix.shape[1]
+        return await asyncio.to_thread(files.nearest, vectors[0], limit) if fits else {}
 
     async def close(self) -> None:
-        await self._keeper.end()
-        await self._model.close()
+        """End what runs; vectors that are not stored yet are made again another time."""
+        if self._querying is not None:
+            self._querying.cancel()
+            await asyncio.wait({self._querying})
+        await self._store.end()
 
-    def _hear(self, _: "asyncio.Task[Floats]") -> None:
-        self._asking = None
+    def _end_query(self, querying: "asyncio.Task[Floats]") -> None:
+        self._querying = None
+        if not querying.cancelled() and querying.exception() is None:
+            self._resting_until = 0.0
 
-    async def _update(self, corpus: Corpus, read: Read, on_ready: OnReady) -> None:
+    async def _guarded(self, work: Coroutine[None, None, None]) -> None:
+        """Run `work` unless the store failed before; keep the reason of a failure; end the store's process."""
+        if self._store_failure:
+            work.close()
+            return
+        try:
+            await work
+        except EmbeddingFailed as error:
+            self._progress = f"off: {error}"
+        except (WorkerLost, OSError) as error:
+            self._store_failure = f"off: {error}"
+        finally:
+            await self._store.end()
+
+    async def _load(self) -> None:
         if not self._loaded:
-            _, _, self._held = await self._keeper.open(self._wait)
+            self._progress = LOADING
+            self._table = await self._store.open(self._on_held)
             self._loaded = True
-        missing = self._held.missing(corpus.blobs)
-        if len(missing) < len(corpus.blobs):
-            on_ready(await asyncio.to_thread(self._held.of_files, corpus.paths, corpus.blobs))
-        for first in range(0, len(missing), _FILES_AT_ONCE):
-            self._doing = f"{LEARNING} {first:,} of {len(missing):,}"
-            some = missing[first : first + _FILES_AT_ONCE]
-            await self._add(corpus, [corpus.paths[each] for each in some], [corpus.blobs[each] for each in some], read)
-            if len(self._unkept) >= _WORTH_KEEPING or first + _FILES_AT_ONCE >= len(missing):
-                on_ready(await asyncio.to_thread(self._held.of_files, corpus.paths, corpus.blobs))
-                await self._keep()
-        self._doing = READY
+            await self._store.end()
+        await self._model.start()
 
-    async def _add(self, corpus: Corpus, paths: Sequence[str], blobs: Sequence[str], read: Read) -> None:
-        """Make the vectors of these files; one that cannot be read any more gets none, and is asked for again."""
+    async def _update(self, contents: IndexedContents, read: Read, on_ready: OnReady) -> None:
+        await self._load()
+        is_first = not self._table.dimensions
+        await self._complete(contents, read, on_ready)
+        if is_first:  # how many files fit is known only now
+            await self._complete(contents, read, on_ready)
+        self._progress = READY
+
+    async def _complete(self, contents: IndexedContents, read: Read, on_ready: OnReady) -> None:
+        """Embed the files that have no vector and fit into the table."""
+        missing = await asyncio.to_thread(self._table.missing, contents.blobs)
+        count = len(await asyncio.to_thread(self._table.fitting, contents.blobs))
+        if count - len(missing) >= _SHARE_NEEDED * count:
+            on_ready(await asyncio.to_thread(self._table.of_files, contents.paths, contents.blobs))
+        if missing:
+            await self._embed_all(missing, count, contents, read)
+            on_ready(await asyncio.to_thread(self._table.of_files, contents.paths, contents.blobs))
+
+    async def _embed_all(self, missing: Sequence[int], count: int, contents: IndexedContents, read: Read) -> None:
+        """Embed the files at these positions, of `count` that are to have a vector, and store the vectors."""
+        try:
+            for first in range(0, len(missing), _FILES_PER_REQUEST):
+                self._progress = f"{count - len(missing) + first:,} of {count:,} files embedded"
+                await self._embed(missing[first : first + _FILES_PER_REQUEST], contents, read)
+                if len(self._unsaved) >= _FILES_PER_SAVE:
+                    await self._save()
+        except EmbeddingFailed:
+            await self._save()
+            raise
+        await self._save()
+
+    async def _embed(self, positions: Sequence[int], contents: IndexedContents, read: Read) -> None:
+        """Embed some files; one that changed or is gone gets no vector, and is missing at the next update."""
         import numpy as np
 
-        contents = await read(paths)
-        parts = [parts_of(contents[path]) if path in contents else [] for path in paths]
-        if not any(parts):
+        paths = [contents.paths[each] for each in positions]
+        data = await read(paths)
+        found = [
+            (contents.blobs[position], texts_of(data[path]))
+            for position, path in zip(positions, paths, strict=True)
+            if path in data and blob_id(data[path]) == contents.blobs[position]
+        ]
+        if not found:
             return
-        made = await self._model.embed([part for of_file in parts for part in of_file])
-        if self._held.dimensions not in {0, made.shape[1]}:
-            # Another model answers under the same name: what it did not make is of no use.
-            await self._begin_anew()
-        ends = np.cumsum([len(of_file) for of_file in parts]).tolist()
-        found = [blob for blob, of_file in zip(blobs, parts, strict=True) if of_file]
-        sums = [made[end - len(of_file) : end].sum(axis=0) for end, of_file in zip(ends, parts, strict=True) if of_file]
-        self._held.add(found, unit(np.stack(sums)), corpus.blobs)
-        self._unkept += found
+        vectors = await self._model.embed([text for _, texts in found for text in texts])
+        if self._table.dimensions not in {0, vectors.shape[1]}:
+            # Another model answers under the same name: vectors of the former one are of no use.
+            await self._clear()
+        starts = np.cumsum([0, *(len(texts) for _, texts in found)])[:-1]
+        blobs = [blob for blob, _ in found]
+        self._table.add(blobs, unit_rows(np.add.reduceat(vectors, starts, axis=0)), contents.blobs)
+        self._unsaved += blobs
 
-    async def _keep(self) -> None:
-        """Store what is not stored yet; a few are made again at the next start sooner than a process is started."""
-        if not self._keeper.pid and len(self._unkept) < _FILES_AT_ONCE:
+    async def _save(self) -> None:
+        """Store new vectors; a few are made again at the next start sooner than the store's process is started."""
+        if len(self._unsaved) < _FILES_PER_REQUEST:
             return
-        if not self._keeper.pid:
-            await self._keeper.open(self._wait)
-        blobs, vectors = await asyncio.to_thread(self._held.of_contents, self._unkept)
-        await self._keeper.keep(blobs, vectors)
-        self._unkept.clear()
+        await self._store.open(self._on_held)
+        blobs, vectors = await asyncio.to_thread(self._table.of_contents, self._unsaved)
+        await self._store.add(blobs, vectors)
+        await self._store.end()
+        self._unsaved.clear()
 
-    async def _begin_anew(self) -> None:
-        if not self._keeper.pid:
-            await self._keeper.open(self._wait)
-        await self._keeper.begin(None, 0)
-        self._held = VectorTable()
-        self._unkept.clear()
+    async def _clear(self) -> None:
+        await self._store.open(self._on_held)
+        await self._store.clear()
+        await self._store.end()
+        self._table = VectorTable()
+        self._unsaved.clear()
 
-    def _wait(self) -> None:
-        self._doing = HELD
+    def _on_held(self) -> None:
+        self._progress = HELD

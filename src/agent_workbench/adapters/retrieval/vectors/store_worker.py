@@ -1,17 +1,13 @@
-"""Process that learns and keeps the vectors of one repo.
+"""Worker process of a vector store: `python -m agent_workbench.adapters.retrieval.vectors.store_worker FOLDER MODEL`.
 
-Run as `python -m agent_workbench.adapters.retrieval.vectors.store_worker FOLDER MODEL`.
-
-It alone opens chromadb, which two processes on one folder bring down, and so it begins by taking the folder's lock.
+It alone opens chromadb, which crashes when two processes open one folder; so it takes the folder's lock first.
 """
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from agent_workbench.adapters.retrieval.vectors.chroma_store import ChromaStore, pack_learnt
-from agent_workbench.adapters.retrieval.vectors.corpus import Corpus
-from agent_workbench.adapters.retrieval.vectors.lsa import train
+from agent_workbench.adapters.retrieval.vectors.chroma_store import ChromaStore
 from agent_workbench.adapters.retrieval.worker_processes.messages import (
     Message,
     pack_texts,
@@ -22,67 +18,43 @@ from agent_workbench.core.errors import LockedError
 from agent_workbench.system.locks import FileLock, describe_holder
 
 if TYPE_CHECKING:
-    from typing import Any
+    import numpy as np
+    from numpy.typing import NDArray
 
 LOCK = "lock"
-# Learning takes longest.
-MOST_SECONDS = 600
+MAX_SECONDS = 600
 
 
-class Keeper:
-    """What can be asked of this process."""
+class StoreWorker:
+    """The requests that the process answers, each with a message."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder = folder
-        self._kept = ChromaStore(folder / model)
+        self._store = ChromaStore(folder / model)
         self._lock = FileLock(folder / LOCK, describe_holder())
 
-    def open(self, message: Message) -> Message:
-        """Take the lock and return what is kept, or `held` and by whom."""
+    def open(self, _: Message) -> Message:
+        """Take the lock and return the stored vectors, or `held` with the lock's holder."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self._lock.acquire()
         except LockedError as error:
             return Message("held", {"by": error.holder})
-        learnt, blobs, vectors = self._kept.load()
-        return Message("opened", {}, {**learnt, "blobs": pack_texts(blobs), "vectors": vectors})
+        blobs, vectors = self._store.load()
+        return Message("opened", {}, {"blobs": pack_texts(blobs), "vectors": vectors})
 
-    def train(self, message: Message) -> Message:
-        """Learn from the words of files; return what was learnt, nothing where there is too little to learn from."""
-        projection = train(read_corpus(message))
-        if projection is None:
-            return Message("learnt")
-        taught = message.number("files")
-        arrays = pack_learnt(projection.words, projection.weights, projection.directions, taught)
-        return Message("learnt", {}, arrays)
+    def clear(self, _: Message) -> Message:
+        """Remove the stored vectors."""
+        self._store.clear()
+        return Message("cleared")
 
-    def begin(self, message: Message) -> Message:
-        """Forget what is kept, and keep what was learnt."""
-        self._kept.begin(message.arrays)
-        return Message("begun")
-
-    def keep(self, message: Message) -> Message:
-        """Keep vectors."""
-        vectors: Any = message.array("vectors", "float32", 2)
-        return Message("kept", {"vectors": self._kept.keep(unpack_texts(message.array("blobs", "uint8", 1)), vectors)})
-
-
-def describe_corpus(corpus: Corpus) -> Message:
-    """Return the words of files as the question what can be learnt from them."""
-    arrays = {"words": pack_texts(corpus.words), "starts": corpus.starts, "rows": corpus.rows, "counts": corpus.counts}
-    return Message("train", {"files": len(corpus.paths)}, arrays)
-
-
-def read_corpus(message: Message) -> Corpus:
-    """Return what `describe_corpus` described, without paths and contents."""
-    files = [""] * message.number("files")
-    starts: Any = message.array("starts", "int64", 1)
-    rows: Any = message.array("rows", "int32", 1)
-    counts: Any = message.array("counts", "int32", 1)
-    return Corpus(files, files, unpack_texts(message.array("words", "uint8", 1)), starts, rows, counts)
+    def add(self, message: Message) -> Message:
+        """Store vectors."""
+        vectors = cast("NDArray[np.float32]", message.array("vectors", "float32", 2))
+        count = self._store.add(unpack_texts(message.array("blobs", "uint8", 1)), vectors)
+        return Message("added", {"vectors": count})
 
 
 if __name__ == "__main__":
-    keeper = Keeper(Path(sys.argv[1]), sys.argv[2])
-    answers = {"open": keeper.open, "train": keeper.train, "begin": keeper.begin, "keep": keeper.keep}
-    serve_messages(answers, MOST_SECONDS)
+    worker = StoreWorker(Path(sys.argv[1]), sys.argv[2])
+    serve_messages({"open": worker.open, "clear": worker.clear, "add": worker.add}, MAX_SECONDS)

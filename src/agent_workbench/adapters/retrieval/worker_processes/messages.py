@@ -73,7 +73,7 @@ def decode(head: object, body: memoryview) -> Message:
 
 
 def ask(child: WorkerProcess, message: Message, seconds: float) -> Message:
-    """Return what the process answers within `seconds`; raise `WorkerLost` when it does not. Blocks."""
+    """Return the answer of the process within `seconds`; raise `WorkerLost` if it gives none. Blocks."""
     try:
         answer = decode(*child.ask(*encode(message), seconds))
     except InvalidFrame as error:
