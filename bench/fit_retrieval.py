@@ -1,10 +1,12 @@
 """Fits what each reason for a file counts in the code search, and tells how well it does on repos it was not fitted on.
 
-    python -m bench.fit_retrieval WORK [--repos fd,flask,bat] [--questions 60] [--eliminate] [--ablate] [--write [FILE]]
+    python -m bench.fit_retrieval WORK [--repos fd,flask,bat] [--questions 60] [--embeddings URL] [--eliminate]
+                                       [--ablate] [--write [FILE]]
 
 The repos of `retrieval_repos.json` are cloned below WORK (`WORK/clones/OWNER/NAME.git`, unless they are there), checked
 out at their base, and asked by their later commits. What speaks for each file is computed by the product's own code, in
-two processes, and kept in WORK: the first run takes half an hour, another one minutes.
+two processes, and kept in WORK: the first run takes half an hour, another one minutes. Weights with vectors are fitted
+with those of an embeddings endpoint (`llama-server --embeddings`); without `--embeddings` they stay as they are.
 """
 
 import argparse
@@ -220,6 +222,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("--repos", type=_names, help="these alone: two that are fitted on at least, and one held out")
     parser.add_argument("--questions", type=int, default=60, help="at most so many of each repo")
+    parser.add_argument("--embeddings", default="", metavar="URL", help="the endpoint whose vectors are fitted too")
     parser.add_argument("--eliminate", action="store_true", help="drop what earns nothing, one by one")
     parser.add_argument("--ablate", action="store_true", help="leave each feature out once")
     parser.add_argument(
@@ -230,7 +233,7 @@ def main() -> None:
     if sum(repo.held_out for repo in repos) < 1 or sum(not repo.held_out for repo in repos) < _FEWEST_REPOS:
         parser.error(f"{len(repos)} repos are too few: {_FEWEST_REPOS} are fitted on, and one is held out")
     held = {repo.name for repo in repos if repo.held_out}
-    cases = load_cases(repos, asked.work.resolve(), asked.questions)
+    cases = load_cases(repos, asked.work.resolve(), asked.questions, asked.embeddings)
     sources = [case.among(case.source) for case in cases]
     fitted_on = [case for case in sources if case.repo not in held]
     held_out = [case for case in sources if case.repo in held]
@@ -241,11 +244,14 @@ def main() -> None:
         words = left(folds, words)
     whole = folds.figures(words)
     show("cross-validated", whole)
-    show_beside("  with vectors", folds.figures([*words, Feature.VECTOR]), whole)
+    fitted = {"without_vectors": words}
+    if asked.embeddings:
+        fitted["with_vectors"] = [*words, Feature.VECTOR]
+        show_beside("  with vectors", folds.figures(fitted["with_vectors"]), whole)
     for groups in _groups(words) if asked.ablate else ():
         show_beside(f"  without {groups[0]}", folds.figures([each for each in words if each not in groups[1]]), whole)
-    found = {}
-    for name, features in (("without_vectors", words), ("with_vectors", [*words, Feature.VECTOR])):
+    found: dict[str, dict[str, float]] = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    for name, features in fitted.items():
         columns = columns_of(features)
         given = Fitting(fitted_on).solve(columns)
         found[name] = {str(each): round(weight, 3) for each, weight in zip(features, given.tolist(), strict=True)}

@@ -1,9 +1,8 @@
-"""What speaks for each file of a repo, for each question, as the product sees it."""
+"""Features of each file of a repo for each question, computed by the product's own code."""
 
 import asyncio
 import os
 import subprocess
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -26,14 +25,15 @@ from agent_workbench.adapters.retrieval.search.features import Feature, gather
 from agent_workbench.adapters.retrieval.search.layout import layout_of
 from agent_workbench.adapters.retrieval.search.query import read_query
 from agent_workbench.adapters.retrieval.search.scoring import counted_as
-from agent_workbench.adapters.retrieval.vectors.corpus import corpus_of
-from agent_workbench.adapters.retrieval.vectors.lsa import train
+from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient
+from agent_workbench.adapters.retrieval.vectors.file_texts import texts_of
+from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors, unit_rows
 from agent_workbench.core.retrieval import CodeQuery, PastCommit
-from agent_workbench.core.settings import RetrievalSettings
+from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from bench.retrieval_mining import Question, Repo, check_out, is_source, mine
 
-Vectors = NDArray[np.float32]
 _MOST_SIMILAR = 1_000
+_QUERY_CHARS = 2_000
 # Of so many files, the best in an even mix of all features, the weights choose.
 _CANDIDATES = 1_000
 _PROCESSES = 2
@@ -66,26 +66,29 @@ class Case(Struct, frozen=True):
         )
 
 
-def load_cases(repos: Sequence[Repo], work: Path, most: int) -> list[Case]:
-    """Return at most `most` cases of each repo, those that were computed before from `work`."""
+def load_cases(repos: Sequence[Repo], work: Path, most: int, embeddings: str = "") -> list[Case]:
+    """Return at most `most` cases of each repo, from `work` if they were computed before.
+
+    `embeddings` is the address of an embeddings endpoint; without one, the feature of vectors is 0.
+    """
     (work / "cases").mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(_PROCESSES, get_context("spawn")) as pool:
-        for repo in pool.map(partial(_compute, work=work, most=most), repos):
+        for repo in pool.map(partial(_compute, work=work, most=most, embeddings=embeddings), repos):
             print(repo, end=" ", flush=True)
     print()
-    return [case for repo in repos for case in _read(repo.name, _kept(repo, work, most))]
+    return [case for repo in repos for case in _read(repo.name, _kept(repo, work, most, embeddings))]
 
 
-def _kept(repo: Repo, work: Path, most: int) -> Path:
-    return work / "cases" / f"{repo.name}-{most}.npz"
+def _kept(repo: Repo, work: Path, most: int, embeddings: str) -> Path:
+    return work / "cases" / f"{repo.name}-{most}{'-vectors' if embeddings else ''}.npz"
 
 
-def _compute(repo: Repo, work: Path, most: int) -> str:
+def _compute(repo: Repo, work: Path, most: int, embeddings: str) -> str:
     """Compute the cases of a repo and keep them, unless they are kept for just these features; return its name."""
-    kept = _kept(repo, work, most)
+    kept = _kept(repo, work, most, embeddings)
     if not kept.exists() or not set(Feature) <= _names(kept):
         root = check_out(repo, work)
-        cases = list(_cases(root, work, repo, mine(repo, work, most)))
+        cases = list(_cases(root, work, repo, mine(repo, work, most), embeddings))
         sizes = [len(case.kinds) for case in cases]
         np.savez_compressed(
             kept,
@@ -115,14 +118,15 @@ def _read(repo: str, kept: Path) -> Iterable[Case]:
         yield Case(repo, features[start:end], kinds[start:end], source, wanted, count, changed, many)
 
 
-def _cases(root: Path, work: Path, repo: Repo, asked: Iterable[Question]) -> Iterable[Case]:
+def _cases(root: Path, work: Path, repo: Repo, asked: Iterable[Question], embeddings: str) -> Iterable[Case]:
     view, past = _view(root, work / "pieces" / repo.name), _past(root)
+    asked = list(asked)
     paths = list(view.paths())
-    similar = _Similar(view)
+    similar = _similar(root, paths, [question.text for question in asked], embeddings)
     plainly_source = np.array([is_source(path) for path in paths])
-    for question in asked:
+    for question, cosines in zip(asked, similar, strict=True):
         query = read_query(CodeQuery(question.text), layout_of(view).names)
-        files = gather(view, query, past, similar.to(query.stems)).files
+        files = gather(view, query, past, cosines).files
         features = np.stack([files.get(feature, np.zeros(len(paths))) for feature in Feature], 1)
         wanted, changed = (
             np.array([path in chosen for path in paths]) for chosen in (question.sources, question.changed)
@@ -152,19 +156,22 @@ def _past(root: Path) -> Past:
     return Past(asyncio.run(commits()))
 
 
-class _Similar:
-    """Which files are like a query, by vectors learnt from the repo itself."""
+def _similar(root: Path, paths: Sequence[str], queries: Sequence[str], embeddings: str) -> list[dict[str, float]]:
+    """Return for each query the cosines of the most similar files."""
+    if not embeddings:
+        return [{} for _ in queries]
 
-    def __init__(self, view: IndexView) -> None:
-        corpus = corpus_of(view)
-        self._paths = corpus.paths
-        self._model = train(corpus)
-        self._vectors: Vectors | None = None if self._model is None else self._model.file_vectors(corpus)
+    async def embedded() -> list[dict[str, float]]:
+        client = EmbeddingClient(EmbeddingSettings(EmbeddingProvider.SERVER, embeddings), {})
+        try:
+            rows = []
+            for path in paths:
+                texts = texts_of((root / path).read_bytes())
+                rows.append((await client.embed(texts)).sum(axis=0))
+            files = FileVectors(paths, np.arange(len(paths)), unit_rows(np.stack(rows)))
+            vectors = await client.embed([query[:_QUERY_CHARS] for query in queries])
+            return [files.nearest(vector, _MOST_SIMILAR) for vector in vectors]
+        finally:
+            await client.close()
 
-    def to(self, stems: Sequence[str]) -> dict[str, float]:
-        asked = None if self._model is None else self._model.query(Counter(stems))
-        if asked is None or self._vectors is None:
-            return {}
-        cosines = self._vectors @ asked
-        best = np.argsort(-cosines)[:_MOST_SIMILAR].tolist()
-        return {self._paths[number]: float(cosines[number]) for number in best if cosines[number] > 0}
+    return asyncio.run(embedded())

@@ -128,6 +128,18 @@ FAULTY = [
     ("memory: {dir: ../x}\n", ".agent.yml:1:15: memory.dir: expected a path inside the repo "),
     ("memory: {dir: .git/hooks}\n", ".agent.yml:1:15: memory.dir: expected a path inside the repo "),
     ("workspace: {link: [/etc]}\n", ".agent.yml:1:20: workspace.link: expected a path inside the repo "),
+    (
+        "retrieval: {embeddings: {provider: onnx, path: ~/models/minilm}}\n",
+        ".agent.yml:1:36: retrieval.embeddings.provider: 'onnx' was removed",
+    ),
+    (
+        "retrieval: {embeddings: {provider: builtin}}\n",
+        ".agent.yml:1:36: retrieval.embeddings.provider: 'builtin' was removed",
+    ),
+    (
+        "retrieval: {embeddings: {path: a.gguf, url: 'http://a'}}\n",
+        "retrieval.embeddings.path and retrieval.embeddings.url are both set (.agent.yml:1:32 and .agent.yml:1:45)",
+    ),
     ("retrieval: {bm25: {}}\n", ".agent.yml:1:13: retrieval.bm25 is not supported yet by this version"),
     ("a: [1, 2\n", ".agent.yml:2:1: this is not YAML: expected ',' or ']', but got '<stream end>'"),
     ("a: b: c\n", ".agent.yml:1:5: this is not YAML: mapping values are not allowed here"),

@@ -84,7 +84,7 @@ RISKY = {
     "retrieval.top_n": ("retrieval: {top_n: 9}", "retrieval: {top_n: 10}"),
     "retrieval.embeddings.provider": (
         "retrieval: {embeddings: {provider: server}}",
-        "retrieval: {embeddings: {provider: onnx}}",
+        "retrieval: {embeddings: {provider: none}}",
     ),
     "retrieval.embeddings.url": (
         "retrieval: {embeddings: {url: 'http://a'}}",

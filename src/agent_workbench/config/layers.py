@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from agent_workbench.config.schema import ANY, NOT_YET, Known, below, is_given_name, is_group, key_of, leaves
-from agent_workbench.config.value_checks import canonical, problem
+from agent_workbench.config.value_checks import canonical, problem, replacement
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.text.messages import did_you_mean, quoted
@@ -121,12 +121,20 @@ def _check_name(key: YamlScalar, value: Node, dotted: str) -> None:
 
 def _from_file(dotted: str, node: Node, known: Known, file: str) -> Setting:
     key = key_of(dotted, known)
-    value = read_value(node, known[key].wanted, dotted)
+    value = _typed(node, known[key].wanted, key, dotted)
     if wrong := problem(key, value):
         place = _faulty(key, node, value).start
         raise DocumentError(place, f"{dotted}: {wrong}", NO_KEYS.format(dotted) if key.endswith(KEY_NAME) else "")
     items = tuple(_place(item, file) for item in node.items) if isinstance(node, YamlSequence) else ()
     return Setting(canonical(key, value), f"{file}:{node.start.line}", _place(node, file), items)
+
+
+def _typed(node: Node, wanted: object, key: str, path: str) -> object:
+    """Return the value of a key; raise `DocumentError` naming `path` for another type and for a removed value."""
+    if isinstance(node, YamlScalar) and (advice := replacement(key, node.text)):
+        what = f"{quoted(node.text)} was removed"
+        raise DocumentError(node.start, f"{path}: {what}" if path else what, advice)
+    return read_value(node, wanted, path)
 
 
 def _faulty(key: str, node: Node, value: object) -> Node:
@@ -175,7 +183,7 @@ def _from_text(key: str, text: str, source: str, known: Known) -> object:
         raise ConfigError(f"{source}: {quoted(key)} holds a name that no endpoint can have")
     wanted = known[named].wanted
     try:
-        value = read_value(_spelled(text, wanted), wanted, "")
+        value = _typed(_spelled(text, wanted), wanted, named, "")
     except DocumentError as fault:
         raise ConfigError(f"{source}: {fault.what}", advice=fault.advice) from fault
     if wrong := problem(named, value):

@@ -68,8 +68,8 @@ def combine(file: Layer, others: tuple[Layer, Layer, Layer], home: str, *, parti
 
 
 def _owners(layer: Layer) -> list[tuple[str, ...]]:
-    """Return the keys of which only one can be set, for `model` and for each endpoint."""
-    groups = ("model", *(f"endpoints.{name}" for name in endpoint_names(layer)))
+    """Return the keys of which only one can be set, for `model`, the embeddings and each endpoint."""
+    groups = ("model", "retrieval.embeddings", *(f"endpoints.{name}" for name in endpoint_names(layer)))
     return [tuple(f"{group}.{key}" for key in ALTERNATIVES) for group in groups]
 
 
@@ -95,7 +95,7 @@ def _heard(lowest: Layer, others: Sequence[Layer]) -> Layer:
 
 def _with_flagged_model(merged: dict[str, Setting], flags: Layer) -> Layer:
     """Return the layer without chains where a flag names the model: whoever types it means that one."""
-    if not any(flags[key].value for both in _owners({}) for key in both if key in flags):
+    if not any(flags[key].value for key in ("model.path", "model.url") if key in flags):
         return merged
     return {key: said for key, said in merged.items() if not key.startswith("roles.") or key in flags}
 

@@ -43,7 +43,7 @@ MEANINGS = {
     "retrieval.embeddings.url": "is sent your code",
     "retrieval.embeddings.model": "is the model whose vectors are asked for",
     "retrieval.embeddings.api_key_env": "is the variable whose value is sent to the server of vectors",
-    "retrieval.embeddings.path": "is the folder of a model that is loaded",
+    "retrieval.embeddings.path": "is the embedding model that is loaded",
     "roles.planner": "are asked for plans",
     "roles.executor": "are asked for steps",
     "roles.reflexion": "are asked for reflexions",

@@ -22,6 +22,11 @@ def problem(key: str, value: object) -> str:
     return rule(value) if rule is not None else ""
 
 
+def replacement(key: str, text: str) -> str:
+    """Return what to set in place of a value that a former version had, empty for all others."""
+    return _REPLACEMENTS.get((key, text), "")
+
+
 def canonical(key: str, value: object) -> object:
     """Return a value without aliases and, in a list of tools, with each name once."""
     if key == "tools_allowed" and isinstance(value, tuple):
@@ -100,6 +105,12 @@ def _approval_problem(value: object) -> str:
     return next((fault for rule in rules if isinstance(rule, Rule) and (fault := rule_problem(rule))), "")
 
 
+_EMBEDDINGS = "retrieval.embeddings"
+_ENDPOINT_ADVICE = (
+    f"set {_EMBEDDINGS}.provider to server, and {_EMBEDDINGS}.url to an embeddings endpoint "
+    f"or {_EMBEDDINGS}.path to an embedding model in a GGUF file; or set the provider to none"
+)
+_REPLACEMENTS = {(f"{_EMBEDDINGS}.provider", name): _ENDPOINT_ADVICE for name in ("builtin", "onnx")}
 _POSITIVE = (
     *("model.context_tokens", "model.answer_seconds", "model.answer_tokens", "limits.max_tool_calls_per_task"),
     *("limits.consecutive_failure_threshold", "limits.command_seconds", "retrieval.chunker.max_tokens"),

@@ -1,0 +1,45 @@
+"""Construction of the code search and of the server that embeds for it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # loaded when something is searched
+    from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+    from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+    from agent_workbench.core.settings import Settings
+
+# Longer than the texts that stand for a file; a model that was trained with less takes less.
+_CONTEXT_TOKENS = 1_024
+_START_SECONDS = 120.0
+
+
+def code_retriever(settings: "Settings", environ: Mapping[str, str], cache: Path | None = None) -> "CodeRetriever":
+    """Return the code search that the settings want, with its cache in `cache` (None: the user's cache folder).
+
+    Nothing is started yet. Blocks while modules are loaded.
+    """
+    from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+    from agent_workbench.system.user_dirs import cache_dir
+
+    def server(path: str) -> "EmbeddedServer":
+        return _embedding_server(path, settings, environ)
+
+    return CodeRetriever(settings.searched, cache or cache_dir(), environ, server)
+
+
+def _embedding_server(path: str, settings: "Settings", environ: Mapping[str, str]) -> "EmbeddedServer":
+    """Return the llama.cpp server for the embedding model at `path`."""
+    from agent_workbench.adapters.llama_cpp.routing.model_factory import SERVER_VARIABLE
+    from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+    from agent_workbench.system.user_dirs import state_dir
+
+    return EmbeddedServer(
+        Path(path),
+        log=state_dir() / "logs" / "embeddings.log",
+        environ=environ,
+        context_tokens=_CONTEXT_TOKENS,
+        server=settings.model.server or environ.get(SERVER_VARIABLE, ""),
+        start_seconds=_START_SECONDS,
+        embeddings=True,
+    )

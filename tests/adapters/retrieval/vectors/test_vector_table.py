@@ -1,0 +1,52 @@
+"""Vectors in memory."""
+
+import numpy as np
+import pytest
+
+from agent_workbench.adapters.retrieval.vectors import vector_table
+from agent_workbench.adapters.retrieval.vectors.file_texts import CHARS_PER_TEXT, MAX_TEXTS, texts_of
+from agent_workbench.adapters.retrieval.vectors.vector_table import VectorTable, unit_rows
+
+
+def test_files_come_by_cosine_those_with_one_content_each_and_none_below_0() -> None:
+    table = VectorTable(["a", "b", "c"], unit_rows(np.array([[1, 0], [1, 1], [-1, 0]], np.float32)))
+    files = table.of_files(["1.py", "2.py", "3.py", "4.py", "unknown.py"], ["a", "b", "c", "a", "x"])
+    found = files.nearest(np.array([1, 0], np.float32), 9)
+    assert list(found) == ["1.py", "4.py", "2.py"]
+    assert list(files.nearest(np.array([1, 0], np.float32), 1)) == ["1.py"]
+    assert found["2.py"] == pytest.approx(0.7071, abs=1e-3)
+
+
+def test_vectors_that_do_not_fit_push_out_those_of_contents_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_table, "MAX_BYTES", 4 * 4 * 10)  # ten vectors of four numbers
+    table = VectorTable()
+    old, new = [f"old{number}" for number in range(8)], [f"new{number}" for number in range(12)]
+    table.add(old, np.ones((8, 4), np.float32), old)
+    living = [*old[:2], *new]
+    assert table.fitting([*living, *living]) == list(range(10))
+    assert table.missing(living) == list(range(2, 10))
+    table.add(new[:9], np.ones((9, 4), np.float32), living)
+    known, vectors = table.of_contents([*old, *new])
+    assert known == [*old[:2], *new[:8]]
+    assert vectors.shape == (10, 4)
+
+
+def test_an_empty_table_has_nothing() -> None:
+    table = VectorTable()
+    assert table.dimensions == 0
+    assert table.of_files(["a.py"], ["a"]).paths == []
+    assert table.of_contents(["a"])[0] == []
+
+
+def test_a_row_of_zeros_stays_one() -> None:
+    assert unit_rows(np.array([[0, 0], [3, 4]], np.float32)).tolist() == [[0, 0], pytest.approx([0.6, 0.8])]
+
+
+def test_a_file_is_represented_by_its_first_texts() -> None:
+    text = "".join(f"line {number}\n" for number in range(10_000))
+    texts = texts_of(text.encode())
+    assert len(texts) == MAX_TEXTS
+    assert all(len(each) <= CHARS_PER_TEXT and each.endswith("\n") for each in texts)
+    assert "".join(texts) == text[: sum(map(len, texts))]
+    assert texts_of(b"") == texts_of(b" \n") == ["empty"]
+    assert len(texts_of(b"x" * 1_000_000)) == MAX_TEXTS
