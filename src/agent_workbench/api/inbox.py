@@ -2,11 +2,15 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.api.repo_context import trusted_site
+from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
 from agent_workbench.core.errors import DecisionRefused, JournalError, StorageError, TrustError, UsageError
 from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.fold import fold_all
@@ -21,12 +25,14 @@ from agent_workbench.core.inbox import (
     Reference,
     refusal,
 )
+from agent_workbench.core.invocation import Place
 from agent_workbench.core.patch import OWN_BOUNDS, LeftOut, parse_patch
 from agent_workbench.core.patch.selection.choice import HunkChoice, Taking, selectable_parts, taking
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.gate.gate_bar import acts_for
+from agent_workbench.views.inbox import DECIDABLE
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.services import Clock
@@ -45,14 +51,28 @@ class WaitingSession(Struct, frozen=True):
     state: SessionState
 
 
-class RepoInbox:
-    """What waits in the sessions of one repository. Decisions are made in the name of `decided_by`."""
+async def repo_inbox(place: Place) -> "RepoInbox":
+    """Return the inbox of the repository around `place`."""
+    site, settings = await trusted_site(place)
+    sessions = await asyncio.to_thread(site.sessions, settings)
+    return RepoInbox(sessions, local_inbox(), system_clock(), partial(decider, place))
 
-    def __init__(self, sessions: "SessionStore", inbox: "Inbox", clock: "Clock", decided_by: str) -> None:
+
+class RepoInbox:
+    """What waits in the sessions of one repository.
+
+    `decider` names the person who decides, or raises `TrustError` if no person started this process. It may block.
+    """
+
+    def __init__(self, sessions: "SessionStore", inbox: "Inbox", clock: "Clock", decider: Callable[[], str]) -> None:
         self._sessions = sessions
         self._inbox = inbox
         self._clock = clock
-        self._decided_by = decided_by
+        self._decider = decider
+
+    def now(self) -> str:
+        """Return the time as journals write it."""
+        return self._clock.now()
 
     async def items(self, wanted: InboxFilter | None = None) -> tuple[InboxItem, ...]:
         """Return what waits in the sessions begun here, oldest first; sessions that cannot be read are left out."""
@@ -76,8 +96,9 @@ class RepoInbox:
         """Put a decision into the inbox and return what became of it; a process that has the session open records it.
 
         Raises `DecisionRefused` if the proposal is decided, changed or gone, `UsageError` for a choice that does not
-        fit it, `TrustError` for a session from elsewhere.
+        fit it, `TrustError` for a session from elsewhere, and in a process that a command of the agent started.
         """
+        decided_by = await asyncio.to_thread(self._decider)
         summary = await self._summary(reference.session)
         events = await self._sessions.read(reference.session)
         waiting = await asyncio.to_thread(_waiting, summary, events)
@@ -90,7 +111,7 @@ class RepoInbox:
             choice.reason,
             tuple(each.id for each in taken.left) if taken is not None else (),
             taken.result_sha if taken is not None else "",
-            self._decided_by,
+            decided_by,
             self._clock.now(),
         )
         await self._inbox.put(decision)
@@ -181,9 +202,10 @@ def _check(waiting: WaitingSession, choice: InboxChoice) -> Taking | None:
     """Return what is taken of a diff (None: all of it); raise `UsageError` if the choice does not fit what waits."""
     proposal, run = waiting.item.proposal, waiting.state.run
     acts = acts_for(proposal, asked=run is not None and run.compaction_asked)
-    if choice.verdict not in set(map(str, acts)) or choice.verdict is Verdict.ABORT:
-        fits = ", ".join(each for each in acts if each in {"approve", "reject", "skip"})
-        raise UsageError(f"{choice.verdict} does not fit {proposal.id}, a {proposal.kind}", advice=f"it takes {fits}")
+    fits = [act for act in acts if act in DECIDABLE]
+    if str(choice.verdict) not in fits:
+        what = f"{proposal.id}, a {proposal.kind}, cannot be {choice.verdict.past}"
+        raise UsageError(what, advice=f"it can be decided with {', '.join(fits)}")
     if choice.verdict is not Verdict.APPROVE:
         if choice.hunks:
             raise UsageError("--hunks goes with approve", advice="a rejection is of the whole proposal")

@@ -36,6 +36,7 @@ VERBS = (
         "list, search, show, verify, resume, fork, compare or export the sessions of this repository",
         "session_verbs.sessions",
     ),
+    Verb("inbox", "list, show and decide what waits for you in all sessions of this repository", "verbs.inbox"),
     Verb("verify", "prove which approvals led to a commit, and that it is what they showed", "verbs.verify"),
     Verb("merge", "bring a finished task's commit into the branch you are on", "verbs.merge"),
     Verb("search", "search the code of this repository, as it is searched for the model", "verbs.search"),

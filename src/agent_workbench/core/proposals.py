@@ -133,6 +133,11 @@ class Verdict(StrEnum):
     SKIP = "skip"
     ABORT = "abort"
 
+    @property
+    def past(self) -> str:
+        """The verdict as a past participle, such as `skipped`."""
+        return {Verdict.SKIP: "skipped", Verdict.APPROVE: "approved"}.get(self, f"{self}ed")
+
 
 POLICY = "policy:"
 """What a decision's `by` begins with where no person decided."""

@@ -8,16 +8,16 @@ from msgspec import Struct
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.gate.diff_pane import view_diff
-from agent_workbench.views.gate.gate_bar import describe
+from agent_workbench.views.gate.gate_bar import GateAct, acts_for, describe
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 EFFECT_CHARS = 300
-_PAST = {Verdict.APPROVE: "approved", Verdict.REJECT: "rejected", Verdict.SKIP: "skipped"}
+DECIDABLE = frozenset({GateAct.APPROVE, GateAct.REJECT, GateAct.SKIP})
+"""What can be done about a proposal from elsewhere; all else takes the session's screen."""
 
 
 class InboxRow(Struct, frozen=True):
@@ -58,7 +58,7 @@ def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
     notes = [f"\n{block.text}" if block.space_before else block.text for block in view.notes]
     text = sanitize_whole(view.diff, keep_returns=True)
     diff = ["", *(_numbered(text) if view.by_hunk else text.removesuffix("\n").split("\n"))] if text else []
-    return "\n".join([head, "", *notes, *diff, "", *_ending(item)])
+    return "\n".join([head, "", *notes, *diff, "", *_ending(item, state)])
 
 
 def _row(item: InboxItem, now: str) -> InboxRow:
@@ -70,7 +70,7 @@ def _row(item: InboxItem, now: str) -> InboxRow:
 
 def _state(item: InboxItem) -> tuple[str, Tone]:
     if item.decided is not None:
-        return f"{_PAST[item.decided.verdict]}, not recorded yet", Tone.DIM
+        return f"{item.decided.verdict.past}, not recorded yet", Tone.DIM
     if item.reference is None:
         return "too long to be shown in full", Tone.WARN
     return ("open", Tone.GOOD) if item.holder else ("", Tone.PLAIN)
@@ -101,10 +101,12 @@ def _numbered(diff: str) -> list[str]:
     return [f"[{numbers[place]}] {line}" if place in numbers else line for place, line in enumerate(lines)]
 
 
-def _ending(item: InboxItem) -> Iterator[str]:
+def _ending(item: InboxItem, state: SessionState) -> Iterator[str]:
     """Yield how the item is decided, its reference last."""
     if item.reference is None:
         yield "It is too long to be shown in full, so it has no reference: `agent tui` opens its session."
         return
-    yield "Decide with `agent inbox approve|reject|skip REFERENCE`:"
+    asked = state.run is not None and state.run.compaction_asked
+    verbs = "|".join(act for act in acts_for(item.proposal, asked=asked) if act in DECIDABLE)
+    yield f"Decide with `agent inbox {verbs} REFERENCE`:"
     yield str(item.reference)

@@ -136,7 +136,7 @@ def _read(path: Path) -> InboxDecision | None:
 
 
 def _taken(reference: Reference, first: InboxDecision | None) -> DecisionRefused:
-    by = f": {first.verdict} by {first.made_by} at {first.made_at}" if first is not None else ""
+    by = f": {first.verdict.past} by {first.made_by} at {first.made_at}" if first is not None else ""
     return DecisionRefused(
         f"{reference.proposal} was decided already{by}",
         advice="it is recorded as soon as the session is open: `agent run` or `agent tui` opens it",

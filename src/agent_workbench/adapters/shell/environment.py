@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.system.child_environment import handed_on
+from agent_workbench.system.processes import COMMAND_MARK
 from agent_workbench.system.programs import clean_path
 
 # Where tool chains look for themselves under a home folder; commands get another one, so they are told.
@@ -33,6 +34,7 @@ def clean_environment(parent: Mapping[str, str], path: str, home: str, temporary
     """
     locale = "C.UTF-8" if sys.platform == "linux" else "en_US.UTF-8"
     environment = {
+        COMMAND_MARK: "1",
         "HOME": home,
         "LANG": locale,
         "LC_ALL": locale,

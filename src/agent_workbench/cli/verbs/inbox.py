@@ -1,0 +1,143 @@
+"""`agent inbox`: what waits in all sessions, and decisions about it from a shell."""
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import MOST_DIGITS, add_verb
+from agent_workbench.cli.output import say, say_document, say_json
+from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxReceipt, parse_reference
+from agent_workbench.core.invocation import Place
+from agent_workbench.core.proposals import Verdict
+
+if TYPE_CHECKING:
+    from agent_workbench.api.inbox import RepoInbox
+    from agent_workbench.views.inbox import InboxRow
+
+SUMMARIES = {
+    Verdict.APPROVE: "approve a proposal exactly as `agent inbox show` printed it",
+    Verdict.REJECT: "reject a proposal; the reason goes to the model",
+    Verdict.SKIP: "continue without these checks, this command or this merge",
+}
+
+
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, the verbs below it, and the function that runs it."""
+    verb.set_defaults(execute=list_all)
+    below = verb.add_subparsers(title="verbs", metavar="VERB")
+    for each in (verb, add_verb(below, "list", "list what waits, oldest first", list_all)):
+        each.add_argument("--task", metavar="ID", default="", help="only proposals of this task")
+        each.add_argument("--json", action="store_true", help="print the list as JSON")
+    shown = add_verb(below, "show", "print a proposal in full, with the reference that a decision needs", show)
+    shown.add_argument("id", metavar="ID", help="its id, its task, or the first or last letters of its session")
+    shown.add_argument("--json", action="store_true", help="print it as JSON")
+    for verdict, summary in SUMMARIES.items():
+        each = add_verb(below, verdict, summary, decide)
+        each.add_argument("reference", metavar="REF", help="SESSION/P-14@DIGEST, as `agent inbox show` prints it")
+        each.add_argument("--json", action="store_true", help="print the outcome as JSON")
+        each.set_defaults(verdict=verdict, reason="", hunks="", special=False)
+        if verdict is not Verdict.SKIP:
+            each.add_argument("--reason", metavar="TEXT", default="", help="why, for the model")
+        if verdict is Verdict.APPROVE:
+            each.add_argument("--hunks", metavar="1,3", default="", help="approve only these hunks of a diff")
+            each.add_argument("--special", action="store_true", help="also approve changes of special files")
+
+
+def list_all(options: argparse.Namespace) -> int:
+    """Print a line for each proposal that waits. Digests are printed by `show` alone: first look, then decide."""
+    return asyncio.run(_list(options))
+
+
+async def _list(options: argparse.Namespace) -> int:
+    from agent_workbench.views.inbox import view_inbox
+
+    inbox = await _inbox()
+    rows = view_inbox(await inbox.items(InboxFilter(task=options.task)), inbox.now())
+    if options.json:
+        say_json([_as_json(row) for row in rows])
+        return ExitCode.DONE
+    if not rows:
+        say("nothing waits")
+    for row in rows:
+        state = f"  ({row.state})" if row.state else ""
+        say(f"{row.id}  {row.task}  {row.age:>6}  {row.kind}: {row.effect}{state}")
+    return ExitCode.DONE
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print all that a decision is bound to, and its reference last."""
+    return asyncio.run(_show(options))
+
+
+async def _show(options: argparse.Namespace) -> int:
+    from agent_workbench.views.inbox import proposal_text, view_inbox
+
+    inbox = await _inbox()
+    waiting = await inbox.find(options.id)
+    text = proposal_text(waiting.item, waiting.state, inbox.now())
+    if options.json:
+        (row,) = view_inbox([waiting.item], inbox.now())
+        reference = waiting.item.reference
+        say_json({**_as_json(row), "text": text, "reference": str(reference) if reference is not None else None})
+    else:
+        say_document(text)
+    return ExitCode.DONE
+
+
+def decide(options: argparse.Namespace) -> int:
+    """Put a decision into the inbox, and say whether it is recorded already."""
+    return asyncio.run(_decide(options))
+
+
+async def _decide(options: argparse.Namespace) -> int:
+    reference = parse_reference(options.reference)
+    choice = InboxChoice(options.verdict, options.reason, _numbers(options.hunks), options.special)
+    receipt = await (await _inbox()).decide(reference, choice)
+    if options.json:
+        said = {"reference": str(reference), "verdict": str(choice.verdict)}
+        say_json({**said, "recorded": receipt.recorded, "holder": receipt.holder})
+    else:
+        say(_outcome(receipt))
+    return ExitCode.DONE
+
+
+async def _inbox() -> "RepoInbox":
+    from agent_workbench.api.inbox import repo_inbox
+
+    return await repo_inbox(Place(Path.cwd(), os.environ, {}))
+
+
+def _as_json(row: "InboxRow") -> dict[str, str]:
+    return {
+        "id": row.id,
+        "session": row.item.session,
+        "proposal": row.item.proposal.id,
+        "task": row.task,
+        "kind": row.item.proposal.kind,
+        "effect": row.effect,
+        "since": row.item.since,
+        "age": row.age,
+        "holder": row.item.holder,
+        "decided": row.item.decided.verdict if row.item.decided is not None else "",
+    }
+
+
+def _outcome(receipt: InboxReceipt) -> str:
+    reference = receipt.decision.reference
+    said = f"{receipt.decision.verdict.past} {reference.session}/{reference.proposal}"
+    if receipt.recorded:
+        return f"{said}; the session continues"
+    if receipt.holder:
+        return f"{said}; {receipt.holder} has the session open and has not recorded it yet"
+    return f"{said}; it is recorded when the session is opened: `agent run` or `agent tui`"
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers in `1,3`; raise `UsageError` for anything else."""
+    words = [word.strip() for word in text.split(",")] if text else []
+    if any(not (word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS) for word in words):
+        raise UsageError(f"{text!r} does not list hunks", advice="use their numbers: --hunks 1,3")
+    return tuple(dict.fromkeys(map(int, words)))
