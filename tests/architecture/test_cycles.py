@@ -56,7 +56,6 @@ def _cycle(graph: Graph) -> Iterable[str]:
         yield " -> ".join(error.args[1])
 
 
-@pytest.mark.xfail(reason="adapters.retrieval.vectors is being replaced")
 def test_no_module_imports_itself_through_others() -> None:
     expect_none(_cycle(_graph()))
 

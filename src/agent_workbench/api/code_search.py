@@ -106,12 +106,11 @@ def _saved(root: str, settings: RetrievalSettings) -> IndexStatus:
 @asynccontextmanager
 async def _opened(place: Place) -> "AsyncIterator[tuple[CodeRetriever, Sources]]":
     """Yield the code search and the user's own files for it; it is closed again."""
-    from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-    from agent_workbench.system.user_dirs import cache_dir
+    from agent_workbench.bootstrap.code_search import code_retriever
 
     site, settings = await trusted_site(place)
     sources = await site.repository.checkout_files()
-    retriever = await asyncio.to_thread(CodeRetriever, settings.searched, cache_dir())
+    retriever = await asyncio.to_thread(code_retriever, settings, place.environ)
     try:
         yield retriever, sources
     finally:

@@ -56,7 +56,10 @@ async def evaluate_search(place: Place, commits: int, say: Say) -> Evaluation:
                 f"none of the last {commits} commits changed 1 to 3 source files that were there before",
                 advice="ask for more of the past with --commits",
             )
-        ranked = [await _ours(settings, sources, cache, questions, say), *await _plain(texts, questions, say)]
+        ranked = [
+            await _ours(settings, place.environ, sources, cache, questions, say),
+            *await _plain(texts, questions, say),
+        ]
         strict = [number for number, each in enumerate(questions) if each.strict]
         return Evaluation(
             sources.base,
@@ -108,11 +111,16 @@ def _questions(sources: "PastTree", texts: Mapping[str, str]) -> list[FileQuesti
 
 
 async def _ours(
-    settings: "Settings", sources: "PastTree", cache: Path, questions: Sequence[FileQuestion], say: Say
+    settings: "Settings",
+    environ: Mapping[str, str],
+    sources: "PastTree",
+    cache: Path,
+    questions: Sequence[FileQuestion],
+    say: Say,
 ) -> _Ranked:
-    from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+    from agent_workbench.bootstrap.code_search import code_retriever
 
-    retriever = CodeRetriever(settings.searched, cache)
+    retriever = await asyncio.to_thread(code_retriever, settings, environ, cache)
     try:
         say("indexing")
         await retriever.build(sources)

@@ -6,7 +6,7 @@ from typing import Self
 
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.code.reasons import index_words
+from agent_workbench.views.code.reasons import index_words, vector_words
 
 LINE_CHARS = 78
 
@@ -36,4 +36,4 @@ class ProgressLine:
 
     def show_index(self, status: IndexStatus) -> None:
         """Write how far an index is, while it is not complete."""
-        self.show("" if status.complete else " · ".join(index_words(status)))
+        self.show(vector_words(status) if status.complete else " · ".join(index_words(status)))

@@ -13,7 +13,7 @@ from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Place
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.code.reasons import index_words, reasons_of, share_bar, words_of
+from agent_workbench.views.code.reasons import index_words, reasons_of, share_bar, vector_words, words_of
 
 if TYPE_CHECKING:
     from agent_workbench.api.code_search import Searched
@@ -59,6 +59,8 @@ def execute(options: argparse.Namespace) -> int:
         say_aside(" · ".join(("nothing fits", *index_words(searched.status))))
     elif searched.status.unsaved:
         say_aside(f"the index is built anew each time, for it cannot be saved: {searched.status.unsaved}")
+    if searched.chunks and (vectors := vector_words(searched.status)):
+        say_aside(vectors)
     return ExitCode.DONE if searched.chunks else ExitCode.FAILED
 
 
@@ -99,6 +101,7 @@ def _as_json(query: CodeQuery, searched: "Searched") -> dict[str, object]:
     return {
         "query": query.text,
         "files": searched.status.files,
+        "vectors": searched.status.vectors,
         "results": [
             {
                 "path": chunk.path,

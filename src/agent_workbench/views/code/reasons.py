@@ -49,15 +49,19 @@ def index_words(status: IndexStatus) -> tuple[str, ...]:
     else:
         return ()
     unsaved = f"not saved: {sanitize_line(status.unsaved, 160)}" if status.unsaved else ""
-    vectors = f"vectors: {sanitize_line(status.vectors, 80)}" if status.vectors not in _NO_NEWS else ""
-    return tuple(filter(None, (said, unsaved, vectors, left_out)))
+    return tuple(filter(None, (said, unsaved, vector_words(status), left_out)))
+
+
+def vector_words(status: IndexStatus) -> str:
+    """Return the state of the vectors, empty if they are ready or not wanted."""
+    return f"vectors: {sanitize_line(status.vectors, 120)}" if status.vectors not in _NO_NEWS else ""
 
 
 def index_line(status: IndexStatus) -> str:
     """Return the same as one line that starts with what is wrong, for narrow places."""
     first = index_words(replace(status, vectors="", unsaved="", left_out=0, binary=0, submodules=0))
     rest = index_words(status)[len(first) :]
-    told = rest if status.complete and (status.unsaved or status.vectors not in _NO_NEWS) else ()
+    told = rest if status.complete and (status.unsaved or vector_words(status)) else ()
     return " · ".join((*told, *first) if told else (*first, *rest))
 
 

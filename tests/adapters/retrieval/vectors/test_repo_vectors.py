@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -270,3 +270,22 @@ async def test_a_query_that_fails_is_not_followed_by_another_at_once(
     model.failure, later = "", RepoVectors(model, tmp_path, os.environ)
     assert list(await later.nearest(files, "x", 1)) == ["a.py"]
     await vectors.close()
+
+
+async def test_what_was_embedded_before_an_early_end_is_there_the_next_time(tmp_path: Path) -> None:
+    files, model = topic_files(), TopicModel()
+    vectors = RepoVectors(model, tmp_path / "repo", os.environ)
+
+    async def read_twice(paths: Sequence[str]) -> Mapping[str, bytes]:
+        if model.asked == 16:
+            model.released = asyncio.Event()
+        return {path: files[path] for path in paths}
+
+    updating = asyncio.create_task(vectors.update(contents_of(files), read_twice, lambda _: None))
+    await until(lambda: vectors.status == "16 of 20 files embedded")
+    updating.cancel()
+    await asyncio.wait({updating})
+    await vectors.close()
+    later, read = RepoVectors(TopicModel(), tmp_path / "repo", os.environ), FileReader(files)
+    await update(later, contents_of(files), read)
+    assert len(read.read) == 4

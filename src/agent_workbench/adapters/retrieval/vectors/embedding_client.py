@@ -113,7 +113,8 @@ class EmbeddingClient:
             )
         too_long = "too large" in message or "exceed" in message or "context" in message
         if too_long and len(texts) > 1:
-            return [vector for text in texts for vector in await self._embed_some([text])]
+            middle = len(texts) // 2
+            return [*await self._embed_some(texts[:middle]), *await self._embed_some(texts[middle:])]
         if too_long and len(texts[0]) > _MIN_CHARS:
             return await self._embed_some([texts[0][: len(texts[0]) // 2]])
         raise EmbeddingFailed(f"the server at {self._url} answered {status}: {message[:200]}")

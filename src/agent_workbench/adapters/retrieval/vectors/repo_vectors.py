@@ -28,8 +28,8 @@ READY = "ready"
 LOADING = "loading"
 HELD = "held by another session"
 _FILES_PER_REQUEST = 8
-# New vectors are stored in batches of this many: a start of the store's process costs a second or two.
-_FILES_PER_SAVE = 200
+# Fewer new vectors are made again at the next start sooner than the store's process is started for them.
+_WORTH_STORING = 8
 # A search with vectors of fewer files would favour those that were embedded first.
 _SHARE_NEEDED = 0.9
 _MAX_QUERY_CHARS = 2_000
@@ -168,25 +168,27 @@ class RepoVectors:
     async def _complete(self, contents: IndexedContents, read: Read, on_ready: OnReady) -> None:
         """Embed the files that have no vector and fit into the table."""
         missing = await asyncio.to_thread(self._table.missing, contents.blobs)
+        if len(missing) + len(self._unsaved) >= _WORTH_STORING:
+            await self._open_store(contents.blobs)
+            missing = await asyncio.to_thread(self._table.missing, contents.blobs)
         count = len(await asyncio.to_thread(self._table.fitting, contents.blobs))
         if count - len(missing) >= _SHARE_NEEDED * count:
             on_ready(await asyncio.to_thread(self._table.of_files, contents.paths, contents.blobs))
+        for first in range(0, len(missing), _FILES_PER_REQUEST):
+            self._progress = f"{count - len(missing) + first:,} of {count:,} files embedded"
+            await self._embed(missing[first : first + _FILES_PER_REQUEST], contents, read)
+            await self._save()
         if missing:
-            await self._embed_all(missing, count, contents, read)
             on_ready(await asyncio.to_thread(self._table.of_files, contents.paths, contents.blobs))
 
-    async def _embed_all(self, missing: Sequence[int], count: int, contents: IndexedContents, read: Read) -> None:
-        """Embed the files at these positions, of `count` that are to have a vector, and store the vectors."""
-        try:
-            for first in range(0, len(missing), _FILES_PER_REQUEST):
-                self._progress = f"{count - len(missing) + first:,} of {count:,} files embedded"
-                await self._embed(missing[first : first + _FILES_PER_REQUEST], contents, read)
-                if len(self._unsaved) >= _FILES_PER_SAVE:
-                    await self._save()
-        except EmbeddingFailed:
-            await self._save()
-            raise
-        await self._save()
+    async def _open_store(self, living: Sequence[str]) -> None:
+        """Start the store's process, and take over what another session stored meanwhile."""
+        stored = await self._store.open(self._on_held)
+        if stored.dimensions == self._table.dimensions or not self._table.dimensions:
+            blobs, vectors = self._table.of_contents(self._unsaved)
+            self._table = stored
+            if blobs:
+                self._table.add(blobs, vectors, living)
 
     async def _embed(self, positions: Sequence[int], contents: IndexedContents, read: Read) -> None:
         """Embed some files; one that changed or is gone gets no vector, and is missing at the next update."""
@@ -211,19 +213,16 @@ class RepoVectors:
         self._unsaved += blobs
 
     async def _save(self) -> None:
-        """Store new vectors; a few are made again at the next start sooner than the store's process is started."""
-        if len(self._unsaved) < _FILES_PER_REQUEST:
-            return
-        await self._store.open(self._on_held)
-        blobs, vectors = await asyncio.to_thread(self._table.of_contents, self._unsaved)
-        await self._store.add(blobs, vectors)
-        await self._store.end()
-        self._unsaved.clear()
+        """Store new vectors, if the store's process runs."""
+        if self._store.pid:
+            blobs, vectors = await asyncio.to_thread(self._table.of_contents, self._unsaved)
+            await self._store.add(blobs, vectors)
+            self._unsaved.clear()
 
     async def _clear(self) -> None:
-        await self._store.open(self._on_held)
+        if not self._store.pid:
+            await self._store.open(self._on_held)
         await self._store.clear()
-        await self._store.end()
         self._table = VectorTable()
         self._unsaved.clear()
 
