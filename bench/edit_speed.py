@@ -21,8 +21,8 @@ from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.http_client.json_values import number_at, object_at
 from agent_workbench.adapters.llama_cpp.vocabulary import make_vocabulary, spelled
 from agent_workbench.core.patch import FileContent, PatchBounds
-from agent_workbench.core.patch.grammar.diff_grammar import Editing, diff_rules
-from agent_workbench.core.patch.grammar.editable_file import editable, text_of
+from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
+from agent_workbench.core.patch.grammar.editable_file import editable, text_lines
 from agent_workbench.core.text.gbnf import literal
 from bench.figures import Figure
 
@@ -211,10 +211,10 @@ def _body(lines: list[str], grammar: str = "") -> Body:
 
 
 def _grammar(lines: list[str]) -> str:
-    text = text_of(FileContent("".join(f"{line}\n" for line in lines).encode()))
+    text = text_lines(FileContent("".join(f"{line}\n" for line in lines).encode()))
     assert text is not None
-    file = editable("code.py", text, range(len(text.lines)))
-    return "\n".join(["root ::= diff", *diff_rules(Editing((file,), ("code.py",), PatchBounds())), ""])
+    file = editable("code.py", text, range(len(text)))
+    return "\n".join(["root ::= diff", *diff_rules(EditScope((file,), ("code.py",), PatchBounds())), ""])
 
 
 def _sentence(lines: list[str]) -> str:

@@ -29,12 +29,18 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.adapters.llama_cpp.vocabulary import MESSAGE_END, make_vocabulary, spelled
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import FileContent, PatchBounds, fit_diff, read_diff
-from agent_workbench.core.patch.grammar.diff_grammar import Editing, diff_rules
-from agent_workbench.core.patch.grammar.editable_file import editable, text_of
+from agent_workbench.core.patch import (
+    FileContent,
+    PatchBounds,
+    fit_constrained_diff,
+    fit_diff,
+    read_constrained_diff,
+    read_diff,
+)
+from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
+from agent_workbench.core.patch.grammar.editable_file import editable, text_lines
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.answer.grammar import step_grammar
-from agent_workbench.engine.edits.constrained_diff import fit_held
 from agent_workbench.engine.edits.offered_lines import offered_lines
 from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
 from agent_workbench.engine.tools import open_tools
@@ -60,11 +66,11 @@ class Offer(Struct, frozen=True):
         """Return the grammar that the workbench would send for a prompt that shows these lines."""
         editings = []
         for path in dict.fromkeys(chunk.path for chunk in self.chunks):
-            text = text_of(FileContent(self.files[path]))
+            text = text_lines(FileContent(self.files[path]))
             if text is not None:
-                shown = set(offered_lines(text.lines, [each for each in self.chunks if each.path == path]))
+                shown = set(offered_lines(text.bare, [each for each in self.chunks if each.path == path]))
                 editings.append(editable(path, text, shown))
-        rules = diff_rules(Editing(tuple(editings), tuple(self.files), BOUNDS))
+        rules = diff_rules(EditScope(tuple(editings), tuple(self.files), BOUNDS))
         return step_grammar(open_tools(("write_diff",)).values(), rules)
 
 
@@ -124,7 +130,8 @@ def judge(text: str, files: dict[str, bytes], *, ended: bool) -> tuple[str, str]
 
 def _applied(diff: str, contents: dict[str, FileContent]) -> dict[str, bytes | None]:
     """Return what the workbench makes of a diff that was written under its grammar."""
-    fit = fit_held(diff, BOUNDS, contents, contents)
+    read = read_constrained_diff(diff)
+    fit = fit_constrained_diff(read, BOUNDS, contents, contents) if read is not None else None
     if fit is None:  # an answer that was cut
         loose = read_diff(diff, BOUNDS, contents)
         fit = fit_diff(loose, {path: contents.get(path) for path in loose.paths}, contents)

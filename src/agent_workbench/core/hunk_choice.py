@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from agent_workbench.core.proposals import HunkFate, HunkVerdict
+from agent_workbench.core.patch import HunkFate
+from agent_workbench.core.proposals import HunkVerdict
 
 
 def hunk_choice_summary(hunks: Sequence[HunkVerdict]) -> str:

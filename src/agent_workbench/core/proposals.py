@@ -2,11 +2,12 @@
 
 import sys
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.patch import OWN_BOUNDS, HunkFate, Patch, parse_patch
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS, is_within
@@ -30,15 +31,6 @@ class SummaryEstimate(RecordedValue, frozen=True):
     through_seq: int
 
 
-class HunkFate(StrEnum):
-    """Outcome of a hunk at the gate; `partly`: some of its lines were taken."""
-
-    TAKEN = "taken"
-    PARTLY = "partly"
-    LEFT = "left"
-    EDITED = "edited"
-
-
 class HunkVerdict(RecordedValue, frozen=True):
     """Decision about one hunk of a diff, and its position: path and number of its first line.
 
@@ -53,7 +45,7 @@ class HunkVerdict(RecordedValue, frozen=True):
     left: tuple[str, ...] = ()
 
 
-class Proposal(RecordedValue, frozen=True):
+class Proposal(RecordedValue, frozen=True, dict=True):
     """An action at the gate.
 
     `text` is the model's request, verbatim: a diff, a command, a commit message, or JSON arguments. `diff` is what
@@ -83,6 +75,20 @@ class Proposal(RecordedValue, frozen=True):
     outlook: SummaryEstimate | None = None
     brings: tuple[str, ...] = ()
     hunks: tuple[HunkVerdict, ...] = ()
+
+    @cached_property
+    def patch(self) -> Patch:
+        """The parsed `diff`. It is not recorded: parsed once after a journal is read, and given by `with_patch` else.
+
+        Raises `PatchError` if `diff` is not a diff, as in a proposal of another kind.
+        """
+        return parse_patch(self.diff, OWN_BOUNDS)
+
+
+def with_patch(proposal: Proposal, patch: Patch) -> Proposal:
+    """Return the proposal with `patch`, of which `diff` is the text, so that nobody parses that text again."""
+    proposal.__dict__["patch"] = patch
+    return proposal
 
 
 TRAILER = "Agent-Journal"

@@ -9,9 +9,12 @@ from agent_workbench.core.patch import (
     FileContent,
     LeftOut,
     Patch,
+    PatchBounds,
     apply_patch,
+    fit_diff,
     leave_out,
     parse_patch,
+    read_diff,
     selectable_ids,
 )
 
@@ -50,6 +53,15 @@ def outcome(patch: Patch, before: Contents) -> dict[str, FileContent | None]:
 def applied(diff: str, text: str | None, path: str = "x.py") -> str | None:
     """Return what a diff makes of the one file it changes."""
     after = outcome(parse_patch(diff), {path: content(text)})[path]
+    return None if after is None else after.data.decode()
+
+
+def fitted(diff: str, text: str | None, path: str = "x.py") -> str | None:
+    """Return what a diff, as a model writes it, makes of the one file it changes."""
+    before: Contents = {} if text is None else {path: content(text)}
+    read = read_diff(diff, PatchBounds(), tuple(before))
+    fit = fit_diff(read, {each: before.get(each) for each in read.paths}, tuple(before))
+    after = {change.path: change.after for change in fit.changes}[path]
     return None if after is None else after.data.decode()
 
 

@@ -13,9 +13,10 @@ from agent_workbench.core.patch import (
     content_hash,
     parse_patch,
     patch_hash,
+    render_changes,
 )
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Patch
-from tests.core.patch.diffs import applied, content, create, modify, outcome, small
+from tests.core.patch.diffs import applied, content, create, fitted, modify, outcome, small
 
 MARKER = "\\ No newline at end of file\n"
 RENAME = "diff --git a/old b/new\nrename from old\nrename to new\n"
@@ -24,14 +25,7 @@ DELETE = "--- a/x.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n"
 
 PLACED = {
     "at the header's line": ("@@ -2 +2 @@\n-a\n+b\n", "a\na\na\n", "a\nb\na\n"),
-    "elsewhere, in one place": ("@@ -9,2 +9,2 @@\n x\n-a\n+b\n", "a\nx\na\n", "a\nx\nb\n"),
     "number 0": ("@@ -0,1 +0,1 @@\n-a\n+b\n", "a\n", "b\n"),
-    "huge number": ("@@ -999999999 +1 @@\n-a\n+b\n", "a\n", "b\n"),
-    "second place behind the first hunk": (
-        "@@ -1,2 +1,2 @@\n-1\n+one\n a\n@@ -9,2 +9,2 @@\n a\n-2\n+two\n",
-        "1\na\na\n2\n",
-        "one\na\na\ntwo\n",
-    ),
     "equal places told apart by numbers": (
         "@@ -1 +1 @@\n-a\n+1\n@@ -3 +3 @@\n-a\n+3\n",
         "a\na\na\n",
@@ -42,54 +36,53 @@ PLACED = {
     "missing newline removed": (f"@@ -1 +1 @@\n-a\n{MARKER}+a\n", "a", "a\n"),
     "newline removed": (f"@@ -1 +1 @@\n-a\n+a\n{MARKER}", "a\n", "a"),
     "missing newline kept": (f"@@ -1,2 +1,2 @@\n-a\n+b\n c\n{MARKER}", "a\nc", "b\nc"),
-    "marker forgotten, last is context": ("@@ -1,2 +1,2 @@\n-a\n+b\n c\n", "a\nc", "b\nc"),
-    "marker forgotten, last is removed": ("@@ -1,2 +1,2 @@\n a\n-c\n+d\n", "a\nc", "a\nd\n"),
-    "marker forgotten, lines behind the last": ("@@ -1,2 +1,3 @@\n a\n c\n+d\n", "a\nc", "a\nc\nd\n"),
     "other line separators": ("@@ -2 +2 @@\n-b\u2028\n+\x0c\n", "a\x0b\nb\u2028\n", "a\x0b\n\x0c\n"),
+    "CRLF as in the file": ("@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n", "a\r\nb\r\n", "a\r\nc\r\n"),
+    "to the byte in a mixed file": ("@@ -1,2 +1,2 @@\n-a\n+a\r\n b\n", "a\nb\n", "a\r\nb\n"),
+    "CRLF taken away": ("@@ -1,2 +1,2 @@\n-a\r\n+a\n b\r\n", "a\r\nb\r\n", "a\nb\r\n"),
 }
 
 
 @pytest.mark.parametrize(("body", "before", "after"), PLACED.values(), ids=PLACED.keys())
 def test_placed(body: str, before: str, after: str) -> None:
     assert applied(modify(body), before) == after
+    assert fitted(modify(body), before) == after
 
 
-LINE_ENDS = {
-    "CRLF as in the file": ("@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n", "a\r\nb\r\n", "a\r\nc\r\n"),
+MOVED = {
+    "elsewhere, in one place": ("@@ -9,2 +9,2 @@\n x\n-a\n+b\n", "a\nx\na\n", "a\nx\nb\n"),
+    "huge number": ("@@ -999999999 +1 @@\n-a\n+b\n", "a\n", "b\n"),
+    "second place behind the first hunk": (
+        "@@ -1,2 +1,2 @@\n-1\n+one\n a\n@@ -9,2 +9,2 @@\n a\n-2\n+two\n",
+        "1\na\na\n2\n",
+        "one\na\na\ntwo\n",
+    ),
+    "marker forgotten, last is context": ("@@ -1,2 +1,2 @@\n-a\n+b\n c\n", "a\nc", "b\nc"),
+    "marker forgotten, lines behind the last": ("@@ -1,2 +1,3 @@\n a\n c\n+d\n", "a\nc", "a\nc\nd\n"),
     "LF to a CRLF file": ("@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n", "a\r\nb\r\n", "a\r\nc\r\nd\r\n"),
     "LF to a CRLF file, elsewhere": ("@@ -7,2 +7,2 @@\n a\n-b\n+c\n", "x\r\na\r\nb\r\n", "x\r\na\r\nc\r\n"),
-    "LF to the open end of a CRLF file": ("@@ -2 +2,2 @@\n-b\n+c\n+d\n", "a\r\nb", "a\r\nc\r\nd\r\n"),
     "open end kept in a CRLF file": ("@@ -1,2 +1,3 @@\n a\n+c\n b\n", "a\r\nb", "a\r\nc\r\nb"),
     "open end closed in a CRLF file": ("@@ -1,2 +1,3 @@\n a\n b\n+c\n", "a\r\nb", "a\r\nb\r\nc\r\n"),
-    "mixed, after an LF line": ("@@ -1,2 +1,3 @@\n a\n+x\n b\n", "a\nb\r\n", "a\nx\nb\r\n"),
-    "mixed, after a CRLF line": ("@@ -1,2 +1,3 @@\n a\n+x\n b\n", "a\r\nb\n", "a\r\nx\nb\n".replace("x\n", "x\r\n")),
     "mixed, before a CRLF line": ("@@ -2 +2,2 @@\n+x\n b\n", "a\nb\r\n", "a\nx\r\nb\r\n"),
-    "to the byte in a mixed file": ("@@ -1,2 +1,2 @@\n-a\n+a\r\n b\n", "a\nb\n", "a\r\nb\n"),
-    "CRLF taken away": ("@@ -1,2 +1,2 @@\n-a\r\n+a\n b\r\n", "a\r\nb\r\n", "a\nb\r\n"),
     "exact place before a forgiving one": ("@@ -9 +9 @@\n-a\r\n+b\n", "a\nx\na\r\n", "a\nx\nb\n"),
+    "hunks out of order": ("@@ -3 +3 @@\n-c\n+C\n@@ -1 +1 @@\n-a\n+A\n", "a\nb\nc\n", "A\nb\nC\n"),
 }
 
 
-@pytest.mark.parametrize(("body", "before", "after"), LINE_ENDS.values(), ids=LINE_ENDS.keys())
-def test_line_ends(body: str, before: str, after: str) -> None:
-    assert applied(modify(body), before) == after
+@pytest.mark.parametrize(("body", "before", "after"), MOVED.values(), ids=MOVED.keys())
+def test_only_a_fit_forgives_what_is_not_where_it_says(body: str, before: str, after: str) -> None:
+    assert fitted(modify(body), before) == after
+    with pytest.raises(PatchError, match=r"^x\.py: the hunk at line \d+ (does not apply there|overlaps)") as caught:
+        applied(modify(body), before)
+    assert str(caught.value).isprintable()
 
 
 REFUSED = {
     "several places": ("@@ -7 +7 @@\n-a\n+b\n", "a\nx\na\n", "more than one place: lines 1, 3$"),
     "very many places": ("@@ -99 +99 @@\n-a\n+b\n", "a\n" * 9, "lines 1, 2, 3, 4, 5, …"),
     "overlapping places": ("@@ -99,2 +99,1 @@\n-a\n a\n", "a\n" * 3, "lines 1, 2$"),
-    "a wrong number takes the others' authority": (
-        "@@ -1 +1 @@\n-a\n+b\n@@ -9 +9 @@\n-x\n+y\n",
-        "a\nx\na\n",
-        "hunk at line 1 stand in more than one place: lines 1, 3",
-    ),
-    "numbers choose nothing among mixed line ends": (
-        "@@ -1,2 +1,3 @@\n a\n a\n+b\n",
-        "a\na\r\na\n",
-        "more than one place: lines 1, 2",
-    ),
-    "not exact here, exact there": ("@@ -1 +1 @@\n-a\n+b\n", "a\r\nx\na\n", "more than one place: lines 1, 3"),
+    "not exact here, exact there": ("@@ -1 +1 @@\n-a\n+b\n", "a\r\nx\na\n", "could stand at line 3"),
+    "mixed line ends": ("@@ -1,2 +1,3 @@\n a\n+x\n b\n", "a\nb\r\n", "how an added line is to end"),
     "nowhere": (
         "@@ -1,3 +1,3 @@\n import os\n-one\n+1\n two\n",
         "x\nimport os\nuno\ntwo\n",
@@ -99,29 +92,30 @@ REFUSED = {
     "in an empty file": ("@@ -1 +1 @@\n-a\n+b\n", "", "expected 'a', found the end of the file"),
     "an invisible difference": ("@@ -1 +1 @@\n-a\u00a0b\n+c\n", "a b\n", r"expected 'a\\\\xa0b', found 'a b'"),
     "white space": ("@@ -1 +1 @@\n-\ta\n+c\n", "    a\n", "nowhere"),
-    "CR in the diff alone": ("@@ -1 +1 @@\n-a\r\n+c\n", "a\n", "nowhere"),
+    "CR in the diff alone": ("@@ -1 +1 @@\n-a\r\n+c\n", "a\n", "how an added line is to end"),
     "marker, but a newline in the file": (f"@@ -1 +1 @@\n-a\n{MARKER}+b\n", "a\n", "found a line feed"),
     "marker, but lines behind": (f"@@ -1 +1 @@\n-a\n{MARKER}+b\n", "a\nb\n", "nowhere"),
     "marker on an added line before the end": (f"@@ -1 +1 @@\n-a\n+b\n{MARKER}", "a\nc\n", "line that is not the last"),
-    "hunks out of order": (
-        "@@ -3 +3 @@\n-c\n+C\n@@ -1 +1 @@\n-a\n+A\n",
-        "a\nb\nc\n",
-        r"behind the hunk before it \(from line 4\); they stand at line 1",
-    ),
-    "overlapping hunks": ("@@ -1,2 +1,2 @@\n-a\n+A\n b\n@@ -2,2 +2,2 @@\n b\n-c\n+C\n", "a\nb\nc\n", "stand at line 2"),
+    "overlapping hunks": ("@@ -1,2 +1,2 @@\n-a\n+A\n b\n@@ -2,2 +2,2 @@\n b\n-c\n+C\n", "a\nb\nc\n", "overlap"),
     "no context": ("@@ -1,0 +2 @@\n+x\n", "a\n", "only adds lines does not say where"),
-    "no change": ("@@ -1 +1 @@\n-a\n+a\n", "a\n", "x.py: the diff leaves it as it is"),
     "binary": ("@@ -1 +1 @@\n-a\n+b\n", "a\n\0", "x.py is binary"),
     "missing": ("@@ -1 +1 @@\n-a\n+b\n", None, "x.py does not exist"),
 }
 
 
 @pytest.mark.parametrize(("body", "before", "cause"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused(body: str, before: str | None, cause: str) -> None:
+def test_refused_by_both(body: str, before: str | None, cause: str) -> None:
     with pytest.raises(PatchError, match=cause) as caught:
-        applied(modify(body), before)
+        fitted(modify(body), before)
     assert str(caught.value).isprintable()
     assert str(caught.value).startswith("x.py")
+    with pytest.raises(PatchError, match=r"^x\.py"):
+        applied(modify(body), before)
+
+
+def test_a_diff_that_changes_nothing_is_refused() -> None:
+    with pytest.raises(PatchError, match=r"x\.py: the diff leaves it as it is"):
+        applied(modify("@@ -1 +1 @@\n-a\n+a\n"), "a\n")
 
 
 def test_no_context_is_advised_to_give_one_line() -> None:
@@ -190,7 +184,9 @@ def test_a_file_may_become_a_folder() -> None:
 
 @pytest.mark.parametrize("text", ["a\nb\n", "a\nb", "a\r\nb\r\n"])
 def test_deleted(text: str) -> None:
-    assert applied(DELETE, text) is None
+    assert fitted(DELETE, text) is None
+    diff = render_changes([FileChange("x.py", content(text), None)])
+    assert applied(diff, text) is None
 
 
 @pytest.mark.parametrize(
@@ -204,6 +200,8 @@ def test_deleted(text: str) -> None:
 )
 def test_a_deletion_must_know_the_whole_file(text: str | None, cause: str) -> None:
     with pytest.raises(PatchError, match=cause):
+        fitted(DELETE, text)
+    with pytest.raises(PatchError):
         applied(DELETE, text)
 
 
@@ -249,7 +247,7 @@ def test_repetition_costs_no_time() -> None:
     lines = "a\n" * 60_000
     body = "".join(f" {line}\n" for line in lines.split()[:20_000])
     with pytest.raises(PatchError, match="nowhere"):
-        applied(modify(f"@@ -7,20001 +7,20001 @@\n{body}-b\n+c\n"), lines)
+        fitted(modify(f"@@ -7,20001 +7,20001 @@\n{body}-b\n+c\n"), lines)
 
 
 def test_hashes() -> None:

@@ -11,7 +11,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Message, ModelRequest, Role, StopCause
 from agent_workbench.core.patch import PatchBounds
-from agent_workbench.core.patch.grammar.diff_grammar import Editing, diff_rules
+from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
 from agent_workbench.core.plan import Scope, Task
 from agent_workbench.core.settings import DEFAULT_TOOLS, RetrievalSettings
@@ -36,7 +36,7 @@ FILES = (
     EditableFile("old.py", ("x",), frozenset({0})),
     EditableFile("x", ("", "\tb", "c"), frozenset({0, 1, 2})),
 )
-DIFFS = diff_rules(Editing(FILES, ("x.py", "old.py", "x"), PatchBounds()))
+DIFFS = diff_rules(EditScope(FILES, ("x.py", "old.py", "x"), PatchBounds()))
 RIGHT = {
     "read_file": [
         '{"path": "src/a b.py"}',

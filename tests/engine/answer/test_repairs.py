@@ -11,7 +11,7 @@ from agent_workbench.core.intents import EditProposal
 from agent_workbench.core.patch import parse_patch
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission
-from agent_workbench.engine.edits import constrained_diff as holding
+from agent_workbench.engine.edits import constrained_diff
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.tools import commit, write_diff
 from tests.engine.front import in_front_of
@@ -59,16 +59,19 @@ async def test_what_large_files_take_time_for_is_done_aside_from_the_screens_loo
 
         monkeypatch.setattr(module, name, watching)
 
-    for name in ("read_diff", "fit_diff", "apply_patch", "render_changes"):
+    for name in ("read_diff", "fit_diff", "apply_patch", "compare_contents"):
         watched(write_diff, name)
-    watched(holding, "fit_held")
+    watched(constrained_diff, "fit_constrained_diff")
     watched(commit, "render_changes")
     repaired = call("write_diff", diff("wrong", "rigth").replace(f"+++ b/{ANSWER}\n", ""))
     chunks = GivenChunks((Chunk(ANSWER, 1, 1, "wrong", 1.0),))
     sayings = [repaired, reflexion(), change("rigth", "right"), FINISH]
     async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True, retriever=chunks) as stage:
         assert (await run(stage)).reason == "T-1 done: committed"
-    assert set(done) == {"read_diff", "fit_diff", "apply_patch", "render_changes", "fit_held"}
+    assert set(done) == {
+        *("read_diff", "fit_diff", "apply_patch", "render_changes"),
+        *("compare_contents", "fit_constrained_diff"),
+    }
     assert threading.get_ident() not in set().union(*done.values())
 
 

@@ -29,7 +29,8 @@ from agent_workbench.core.patch import (
 from agent_workbench.core.patch.selection.carried_choice import carried_choice
 from agent_workbench.core.patch.selection.choice import HunkChoice
 from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
-from agent_workbench.core.proposals import HunkFate, Proposal, Verdict, shown_sha
+from agent_workbench.core.patch.values import HunkFate
+from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.engine.approval.partial_approval import part_of, verdicts
 from agent_workbench.engine.session.intents import handle
@@ -97,8 +98,9 @@ def test_what_is_applied_is_the_diff_with_those_lines_left_out(chosen: tuple[set
     rest = leave_out(PATCH, left)
     whole = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", DIFF, 1, DIFF)
     taken = part_of(whole, rest, verdicts(PATCH, left, HunkFate.TAKEN))
+    assert not taken.diff or taken.patch == parse_patch(taken.diff, OWN_BOUNDS)
     contents = {path: FileContent(text.encode()) for path, text in START.items()}
-    changes = apply_patch(parse_patch(taken.diff, OWN_BOUNDS), contents, START) if taken.diff else ()
+    changes = apply_patch(taken.patch, contents, START)
     after = START | {each.path: each.after.data.decode() for each in changes if each.after is not None}
     assert after == by_hand(chosen)
     fates = [each.fate for each in taken.hunks]

@@ -23,12 +23,12 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch import FileContent
-from agent_workbench.core.patch.alignment import Block, Line, shared_blocks
+from agent_workbench.core.patch.alignment import Line, SharedBlock, shared_blocks
 from agent_workbench.core.plan import Scope
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.answer.grammar_choice import granted, step_granted
 from agent_workbench.engine.edits import offered_lines as offers
-from agent_workbench.engine.edits.offered_lines import MAX_OFFERED_LINES, editing, offered_lines, shown_chunks
+from agent_workbench.engine.edits.offered_lines import MAX_OFFERED_LINES, edit_scope, offered_lines, shown_chunks
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import start_task
 from agent_workbench.engine.tools import all_tools
@@ -74,7 +74,7 @@ def test_lines_that_moved_in_a_large_file_are_found_without_reading_all_of_it(mo
     lines = tuple(line for number in range(10_000) for line in ("", f"line {number}"))
     looked_at: list[int] = []
 
-    def counting(old: Sequence[Line], new: Sequence[Line]) -> list[Block]:
+    def counting(old: Sequence[Line], new: Sequence[Line]) -> list[SharedBlock]:
         looked_at.append(len(new))
         return shared_blocks(old, new)
 
@@ -101,7 +101,7 @@ async def test_a_large_file_is_looked_through_once_and_aside_from_the_loop(tmp_p
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(offers, "_within", watched)
-            found = await editing(bench.scope, bench.workspace)
+            found = await edit_scope(bench.scope, bench.workspace)
         assert [len(each.offered) for each in found.files] == [MAX_OFFERED_LINES]
         assert len(threads) == 1
         assert threads[0] != threading.main_thread().name
@@ -165,7 +165,7 @@ async def test_only_files_that_may_be_changed_are_offered(tmp_path: Path) -> Non
         (folder / "other.txt").unlink()
         (folder / "other.txt").symlink_to("answer.txt")
         bench = await stage.session.tool_context()
-        found = await editing(bench.scope, bench.workspace)
+        found = await edit_scope(bench.scope, bench.workspace)
     assert [file.path for file in found.files] == ["answer.txt", "void.txt"]
 
 
@@ -178,7 +178,7 @@ async def test_no_more_lines_than_a_grammar_can_bear(tmp_path: Path) -> None:
         for each in chunks:
             await stage.session.record(CodeRetrieved("q", (each,)))
         bench = await stage.session.tool_context()
-        found = await editing(bench.scope, bench.workspace)
+        found = await edit_scope(bench.scope, bench.workspace)
     assert sum(len(file.offered) for file in found.files) == MAX_OFFERED_LINES
     assert found.files[0].path == "answer.txt"
 

@@ -113,9 +113,14 @@ def _struct_changer(cls: type[msgspec.Struct]) -> _Changer | None:
     changers = {name: each for name, each in found.items() if each is not None}
     if not changers:
         return None
-    return lambda value, change: msgspec.structs.replace(
-        value, **{name: each(getattr(value, name), change) for name, each in changers.items()}
-    )
+
+    def changed(value: msgspec.Struct, change: _Change) -> msgspec.Struct:
+        before = {name: getattr(value, name) for name in changers}
+        after = {name: each(before[name], change) for name, each in changers.items()}
+        # The same value stays the same object, with what it has computed from its texts.
+        return value if after == before else msgspec.structs.replace(value, **after)
+
+    return changed
 
 
 def _tuple_changer(items: list[object]) -> _Changer | None:

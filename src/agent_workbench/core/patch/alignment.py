@@ -1,4 +1,4 @@
-"""Which lines two texts share, found in a time that large files do not stretch."""
+"""Alignment of two texts by their equal lines, fast on large files."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 Line = tuple[str, bool]
 
-# Over so many lines, both sides together, difflib takes seconds and then minutes.
+# With more lines, both sides together, difflib takes seconds and then minutes.
 _DIRECT_LINES = 1500
 _MAX_DEPTH = 10
 
 
-class Block(NamedTuple):
-    """`size` equal lines: from `old` on in one text, from `new` on in the other (indices from 0)."""
+class SharedBlock(NamedTuple):
+    """`size` equal lines that begin at index `old` of one text and at index `new` of the other."""
 
     old: int
     new: int
@@ -22,7 +22,7 @@ class Block(NamedTuple):
 
 
 class _Region(NamedTuple):
-    """A part of both texts, ends excluded, that lies between blocks."""
+    """A part of both texts between two blocks; the ends are exclusive."""
 
     old: int
     old_end: int
@@ -31,13 +31,13 @@ class _Region(NamedTuple):
     depth: int
 
 
-def shared_blocks(old: Sequence[Line], new: Sequence[Line], direct_lines: int = _DIRECT_LINES) -> list[Block]:
-    """Return blocks of equal lines in the order of both texts; none touches the next.
+def shared_blocks(old: Sequence[Line], new: Sequence[Line], direct_lines: int = _DIRECT_LINES) -> list[SharedBlock]:
+    """Return blocks of equal lines in the order of both texts; no block touches the next.
 
-    Large regions are split at lines that are unique in both (Bram Cohen's patience diff), small ones are difflib's. A
-    region over `direct_lines` in which nothing is unique shares nothing but its ends: right, though not the shortest.
+    Large regions are split at lines that are unique in both (Bram Cohen's patience diff); difflib compares small ones.
+    A region over `direct_lines` without a unique line shares only its ends: a correct diff, though not the shortest.
     """
-    found: list[Block] = []
+    found: list[SharedBlock] = []
     regions = [_Region(0, len(old), 0, len(new), 0)]
     while regions:
         region = _strip(regions.pop(), old, new, found)
@@ -51,8 +51,8 @@ def shared_blocks(old: Sequence[Line], new: Sequence[Line], direct_lines: int = 
     return _joined(sorted(found))
 
 
-def _strip(region: _Region, old: Sequence[Line], new: Sequence[Line], found: list[Block]) -> _Region:
-    """Return the region without the lines that are equal at its two ends, which are added to `found`."""
+def _strip(region: _Region, old: Sequence[Line], new: Sequence[Line], found: list[SharedBlock]) -> _Region:
+    """Return the region without the equal lines at its two ends; add these to `found`."""
     limit = min(region.old_end - region.old, region.new_end - region.new)
     head = tail = 0
     while head < limit and old[region.old + head] == new[region.new + head]:
@@ -60,30 +60,32 @@ def _strip(region: _Region, old: Sequence[Line], new: Sequence[Line], found: lis
     while tail < limit - head and old[region.old_end - tail - 1] == new[region.new_end - tail - 1]:
         tail += 1
     old_end, new_end = region.old_end - tail, region.new_end - tail
-    found += (each for each in (Block(region.old, region.new, head), Block(old_end, new_end, tail)) if each.size)
+    found += (
+        each for each in (SharedBlock(region.old, region.new, head), SharedBlock(old_end, new_end, tail)) if each.size
+    )
     return _Region(region.old + head, old_end, region.new + head, new_end, region.depth)
 
 
-def _by_difflib(region: _Region, old: Sequence[Line], new: Sequence[Line]) -> Iterator[Block]:
+def _by_difflib(region: _Region, old: Sequence[Line], new: Sequence[Line]) -> Iterator[SharedBlock]:
     from difflib import SequenceMatcher
 
     matcher = SequenceMatcher(a=old[region.old : region.old_end], b=new[region.new : region.new_end])
     for block in matcher.get_matching_blocks():
         if block.size:
-            yield Block(region.old + block.a, region.new + block.b, block.size)
+            yield SharedBlock(region.old + block.a, region.new + block.b, block.size)
 
 
-def _anchors(region: _Region, old: Sequence[Line], new: Sequence[Line]) -> list[Block]:
-    """Return the longest row of lines that are unique on both sides and stand in the same order."""
+def _anchors(region: _Region, old: Sequence[Line], new: Sequence[Line]) -> list[SharedBlock]:
+    """Return the longest sequence of lines that are unique on both sides and in the same order."""
     old_lines, new_lines = old[region.old : region.old_end], new[region.new : region.new_end]
     old_counts, new_counts = Counter(old_lines), Counter(new_lines)
     new_at = {line: at for at, line in enumerate(new_lines) if new_counts[line] == 1 and old_counts[line] == 1}
     pairs = [(at, new_at[line]) for at, line in enumerate(old_lines) if line in new_at]
-    return [Block(region.old + a, region.new + b, 1) for a, b in _longest_rise(pairs)]
+    return [SharedBlock(region.old + a, region.new + b, 1) for a, b in _longest_rise(pairs)]
 
 
 def _longest_rise(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest subsequence whose second numbers rise (patience sorting with links back)."""
+    """Return the longest subsequence with rising second numbers (patience sorting with back links)."""
     tops: list[int] = []
     piles: list[int] = []
     before: list[int | None] = []
@@ -100,18 +102,18 @@ def _longest_rise(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return rise[::-1]
 
 
-def _between(region: _Region, anchors: Sequence[Block]) -> Iterator[_Region]:
-    fence = Block(region.old_end, region.new_end, 0)
-    for before, after in pairwise([Block(region.old - 1, region.new - 1, 1), *anchors, fence]):
+def _between(region: _Region, anchors: Sequence[SharedBlock]) -> Iterator[_Region]:
+    fence = SharedBlock(region.old_end, region.new_end, 0)
+    for before, after in pairwise([SharedBlock(region.old - 1, region.new - 1, 1), *anchors, fence]):
         yield _Region(before.old + 1, after.old, before.new + 1, after.new, region.depth + 1)
 
 
-def _joined(blocks: Sequence[Block]) -> list[Block]:
-    joined: list[Block] = []
+def _joined(blocks: Sequence[SharedBlock]) -> list[SharedBlock]:
+    joined: list[SharedBlock] = []
     for block in blocks:
-        last = joined[-1] if joined else Block(0, 0, 0)
+        last = joined[-1] if joined else SharedBlock(0, 0, 0)
         if joined and (last.old + last.size, last.new + last.size) == (block.old, block.new):
-            joined[-1] = Block(last.old, last.new, last.size + block.size)
+            joined[-1] = SharedBlock(last.old, last.new, last.size + block.size)
         else:
             joined.append(block)
     return joined

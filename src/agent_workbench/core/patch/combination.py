@@ -1,4 +1,4 @@
-"""Diffs made one after the other as one diff, which knows of each hunk which of them wrote it."""
+"""Combination of successive patches into one, with the patches that wrote each hunk."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -7,30 +7,30 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from agent_workbench.core.patch.alignment import shared_blocks
+from agent_workbench.core.patch.comparison import CONTEXT_LINES
 from agent_workbench.core.patch.hashes import hunk_ids
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, HunkLine, LineKind, Patch
 
-CONTEXT_LINES = 3
 MODES = (0o100644, 0o100755)
 Line = tuple[str, bool]
 
 
 class CombinedFile(Struct, frozen=True):
-    """What all diffs together do to a file; `origins` are for each hunk the numbers, from 0, of those that wrote it."""
+    """The combined change of one file. `origins` are, for each hunk, the indices of the patches that wrote it."""
 
     patch: FilePatch
     origins: tuple[tuple[int, ...], ...]
 
 
 class _Added(NamedTuple):
-    """A line that a diff wrote."""
+    """A line that the patch with index `origin` added."""
 
     line: Line
     origin: int
 
 
-class _Shown(NamedTuple):
-    """A line of the combined diff; `old` and `new` lines stand before it. `origin` -1: none of the diffs wrote it."""
+class _CombinedLine(NamedTuple):
+    """A line of the combined patch, after `old` old and `new` new lines. `origin` -1: it is unchanged."""
 
     kind: LineKind
     line: Line | None
@@ -39,11 +39,10 @@ class _Shown(NamedTuple):
     origin: int
 
 
-class _File(Struct):
-    """A file as the diffs so far made it: numbers of lines that it had at first, and lines that were added.
+class _CombinedState(Struct):
+    """A file after some of the patches. `cells` are the numbers of original lines, and lines that were added.
 
-    Of the lines it had at first, those are `known` that some diff shows; `mode` and `mode_before` are None until one
-    speaks of them.
+    `known` are the original lines that some patch contains. `mode` and `mode_before` are None until a patch sets them.
     """
 
     path: str
@@ -59,12 +58,12 @@ class _File(Struct):
 
 
 def combine_patches(patches: Sequence[Patch]) -> tuple[CombinedFile, ...]:
-    """Return what these diffs amount to, each made on what those before it left, in the order of first mention.
+    """Return the combined change of each file, in the order of first mention.
 
-    They have to say exactly where their hunks stand, as those do that we make ourselves. A line that was taken away and
-    put back the same is no change. Context that no diff shows is left out.
+    Each patch follows the one before it, and its hunks are exactly where their headers say. A line that was removed and
+    added back is no change. Context that no patch contains is left out.
     """
-    files: dict[str, _File] = {}
+    files: dict[str, _CombinedState] = {}
     for number, patch in enumerate(patches):
         for file in patch.files:
             _take(files, file, number)
@@ -72,11 +71,11 @@ def combine_patches(patches: Sequence[Patch]) -> tuple[CombinedFile, ...]:
     return tuple(each for each in combined if each is not None)
 
 
-def _take(files: dict[str, _File], patch: FilePatch, number: int) -> None:
+def _take(files: dict[str, _CombinedState], patch: FilePatch, number: int) -> None:
     creates = patch.operation is FileOperation.CREATE
     file = files.pop(patch.old_path, None) if patch.operation is FileOperation.RENAME else files.get(patch.old_path)
     if file is None:
-        file = _File(patch.path, patch.old_path, exists=True, existed=not creates)
+        file = _CombinedState(patch.path, patch.old_path, exists=True, existed=not creates)
     files[patch.path] = file
     file.path = patch.path
     file.exists = patch.operation is not FileOperation.DELETE
@@ -85,7 +84,7 @@ def _take(files: dict[str, _File], patch: FilePatch, number: int) -> None:
         _change(file, hunk, number)
 
 
-def _take_mode(file: _File, patch: FilePatch) -> None:
+def _take_mode(file: _CombinedState, patch: FilePatch) -> None:
     if patch.mode is None:
         return
     if file.mode_before is None and file.existed:
@@ -94,7 +93,7 @@ def _take_mode(file: _File, patch: FilePatch) -> None:
     file.mode = patch.mode
 
 
-def _change(file: _File, hunk: Hunk, number: int) -> None:
+def _change(file: _CombinedState, hunk: Hunk, number: int) -> None:
     at = hunk.old_start - bool(hunk.old)
     end = at + len(hunk.old)
     while len(file.cells) < end:
@@ -116,10 +115,10 @@ def _change(file: _File, hunk: Hunk, number: int) -> None:
     file.cells[at:end] = new
 
 
-def _combined(file: _File) -> CombinedFile | None:
+def _combined(file: _CombinedState) -> CombinedFile | None:
     if not file.exists and not file.existed:
         return None
-    pairs = tuple(_hunks(file.path, _shown(file)))
+    pairs = tuple(_hunks(file.path, _combined_lines(file)))
     operation = FileOperation.MODIFY
     if not file.exists:
         operation = FileOperation.DELETE
@@ -135,9 +134,9 @@ def _combined(file: _File) -> CombinedFile | None:
     return CombinedFile(patch, tuple(origins for _, origins in pairs))
 
 
-def _shown(file: _File) -> list[_Shown]:
-    """Return the file's lines with those that are gone, as a diff shows them."""
-    shown: list[_Shown] = []
+def _combined_lines(file: _CombinedState) -> list[_CombinedLine]:
+    """Return the lines of the file together with the removed ones, in the order of a diff."""
+    shown: list[_CombinedLine] = []
     added: list[_Added] = []
     old = new = 0
     for cell in (*file.cells, file.size):
@@ -148,31 +147,31 @@ def _shown(file: _File) -> list[_Shown]:
         new += len(added)
         added = []
         if cell < file.size:
-            shown.append(_Shown(LineKind.CONTEXT, file.known.get(cell), cell, new, -1))
+            shown.append(_CombinedLine(LineKind.CONTEXT, file.known.get(cell), cell, new, -1))
             new += 1
         old = cell + 1
     return shown
 
 
-def _block(file: _File, gone: range, added: Sequence[_Added], new: int) -> Iterator[_Shown]:
-    """Yield what stands between two lines that stayed; what was put back as it was is no change."""
+def _block(file: _CombinedState, gone: range, added: Sequence[_Added], new: int) -> Iterator[_CombinedLine]:
+    """Yield the lines between two unchanged ones; a line that was added back is unchanged."""
     before, after = [file.known[number] for number in gone], [each.line for each in added]
     at_old = at_new = 0
     for same in (*shared_blocks(before, after), None):
         end_old, end_new = (same.old, same.new) if same is not None else (len(before), len(after))
         for at in range(at_old, end_old):
             number = gone[at]
-            yield _Shown(LineKind.REMOVED, before[at], number, new + at_new, file.removed[number])
+            yield _CombinedLine(LineKind.REMOVED, before[at], number, new + at_new, file.removed[number])
         for at in range(at_new, end_new):
-            yield _Shown(LineKind.ADDED, after[at], gone.start + end_old, new + at, added[at].origin)
+            yield _CombinedLine(LineKind.ADDED, after[at], gone.start + end_old, new + at, added[at].origin)
         if same is not None:
             for step in range(same.size):
                 line = before[same.old + step]
-                yield _Shown(LineKind.CONTEXT, line, gone[same.old + step], new + same.new + step, -1)
+                yield _CombinedLine(LineKind.CONTEXT, line, gone[same.old + step], new + same.new + step, -1)
             at_old, at_new = same.old + same.size, same.new + same.size
 
 
-def _hunks(path: str, shown: Sequence[_Shown]) -> Iterator[tuple[Hunk, tuple[int, ...]]]:
+def _hunks(path: str, shown: Sequence[_CombinedLine]) -> Iterator[tuple[Hunk, tuple[int, ...]]]:
     groups = [group for run in _known_runs(shown) for group in _groups(run)]
     bodies = [tuple(HunkLine(each.kind, *each.line) for each in group if each.line is not None) for group in groups]
     for group, lines, name in zip(groups, bodies, hunk_ids(path, bodies), strict=True):
@@ -182,8 +181,8 @@ def _hunks(path: str, shown: Sequence[_Shown]) -> Iterator[tuple[Hunk, tuple[int
         yield Hunk(name, group[0].old + has_old, group[0].new + has_new, lines), tuple(origins)
 
 
-def _known_runs(shown: Sequence[_Shown]) -> Iterator[list[_Shown]]:
-    """Yield runs of lines between those that nobody knows, but for runs that read the same before and after."""
+def _known_runs(shown: Sequence[_CombinedLine]) -> Iterator[list[_CombinedLine]]:
+    """Yield the runs of known lines that differ before and after."""
     for known, lines in groupby(shown, lambda each: each.line is not None):
         run = list(lines)
         old = [each.line for each in run if each.kind is not LineKind.ADDED]
@@ -191,11 +190,11 @@ def _known_runs(shown: Sequence[_Shown]) -> Iterator[list[_Shown]]:
             yield run
 
 
-def _groups(shown: Sequence[_Shown]) -> Iterator[list[_Shown]]:
-    """Yield runs of lines near a change."""
+def _groups(shown: Sequence[_CombinedLine]) -> Iterator[list[_CombinedLine]]:
+    """Yield the runs of lines near a change."""
     changed = [at for at, each in enumerate(shown) if each.kind is not LineKind.CONTEXT]
     near = sorted({other for at in changed for other in range(at - CONTEXT_LINES, at + CONTEXT_LINES + 1)})
-    groups: list[list[_Shown]] = []
+    groups: list[list[_CombinedLine]] = []
     last = -1
     for at in near:
         if 0 <= at < len(shown):

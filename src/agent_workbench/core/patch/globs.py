@@ -1,15 +1,15 @@
-"""Globs over POSIX paths: `**` for any number of folders, `*`, `?` and `[...]` within one name."""
+"""Glob matching of POSIX paths: `**` for any number of folders, `*`, `?` and `[...]` within one name."""
 
 import re
 from fnmatch import fnmatchcase
 
 
 def matches_glob(path: str, pattern: str) -> bool:
-    """Return whether the whole of `path` matches `pattern`; both are relative, with `/` between names.
+    """Return True if the whole of `path` matches `pattern`; both are relative, with `/` between names.
 
-    `**` alone matches everything, `src/**` and `src/` match all that lies in `src` (not `src` itself), `**/x` matches
-    `x` in any folder and at the root, `*.py` only at the root. Names that begin with a dot are like any other, and
-    case counts.
+    `**` alone matches everything. `src/**` and `src/` match everything in `src`, but not `src` itself. `**/x` matches
+    `x` in any folder and at the root, `*.py` only at the root. Names that begin with a dot are not special, and case
+    matters.
     """
     names = path.split("/")
     parts = _parts(pattern)

@@ -1,4 +1,4 @@
-"""The hashes by which hunks, file contents and whole diffs are known in decisions and in the journal."""
+"""SHA-256 ids of hunks, file contents and diffs, as decisions and the journal name them."""
 
 import hashlib
 from collections import Counter
@@ -8,9 +8,9 @@ from agent_workbench.core.patch.values import FileContent, FilePatch, HunkLine, 
 
 
 def hunk_id(path: str, lines: Iterable[HunkLine], occurrence: int = 0) -> str:
-    """Return the SHA-256 (hex) of a hunk's path, old lines and new lines; line numbers are left out.
+    """Return the SHA-256 (hex) of a hunk's path, old lines and new lines, without its line numbers.
 
-    `occurrence` counts equal hunks before it in the same file: without it two of them could not be told apart.
+    `occurrence` is the number of equal hunks before it in the same file, so that equal hunks get different ids.
     """
     each = tuple(lines)
     parts = [path, *([str(occurrence)] if occurrence else [])]
@@ -20,27 +20,27 @@ def hunk_id(path: str, lines: Iterable[HunkLine], occurrence: int = 0) -> str:
 
 
 def hunk_ids(path: str, hunks: Iterable[Iterable[HunkLine]]) -> Iterator[str]:
-    """Yield the id of each hunk of a file, given by its lines; equal ones are told apart by their order."""
-    met: Counter[str] = Counter()
+    """Yield the id of each hunk of a file. Each hunk is given by its lines; equal hunks are numbered."""
+    seen: Counter[str] = Counter()
     for lines in map(tuple, hunks):
         plain = hunk_id(path, lines)
-        yield hunk_id(path, lines, met[plain])
-        met[plain] += 1
+        yield hunk_id(path, lines, seen[plain]) if seen[plain] else plain
+        seen[plain] += 1
 
 
 def file_id(file: FilePatch) -> str:
-    """Return the SHA-256 (hex) by which a change without hunks (rename, mode, empty file) is taken or left."""
+    """Return the SHA-256 (hex) that names a change without hunks: a rename, a mode, an empty file."""
     mode = "" if file.mode is None else f"{file.mode:o}"
     return _digest("\n".join(("file", file.operation, file.old_path, file.path, mode)))
 
 
 def selectable_ids(patch: Patch) -> tuple[str, ...]:
-    """Return all that can be decided on in a patch: each hunk's id and, for files without hunks, the file's id."""
+    """Return the ids of everything in a patch that can be taken or left: its hunks, and its files without hunks."""
     return tuple(each for file in patch.files for each in (tuple(hunk.id for hunk in file.hunks) or (file_id(file),)))
 
 
 def content_hash(content: FileContent | None) -> str:
-    """Return the SHA-256 (hex) of a file's bytes, and the empty string for a file that does not exist."""
+    """Return the SHA-256 (hex) of a file's bytes, or the empty string if there is no file."""
     return "" if content is None else hashlib.sha256(content.data).hexdigest()
 
 

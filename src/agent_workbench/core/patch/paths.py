@@ -1,4 +1,4 @@
-"""Which paths a diff may name, and which names a disk may take for one another."""
+"""Paths in diffs: which are allowed, which names collide on some file systems, which names are similar."""
 
 import re
 import unicodedata
@@ -8,28 +8,28 @@ from itertools import islice
 
 from agent_workbench.core.errors import PatchError
 
-# HFS+ leaves these out when it compares names (git's utf8.c, next_hfs_char).
+# HFS+ ignores these characters when it compares names (next_hfs_char in git's utf8.c).
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-# They turn the direction of text, so that a name reads as another one.
-_TURNS_TEXT = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Bidirectional controls make a name display as another one.
+_BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SHORT_GIT = re.compile(r"git~[0-9]+")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 4096
-# Comparing takes a second for this many, and most repositories have fewer.
+# The comparison takes a second for this many paths; most repositories have fewer.
 _MOST_COMPARED = 20_000
 _LIKE_ENOUGH = 0.7
 
 
 def shown(text: str, limit: int = 200) -> str:
-    """Return `text` fit for a message: what does not print is escaped, and what is over `limit` characters is cut."""
+    """Return `text` for a message: unprintable characters escaped, cut after `limit` characters."""
     cut = text if len(text) <= limit else text[:limit] + "…"
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
 
 
 def fold_path(path: str) -> str:
-    """Return the form in which names that some disk takes for the same (case, Unicode form) are equal."""
+    """Return a form in which names are equal if some file system treats them as the same (case, Unicode form)."""
     if path.isascii():
         return path.lower()
     bare = _IGNORED_BY_HFS.sub("", path)
@@ -37,7 +37,7 @@ def fold_path(path: str) -> str:
 
 
 def check_path(path: str) -> None:
-    """Raise `PatchError` with the cause unless `path` may be named by a diff, wherever it leads."""
+    """Raise `PatchError` with the cause unless a diff may name `path`."""
     cause = _fault(path)
     if cause:
         raise PatchError(
@@ -73,23 +73,24 @@ def _name_fault(name: str) -> str:
 
 
 def _has_control_characters(text: str) -> bool:
-    return bool(_TURNS_TEXT.search(text)) or any(unicodedata.category(char) in _CONTROL_CATEGORIES for char in text)
+    return bool(_BIDIRECTIONAL.search(text)) or any(unicodedata.category(char) in _CONTROL_CATEGORIES for char in text)
 
 
 def is_git_folder(name: str) -> bool:
-    """Return whether some file system takes `name` (one component) for `.git`.
+    """Return True if some file system treats `name` (one component) as `.git`.
 
-    HFS+ ignores some characters, NTFS trailing dots and spaces and what follows a colon, and calls it `GIT~1`.
+    HFS+ ignores some characters. NTFS ignores trailing dots and spaces and the text after a colon, and has the short
+    name `GIT~1`.
     """
     bare = _IGNORED_BY_HFS.sub("", name).casefold().partition(":")[0].rstrip(" .")
     return bare == ".git" or bool(_SHORT_GIT.fullmatch(bare))
 
 
 def find_clash(paths: Iterable[str], known: Iterable[str] = ()) -> tuple[str, str] | None:
-    """Return the first of `paths` that is spelled otherwise than an equal name before it or in `known`, and that name.
+    """Return the first of `paths` that collides with an earlier path or with one in `known`, and the other spelling.
 
-    Equal means equal after `fold_path`; folders on the way count too, as `src/a` and `SRC/b` are in one folder on
-    some disks and in two on others. None when there is no such pair.
+    Two different names collide if they are equal after `fold_path`. Parent folders count too: `src/a` and `SRC/b` are
+    in one folder on some file systems and in two on others. Return None if nothing collides.
     """
     spellings: dict[str, set[str]] = {}
     for prefix in {prefix for path in known for prefix in _prefixes(path)}:
@@ -103,7 +104,7 @@ def find_clash(paths: Iterable[str], known: Iterable[str] = ()) -> tuple[str, st
 
 
 def find_folder_clash(paths: Iterable[str], known: Iterable[str] = ()) -> tuple[str, str] | None:
-    """Return a path that would be a file, and one below it: both of `paths`, or one of these and one of `known`."""
+    """Return a path that would be both a file and a folder, and a path below it; one of the two is in `paths`."""
     new = set(paths)
     everything = new | set(known)
     for path in sorted(everything):
@@ -114,7 +115,7 @@ def find_folder_clash(paths: Iterable[str], known: Iterable[str] = ()) -> tuple[
 
 
 def similar_paths(path: str, paths: Iterable[str], most: int = 5) -> tuple[str, ...]:
-    """Return those of `paths` that `path` may be a slip of, the likeliest first: those with a name like its own."""
+    """Return the `paths` for which `path` may be a mistake, the likeliest first. Only file names are compared."""
     by_name: dict[str, list[str]] = {}
     for each in islice(paths, _MOST_COMPARED):
         by_name.setdefault(_name(each), []).append(each)

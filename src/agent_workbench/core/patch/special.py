@@ -1,28 +1,28 @@
-"""Which changes of a diff need an approval of their own."""
+"""Paths whose change needs a second confirmation: settings, CI, agent instructions, deletions, renames."""
 
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Patch
 
 SPECIAL_GLOBS = (
-    # what git obeys
+    # configuration of git
     "**/.gitattributes",
     "**/.gitmodules",
     "**/.lfsconfig",
-    # what the workbench obeys
+    # configuration of the workbench
     "**/.agent.yml",
     "**/.agent.yaml",
     "skills/**",
     "tasks/**",
-    # what tells agents how to work
+    # instructions for agents
     "**/agents.md",
     "**/agents.override.md",
     "**/claude.md",
     "**/claude.local.md",
-    # what sets the environment of programs
+    # environment of programs
     "**/.env.*",
     "**/.envrc",
-    # what a forge or a hook manager runs
+    # run by a forge or a hook manager
     ".github/**",
     ".gitlab/**",
     "**/.gitlab-ci.yml",
@@ -49,15 +49,15 @@ SPECIAL_GLOBS = (
     ".husky/**",
 )
 USUAL_GLOBS = ("**/.env.example", "**/.env.sample", "**/.env.template")
-"""Exceptions from the above: examples that hold no values."""
+"""Exceptions from `SPECIAL_GLOBS`: templates without values."""
 
 
 def special_paths(patch: Patch) -> tuple[str, ...]:
-    """Return the paths that need an approval of their own, in the patch's order, each once.
+    """Return the paths that need a second confirmation, in the order of the patch and without duplicates.
 
-    These are git's and the workbench's own settings, CI files, skills, tasks, files of instructions for agents and of
-    environment variables, in any spelling that some disk takes for the same, and every file that is deleted or renamed
-    (both its names).
+    These are the settings of git and of the workbench, CI files, skills, tasks, instructions for agents and environment
+    files, in every spelling that some file system treats as the same name. Deleted and renamed files belong to them; a
+    rename has two paths.
     """
     found = (path for file in patch.files for path in (file.old_path, file.path) if _is_special(file, path))
     return tuple(dict.fromkeys(found))

@@ -1,8 +1,11 @@
-"""What a parsed diff is made of, and what applying it changes."""
+"""Values of a parsed diff, of the user's choice in it, and of the changes it makes to files."""
 
 from enum import StrEnum
 
 from msgspec import Struct
+
+NO_NEWLINE = "\\ No newline at end of file"
+"""The marker after a line without a line feed."""
 
 
 class LineKind(StrEnum):
@@ -16,8 +19,8 @@ class LineKind(StrEnum):
 class HunkLine(Struct, frozen=True):
     """One line of a hunk.
 
-    `text` is what stands before the line feed: a carriage return of a CRLF file belongs to it. `newline` is False
-    before `\\ No newline at end of file`.
+    `text` excludes the line feed; the carriage return of a CRLF file is part of it. `newline` is False before
+    `\\ No newline at end of file`.
     """
 
     kind: LineKind
@@ -26,9 +29,10 @@ class HunkLine(Struct, frozen=True):
 
 
 class Hunk(Struct, frozen=True):
-    """A contiguous change; `id` is the SHA-256 of path, old and new lines. Line numbers are hints, counted from 1.
+    """One contiguous change of a file.
 
-    `section` is what stands behind the second `@@`; it is shown and never matched.
+    `id` is the SHA-256 of path, old lines and new lines. `old_start` and `new_start` count from 1. `section` is the
+    text after the second `@@`; it is displayed and never matched.
     """
 
     id: str
@@ -39,22 +43,22 @@ class Hunk(Struct, frozen=True):
 
     @property
     def old(self) -> tuple[HunkLine, ...]:
-        """The lines that must stand in the file."""
+        """The lines that the file must contain: context and removed lines."""
         return tuple(line for line in self.lines if line.kind is not LineKind.ADDED)
 
     @property
-    def changes(self) -> tuple[int, ...]:
-        """The numbers, from 0, of the lines that are added or removed."""
-        return tuple(number for number, line in enumerate(self.lines) if line.kind is not LineKind.CONTEXT)
+    def new(self) -> tuple[HunkLine, ...]:
+        """The lines that replace them: context and added lines."""
+        return tuple(line for line in self.lines if line.kind is not LineKind.REMOVED)
 
     @property
-    def new(self) -> tuple[HunkLine, ...]:
-        """The lines that stand there afterwards."""
-        return tuple(line for line in self.lines if line.kind is not LineKind.REMOVED)
+    def changes(self) -> tuple[int, ...]:
+        """The indices of the added and removed lines in `lines`."""
+        return tuple(number for number, line in enumerate(self.lines) if line.kind is not LineKind.CONTEXT)
 
 
 class FileOperation(StrEnum):
-    """What a diff does to a file."""
+    """The operation of a diff on one file."""
 
     MODIFY = "modify"
     CREATE = "create"
@@ -65,7 +69,8 @@ class FileOperation(StrEnum):
 class FilePatch(Struct, frozen=True):
     """The change of one file.
 
-    `old_path` equals `path` unless it is renamed. `mode` is 0o100644, 0o100755 or None (kept; not executable if new).
+    `old_path` equals `path` unless the file is renamed. `mode` is 0o100644, 0o100755, or None: it stays as it is, and a
+    new file is not executable.
     """
 
     operation: FileOperation
@@ -76,21 +81,21 @@ class FilePatch(Struct, frozen=True):
 
 
 class Patch(Struct, frozen=True):
-    """A whole diff."""
+    """A parsed diff."""
 
     files: tuple[FilePatch, ...]
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every path that is written or removed, in order, once."""
+        """All paths that are written or removed, in order and without duplicates."""
         return tuple(dict.fromkeys(path for each in self.files for path in (each.old_path, each.path)))
 
 
 class LeftOut(Struct, frozen=True):
-    """What the user leaves out of a diff, and why.
+    """A hunk, or some of its lines, that the user leaves out of a diff, with the reason.
 
-    `id` is a hunk's, or that of a change without hunks. `lines` are the numbers, from 0, of lines of the hunk that are
-    added or removed by it; without any, all of it is left out.
+    `id` is the id of the hunk, or of a file without hunks. `lines` are indices of added or removed lines; if it is
+    empty, the whole hunk is left out.
     """
 
     id: str
@@ -98,15 +103,24 @@ class LeftOut(Struct, frozen=True):
     reason: str = ""
 
 
+class HunkFate(StrEnum):
+    """The decision about one hunk; `partly`: some of its lines were taken."""
+
+    TAKEN = "taken"
+    PARTLY = "partly"
+    LEFT = "left"
+    EDITED = "edited"
+
+
 class FileContent(Struct, frozen=True):
-    """A regular file: its bytes and whether it is executable."""
+    """A regular file: its bytes, and True if it is executable."""
 
     data: bytes
     executable: bool = False
 
 
 class FileChange(Struct, frozen=True):
-    """What one path becomes: `after` None removes it, `before` None says that it must not exist yet."""
+    """The change of one path. `before` None: the path must not exist yet. `after` None: it is removed."""
 
     path: str
     before: FileContent | None
@@ -114,10 +128,10 @@ class FileChange(Struct, frozen=True):
 
 
 class PatchBounds(Struct, frozen=True):
-    """The limits a diff is held to before and after it is parsed.
+    """Limits of a diff, checked before and after it is parsed.
 
-    Every path must match one of `write_globs` and none of `protected_globs`; for the latter, spellings that a
-    case-insensitive disk takes for the same name count as the same.
+    Each path must match one of `write_globs` and none of `protected_globs`. Protected globs also match spellings that
+    a case-insensitive file system treats as the same name.
     """
 
     max_bytes: int = 1_000_000
@@ -127,4 +141,4 @@ class PatchBounds(Struct, frozen=True):
 
 
 OWN_BOUNDS = PatchBounds(max_bytes=50_000_000, max_files=10_000)
-"""For diffs that we made ourselves from one that was held to the task's bounds."""
+"""Limits of diffs that the workbench rendered itself from a diff within the limits of the task."""

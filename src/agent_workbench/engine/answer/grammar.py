@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from agent_workbench.core.patch.grammar.rule_list import Rules
+from agent_workbench.core.patch.grammar.rule_list import RuleList
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, Choices
 from agent_workbench.engine.tools.tool import Tool
@@ -31,7 +31,7 @@ def step_grammar(
     `diff` are the rules of the diffs that may be written (`edits.sections`); without them no tool is offered that takes
     one. `choices` holds, by tool, what may be chosen for its arguments.
     """
-    listed = Rules("v")
+    listed = RuleList("v")
     offered = tuple(tool for tool in tools if diff or not tool.raw)
     rules = [
         r'root ::= "Thought: " thought "\nAction: " action',
@@ -62,7 +62,7 @@ def _dashed(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _object(schema: tuple[Argument, ...], rules: Rules, choices: Choices) -> str:
+def _object(schema: tuple[Argument, ...], rules: RuleList, choices: Choices) -> str:
     required = [each for each in schema if each.required]
     optional = [each for each in schema if not each.required]
     if not required:
@@ -73,7 +73,7 @@ def _object(schema: tuple[Argument, ...], rules: Rules, choices: Choices) -> str
     return f'"{{" {members}{extra} "}}"'
 
 
-def _member(argument: Argument, rules: Rules, choices: Choices) -> str:
+def _member(argument: Argument, rules: RuleList, choices: Choices) -> str:
     if argument.name in choices:
         value = _one_of(choices[argument.name], rules)
     elif argument.kind is ArgumentKind.INTEGER:
@@ -83,7 +83,7 @@ def _member(argument: Argument, rules: Rules, choices: Choices) -> str:
     return rf'"\"{argument.name}\": " {value}'
 
 
-def _one_of(values: Iterable[str], rules: Rules) -> str:
+def _one_of(values: Iterable[str], rules: RuleList) -> str:
     """Return the rule for one of these values, as JSON."""
     trie: Trie[str] | None = None
     for value in values:

@@ -6,7 +6,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch import FileContent
 from agent_workbench.core.patch.grammar.diff_grammar import diff_rules
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
-from agent_workbench.engine.edits.offered_lines import editing
+from agent_workbench.engine.edits.offered_lines import edit_scope
 from agent_workbench.engine.runtime.scope import Files, Scope
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.tools import open_tools
@@ -35,7 +35,7 @@ async def step_granted(scope: Scope, present: Files) -> str:
     tools = open_tools(tuple(sensible or choices))
     diff: tuple[str, ...] = ()
     if any(tool.raw for tool in tools.values()):
-        diff = await asyncio.to_thread(diff_rules, await editing(scope, present))
+        diff = await asyncio.to_thread(diff_rules, await edit_scope(scope, present))
     return await asyncio.to_thread(step_grammar, tools.values(), diff, sensible)
 
 

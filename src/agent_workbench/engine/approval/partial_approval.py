@@ -10,19 +10,19 @@ from agent_workbench.core.events import Author, ProposalReplaced
 from agent_workbench.core.hunk_choice import describe_left_out, hunk_choice_summary, left_out_hunks
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.patch import (
-    OWN_BOUNDS,
     FilePatch,
     Hunk,
+    HunkFate,
     LeftOut,
     Patch,
+    canonical_patch,
     file_id,
     leave_out,
-    parse_patch,
     patch_hash,
     render_patch,
     special_paths,
 )
-from agent_workbench.core.proposals import HunkFate, HunkVerdict, Proposal, Verdict
+from agent_workbench.core.proposals import HunkVerdict, Proposal, Verdict, with_patch
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.proposals import decide, refuse_if_redacted
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -36,7 +36,7 @@ async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveP
     if waiting.kind is not Permission.DIFF:
         session.publisher.notify("only of a diff something can be left out")
         return
-    patch = await to_thread(parse_patch, waiting.diff, OWN_BOUNDS)
+    patch = await to_thread(lambda: waiting.patch)
     rest = await to_thread(_without, patch, intent)
     if rest is None:
         session.publisher.notify("the diff changed after it was shown; look again")
@@ -62,9 +62,9 @@ def _without(patch: Patch, intent: ApproveProposal) -> Patch | None:
 
 
 def part_of(proposal: Proposal, rest: Patch, hunks: tuple[HunkVerdict, ...]) -> Proposal:
-    """Return the proposal with `rest` for its diff; what was left out of it before stays on record."""
+    """Return the proposal with `rest` as its diff; hunks that were left out before stay on record."""
     paths = rest.paths
-    return replace(
+    part = replace(
         proposal,
         diff=render_patch(rest),
         paths=paths,
@@ -72,6 +72,7 @@ def part_of(proposal: Proposal, rest: Patch, hunks: tuple[HunkVerdict, ...]) -> 
         preimages=tuple(each for each in proposal.preimages if each.path in paths),
         hunks=(*left_out_hunks(proposal.hunks), *hunks),
     )
+    return with_patch(part, canonical_patch(rest))
 
 
 def verdicts(patch: Patch, left: tuple[LeftOut, ...], taken: HunkFate) -> tuple[HunkVerdict, ...]:

@@ -16,16 +16,16 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.hunk_choice import hunk_location
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import OWN_BOUNDS, parse_patch, patch_hash, selectable_ids
+from agent_workbench.core.patch import HunkFate, patch_hash, selectable_ids
 from agent_workbench.core.proposals import (
     CHECKS,
     COMMIT,
     END_UNCHANGED,
     MERGE,
-    HunkFate,
     HunkVerdict,
     Proposal,
     Verdict,
+    with_patch,
 )
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
@@ -99,7 +99,7 @@ async def propose(
 
 async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
     run = session.run
-    left = await to_thread(left_before, run.history, draft.diff, run.tree)
+    left = await to_thread(left_before, run.history, draft.patch, run.tree) if draft.patch is not None else None
     if left is not None:
         location = hunk_location(left.hunk)
         raise PatchError(
@@ -155,9 +155,15 @@ async def propose_merge(session: SessionContext) -> None:
 
 
 def _proposal(
-    session: SessionContext, tool: Tool, draft: Draft, replaced: ProposalId | None = None, *, edited: bool = False
+    session: SessionContext,
+    tool: Tool,
+    draft: Draft,
+    replaced: ProposalId | None = None,
+    *,
+    edited: bool = False,
+    hunks: tuple[HunkVerdict, ...] = (),
 ) -> Proposal:
-    return Proposal(
+    proposal = Proposal(
         id=replaced or ProposalId(f"P-{session.state.seq + 1}"),
         kind=tool.kind,
         tool=tool.name,
@@ -174,7 +180,9 @@ def _proposal(
         fallback=draft.fallback,
         outlook=draft.outlook,
         brings=draft.brings,
+        hunks=hunks,
     )
+    return proposal if draft.patch is None else with_patch(proposal, draft.patch)
 
 
 async def replace_proposal(session: SessionContext, proposal: Proposal, text: str, reason: str, by: Author) -> None:
@@ -185,7 +193,7 @@ async def replace_proposal(session: SessionContext, proposal: Proposal, text: st
     if hunks:  # what the user took of it stays what they took
         draft = replace(draft, text=proposal.text)
     edited = proposal.edited or by is Author.USER
-    made = replace(_proposal(session, tool, draft, proposal.id, edited=edited), hunks=hunks)
+    made = _proposal(session, tool, draft, proposal.id, edited=edited, hunks=hunks)
     await session.record(ProposalReplaced(made, reason, by))
     await refuse_if_redacted(session, draft)
 
@@ -237,4 +245,4 @@ def _hunk_verdicts(proposal: Proposal, verdict: Verdict, reason: str) -> tuple[H
         return proposal.hunks
     taken = HunkFate.EDITED if proposal.edited else HunkFate.TAKEN
     fate, why = (taken, "") if verdict is Verdict.APPROVE else (HunkFate.LEFT, reason)
-    return tuple(HunkVerdict(each, fate, why) for each in selectable_ids(parse_patch(proposal.diff, OWN_BOUNDS)))
+    return tuple(HunkVerdict(each, fate, why) for each in selectable_ids(proposal.patch))

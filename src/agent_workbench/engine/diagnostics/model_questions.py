@@ -9,8 +9,8 @@ from agent_workbench.core.diagnostics.model_trials import QuestionKind
 from agent_workbench.core.errors import ModelError, PatchError
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.patch import FileContent, PatchBounds, fit_diff, read_diff
-from agent_workbench.core.patch.grammar.diff_grammar import Editing, diff_rules
-from agent_workbench.core.patch.grammar.editable_file import editable, text_of
+from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
+from agent_workbench.core.patch.grammar.editable_file import editable, text_lines
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.settings import DEFAULT_TOOLS
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar
@@ -109,9 +109,9 @@ def plan_messages() -> tuple[Message, ...]:
 
 def grammars() -> dict[Purpose, str]:
     """Return the grammar of each purpose, that of a step made for the file that the questions show."""
-    text = text_of(FileContent(CODE.encode()))
-    files = () if text is None else (editable(PATH, text, range(len(text.lines))),)
-    step = step_grammar(_tools().values(), diff_rules(Editing(files, FILES, _BOUNDS)))
+    lines = text_lines(FileContent(CODE.encode()))
+    files = () if lines is None else (editable(PATH, lines, range(len(lines))),)
+    step = step_grammar(_tools().values(), diff_rules(EditScope(files, FILES, _BOUNDS)))
     return {Purpose.EXECUTOR: step, Purpose.REFLEXION: reflexion_grammar(), Purpose.PLANNER: GRAMMAR}
 
 

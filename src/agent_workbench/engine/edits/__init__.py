@@ -1,1 +1,1 @@
-"""Edits that cannot miss: which lines and names a diff may hold now, and the grammar of the diffs made of them."""
+"""Diffs of the model: the lines that its answer may contain, and the fit of an answer to the files."""

@@ -1,4 +1,4 @@
-"""Which lines a diff may name: those the prompt shows, where they still stand."""
+"""Lines that a diff may contain: those that the prompt shows, if the files still have them."""
 
 import asyncio
 from collections import Counter
@@ -8,8 +8,9 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import ContextCompacted, Recorded
 from agent_workbench.core.patch import PatchBounds, matches_glob
 from agent_workbench.core.patch.alignment import shared_blocks
-from agent_workbench.core.patch.grammar.diff_grammar import Editing
-from agent_workbench.core.patch.grammar.editable_file import EditableFile, FileText, editable, text_of
+from agent_workbench.core.patch.file_lines import FileLines
+from agent_workbench.core.patch.grammar.diff_grammar import EditScope
+from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_lines
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state.shown_code import chunks_shown_by
@@ -18,13 +19,13 @@ from agent_workbench.engine.runtime.scope import Files, Scope
 MAX_OFFERED_LINES = 600
 MAX_OFFERED_BYTES = 60_000
 MAX_FILES = 12
-"""What a grammar may cost: beyond these the lines that were shown longest ago are left out."""
+"""Limits of the cost of a grammar; the lines that were shown longest ago are left out first."""
 WHOLE_LINES = 1_000
-"""Chunks that moved are aligned with the whole of a file that is no longer than this."""
+"""Moved chunks are aligned with the whole file if it has at most so many lines."""
 
 
 def shown_chunks(history: Sequence[Recorded]) -> tuple[Chunk, ...]:
-    """Return the lines of files that the prompt made of these events shows, the newest first."""
+    """Return the lines of files in a prompt made of these events, the newest first."""
     compacted = next((each for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
     through = compacted.event.through_seq if compacted and isinstance(compacted.event, ContextCompacted) else -1
     found: list[Chunk] = []
@@ -35,10 +36,10 @@ def shown_chunks(history: Sequence[Recorded]) -> tuple[Chunk, ...]:
 
 
 def offered_lines(lines: Sequence[str], chunks: Iterable[Chunk]) -> Iterator[int]:
-    """Yield the places (from 0) of those `lines` of a file that were shown and still stand, in the order of `chunks`.
+    """Yield the indices of those `lines` of a file that were shown, in the order of `chunks`.
 
-    A chunk is looked for where it says it is, and else aligned by its content, which may find a line that reads the
-    same as one that was shown: what is yielded is always a line of the file as it is.
+    A chunk is looked up at its own line numbers, then aligned by its content. Alignment may find another line with the
+    same text, so every index is of a line that the file has now.
     """
     standing: dict[str, int] | None = None
     for chunk in chunks:
@@ -55,13 +56,13 @@ def offered_lines(lines: Sequence[str], chunks: Iterable[Chunk]) -> Iterator[int
 
 
 def _standing_once(lines: Sequence[str]) -> dict[str, int]:
-    """Return the place of each line that stands once."""
+    """Return the index of each line that occurs once."""
     counts = Counter(lines)
     return {line: at for at, line in enumerate(lines) if counts[line] == 1}
 
 
 def _moved(lines: Sequence[str], shown: Sequence[str], standing: Mapping[str, int]) -> Iterator[int]:
-    """Yield the places of lines that were shown elsewhere, aligned with no more of a large file than can matter."""
+    """Yield the indices of shown lines that moved; of a large file only the relevant part is aligned."""
     low, high = 0, len(lines)
     if len(lines) > WHOLE_LINES:
         found = [standing[line] for line in shown if line in standing]
@@ -73,8 +74,8 @@ def _moved(lines: Sequence[str], shown: Sequence[str], standing: Mapping[str, in
         yield from range(low + block.new, low + block.new + block.size)
 
 
-async def editing(scope: Scope, present: Files) -> Editing:
-    """Return what a diff may change now: files that the prompt shows, as they are, and new ones."""
+async def edit_scope(scope: Scope, present: Files) -> EditScope:
+    """Return the files that the next diff may change: those that the prompt shows, and new ones."""
     chunks: dict[str, list[Chunk]] = {}
     for chunk in shown_chunks(scope.run.history):
         chunks.setdefault(chunk.path, []).append(chunk)
@@ -84,19 +85,19 @@ async def editing(scope: Scope, present: Files) -> Editing:
     for path, shown in chunks.items():
         if len(files) >= MAX_FILES:
             break
-        text = await _text(present, path) if _may_be_changed(scope, bounds, path) else None
-        if text is None:
+        lines = await _lines(present, path) if _may_be_changed(scope, bounds, path) else None
+        if lines is None:
             continue
-        sizes = await asyncio.to_thread(_within, text.lines, shown, lines_left, bytes_left)
+        sizes = await asyncio.to_thread(_within, lines.bare, shown, lines_left, bytes_left)
         lines_left, bytes_left = lines_left - len(sizes), bytes_left - sum(sizes.values())
-        if sizes or not text.lines:
-            files.append(editable(path, text, sizes))
+        if sizes or not len(lines):
+            files.append(editable(path, lines, sizes))
     existing = await present.list_files()
-    return Editing(tuple(files), existing, bounds, scope.task.constraints.max_files_changed)
+    return EditScope(tuple(files), existing, bounds, scope.task.constraints.max_files_changed)
 
 
 def _within(lines: Sequence[str], chunks: Iterable[Chunk], most_lines: int, most_bytes: int) -> dict[int, int]:
-    """Return the offered places of a file's lines as far as they may cost, with the bytes of each."""
+    """Return the indices of the offered lines within the limits, with the size of each in bytes."""
     sizes: dict[int, int] = {}
     if most_lines <= 0:
         return sizes
@@ -122,9 +123,9 @@ def _may_be_changed(scope: Scope, bounds: PatchBounds, path: str) -> bool:
     )
 
 
-async def _text(present: Files, path: str) -> FileText | None:
+async def _lines(present: Files, path: str) -> FileLines | None:
     try:
         content = await present.read(path)
     except WorkspaceError:
         return None
-    return None if content is None else text_of(content)
+    return None if content is None else text_lines(content)

@@ -22,8 +22,8 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import OWN_BOUNDS, parse_patch, patch_hash, selectable_ids
-from agent_workbench.core.proposals import KEEP_CHANGES, HunkFate, HunkVerdict, Proposal, Verdict
+from agent_workbench.core.patch import HunkFate, Patch, patch_hash, selectable_ids
+from agent_workbench.core.proposals import KEEP_CHANGES, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 
 NAMED_TESTS = 5
@@ -149,10 +149,10 @@ def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | 
     return next(same, None)
 
 
-def left_before(history: Sequence[Recorded], diff: str, tree: str) -> LeftHunk | None:
+def left_before(history: Sequence[Recorded], patch: Patch, tree: str) -> LeftHunk | None:
     """Return a hunk of this diff that the user left out with a reason, nothing having changed or been said since."""
     left = [each for each in _trying(history).left if each.tree == tree]
-    wanted = frozenset(selectable_ids(parse_patch(diff, OWN_BOUNDS))) if left else frozenset()
+    wanted = frozenset(selectable_ids(patch)) if left else frozenset()
     return next((each for each in left if each.hunk.id in wanted), None)
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError, PatchError, RepoError, ShellError, UsageError, WorkspaceError
 from agent_workbench.core.events import ActionResult, Event
+from agent_workbench.core.patch import Patch
 from agent_workbench.core.proposals import Preimage, Proposal, SummaryEstimate
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class Draft(Struct, frozen=True):
-    """What a call comes to before it is decided: the parts of a proposal that the tool knows."""
+    """What a call comes to before it is decided: the parts of a proposal that the tool knows.
+
+    `patch` is the patch of which `diff` is the text.
+    """
 
     text: str
     diff: str = ""
@@ -32,6 +36,7 @@ class Draft(Struct, frozen=True):
     fallback: bool = False
     outlook: SummaryEstimate | None = None
     brings: tuple[str, ...] = ()
+    patch: Patch | None = None
 
 
 class Outcome(Struct, frozen=True):

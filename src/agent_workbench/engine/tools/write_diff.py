@@ -8,22 +8,22 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.patch import (
-    OWN_BOUNDS,
     FileChange,
     FileContent,
+    Patch,
     apply_patch,
+    compare_contents,
     content_hash,
     fit_diff,
-    parse_patch,
     patch_hash,
     read_diff,
-    render_changes,
+    render_patch,
     special_paths,
 )
 from agent_workbench.core.proposals import Preimage, Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.edits.constrained_diff import fit_as_held
+from agent_workbench.engine.edits.constrained_diff import fit_constrained_answer
 from agent_workbench.engine.prompt.repeated_lines import is_as_written
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.arguments import Arguments
@@ -40,15 +40,15 @@ class WriteDiff(ToolFace, frozen=True):
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the change as it would be made; raise `PatchError` when it fits nowhere or may not be made."""
         existing = await context.workspace.list_files()
-        fit = await fit_as_held(context, text, existing)
+        fit = await fit_constrained_answer(context, text, existing)
         if fit is None:
-            # Threads, as large files take their time, and the screen goes on.
-            loose = await to_thread(read_diff, text, context.patch_bounds(), existing)
-            fit = await to_thread(fit_diff, loose, await _contents(context, loose.paths), existing)
+            # In threads: large files take time, and the screen must not wait.
+            read = await to_thread(read_diff, text, context.patch_bounds(), existing)
+            fit = await to_thread(fit_diff, read, await _contents(context, read.paths), existing)
         paths = fit.patch.paths
         _check_no_stand_in(fit.changes)
         await context.check_file_count(paths)
-        diff = await to_thread(render_changes, await _against_approved(context, fit.changes))
+        patch, diff = await to_thread(_compared, await _against_approved(context, fit.changes))
         return Draft(
             text=text,
             diff=diff,
@@ -56,15 +56,16 @@ class WriteDiff(ToolFace, frozen=True):
             special=special_paths(fit.patch),
             preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in fit.changes),
             repaired=fit.repairs,
+            patch=patch,
         )
 
     async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
         """Apply the diff that was shown to what was approved before."""
         strays = {change.path for change in await context.workspace.strays(context.run.tree)}
         await context.workspace.put_back(context.run.tree, strays.intersection(proposal.paths))
-        # What was shown is ours: it fits to the letter, or it is not carried out.
-        patch = await to_thread(parse_patch, proposal.diff, OWN_BOUNDS)
+        patch = await to_thread(lambda: proposal.patch)
         contents, existing = await _contents(context, patch.paths), await context.workspace.list_files()
+        # The shown diff was rendered from these contents: it applies exactly where it says, or not at all.
         changes = await to_thread(apply_patch, patch, contents, existing)
         _check_no_stand_in(changes)
         tree = await context.workspace.write(changes, context.run.tree)
@@ -101,6 +102,12 @@ def _check_no_stand_in(changes: tuple[FileChange, ...]) -> None:
 
 async def _contents(context: ToolContext, paths: tuple[str, ...]) -> dict[str, FileContent | None]:
     return {path: await context.workspace.read(path) for path in paths}
+
+
+def _compared(changes: tuple[FileChange, ...]) -> tuple[Patch, str]:
+    """Return the patch of these changes, and its text."""
+    patch = compare_contents(changes)
+    return patch, render_patch(patch)
 
 
 async def _against_approved(context: ToolContext, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:

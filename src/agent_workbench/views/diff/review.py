@@ -7,7 +7,7 @@ from msgspec import Struct
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import ActionProposed, ModelAnswered, Recorded
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import OWN_BOUNDS, FileOperation, Patch, parse_patch, render_patch
+from agent_workbench.core.patch import FileOperation, Patch, render_patch
 from agent_workbench.core.patch.combination import CombinedFile, combine_patches
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
@@ -51,7 +51,7 @@ def view_review(run: TaskRun) -> ReviewView:
     steps = _steps(run.history, proposals)
     hunks: list[ReviewHunk] = []
     try:
-        files = combine_patches([parse_patch(each.diff, OWN_BOUNDS) for each in proposals])
+        files = combine_patches([each.patch for each in proposals])
         for file in files:
             hunks += _file_hunks(file, steps)
     except PatchError as error:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.core.patch import FileContent, PatchBounds
-from agent_workbench.core.patch.grammar.diff_grammar import Editing, diff_rules
-from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_of
+from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
+from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_lines
 from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 
@@ -16,14 +16,14 @@ BOUNDS = PatchBounds(protected_globs=PROTECTED_GLOBS)
 
 
 def a_file(data: bytes, shown: Iterable[int] | None = None, path: str = "f.py") -> EditableFile:
-    text = text_of(FileContent(data))
+    text = text_lines(FileContent(data))
     assert text is not None
-    return editable(path, text, range(len(text.lines)) if shown is None else list(shown))
+    return editable(path, text, range(len(text)) if shown is None else list(shown))
 
 
 def grammar(*files: EditableFile, existing: tuple[str, ...] = (), bounds: PatchBounds = BOUNDS) -> str:
     paths = (*(file.path for file in files), *existing)
-    return "\n".join(["root ::= diff", *diff_rules(Editing(files, paths, bounds)), ""])
+    return "\n".join(["root ::= diff", *diff_rules(EditScope(files, paths, bounds)), ""])
 
 
 def change(*hunks: str, path: str = "f.py") -> str:
@@ -216,12 +216,12 @@ async def test_a_file_is_renamed_to_a_name_that_is_new(tmp_path: Path) -> None:
 
 async def test_no_more_files_than_the_task_allows(tmp_path: Path) -> None:
     files = tuple(a_file(b"x\ny\n", path=name) for name in ("a.py", "b.py"))
-    wanted = "\n".join(["root ::= diff", *diff_rules(Editing(files, ("a.py", "b.py"), BOUNDS, 1)), ""])
+    wanted = "\n".join(["root ::= diff", *diff_rules(EditScope(files, ("a.py", "b.py"), BOUNDS, 1)), ""])
     one = [change("-x\n", path=file.path) for file in files]
     await check(tmp_path, wanted, one, ["".join(one)])
 
 
 def test_nothing_to_change_is_no_grammar() -> None:
     nowhere = PatchBounds(write_globs=("nowhere.txt",), protected_globs=("**",))
-    assert diff_rules(Editing((), ("a.py",), nowhere)) == ()
-    assert diff_rules(Editing((a_file(b"x\nx\n", [0]),), ("f.py",), PatchBounds(write_globs=("f.py",)))) == ()
+    assert diff_rules(EditScope((), ("a.py",), nowhere)) == ()
+    assert diff_rules(EditScope((a_file(b"x\nx\n", [0]),), ("f.py",), PatchBounds(write_globs=("f.py",)))) == ()

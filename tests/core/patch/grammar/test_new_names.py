@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_workbench.core.patch import PatchBounds
-from agent_workbench.core.patch.grammar.diff_grammar import Editing, diff_rules
+from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
 from tests.core.patch.grammar.test_diff_grammar import BOUNDS, check
 
 EXISTING = (
@@ -23,7 +23,7 @@ def new(path: str, body: str = "@@ -0,0 +1 @@\n+x\n") -> str:
 
 def wanted(*globs: str) -> str:
     bounds = PatchBounds(write_globs=globs, protected_globs=BOUNDS.protected_globs) if globs else BOUNDS
-    return "\n".join(["root ::= diff", *diff_rules(Editing((), EXISTING, bounds)), ""])
+    return "\n".join(["root ::= diff", *diff_rules(EditScope((), EXISTING, bounds)), ""])
 
 
 def all_new(paths: list[str]) -> list[str]:

@@ -120,8 +120,8 @@ REFUSED = {
     "hunk without file names": (f"{GIT}@@ -1 +1 @@\n-a\n+b\n", "without the lines --- and"),
     "header without numbers": (modify("@@ ... @@\n-a\n+b\n"), "line 3 is no hunk header: @@ ... @@"),
     "foreign digits": (modify("@@ -\u0661 +1 @@\n-a\n+b\n"), "is no hunk header"),
-    "no body": (modify("@@ -1 +1 @@\n"), "has no lines"),
-    "no body, no counts": (modify("@@ -1,0 +1,0 @@\n"), "has no lines"),
+    "no body": (modify("@@ -1 +1 @@\n"), "does not count its lines"),
+    "no body, no counts": (modify("@@ -1,0 +1,0 @@\n"), "does not count its lines"),
     "marker alone": (modify("@@ -1,0 +1,0 @@\n\\ No newline at end of file\n"), "has no lines|does not count"),
     "marker twice": (
         modify("@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n\\ No newline at end of file\n"),
@@ -147,21 +147,18 @@ def test_refused(diff: str, cause: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "body", "right"),
+    ("header", "body"),
     [
-        ("@@ -1,2 +1,2 @@", " a\n-b\n+c\n d\n", "@@ -1,3 +1,3 @@"),
-        ("@@ -7,9 +7,9 @@", " a\n-b\n+c\n d\n", "@@ -7,3 +7,3 @@"),
-        ("@@ -1 +1 @@", " a\n-b\n+c\n\n d\n", "@@ -1,4 +1,4 @@"),
-        ("@@ -1,3 +1,9 @@", " a\n-b\n d\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n", "@@ -1,3 +1,2 @@"),
-        ("@@ -1,1 +1,1 @@ def f():", " a\n+c\n\\ No newline at end of file\n", "@@ -1,1 +1,2 @@"),
+        ("@@ -1,2 +1,2 @@", " a\n-b\n+c\n d\n"),
+        ("@@ -7,9 +7,9 @@", " a\n-b\n+c\n d\n"),
+        ("@@ -1 +1 @@", " a\n-b\n+c\n\n d\n"),
+        ("@@ -1,3 +1,9 @@", " a\n-b\n d\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"),
+        ("@@ -1,1 +1,1 @@ def f():", " a\n+c\n\\ No newline at end of file\n"),
     ],
 )
-def test_a_header_that_does_not_count_its_lines_is_refused_and_told_what_it_should_be(
-    header: str, body: str, right: str
-) -> None:
-    with pytest.raises(PatchError, match=r"x\.py \(line 1 of the diff\): the hunk @@ .* does not count") as caught:
+def test_a_header_that_does_not_count_its_lines_is_refused(header: str, body: str) -> None:
+    with pytest.raises(PatchError, match=r"x\.py \(line 1 of the diff\): the hunk @@ .* does not count its lines"):
         parse_patch(modify(f"{header}\n{body}"))
-    assert right in caught.value.advice
 
 
 def test_the_limits_hold() -> None:

@@ -6,7 +6,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, patch_hash, render_patch
 from agent_workbench.core.patch.selection.choice import HunkChoice, selectable_parts, taking
 from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
-from agent_workbench.core.proposals import HunkFate
+from agent_workbench.core.patch.values import HunkFate
 from tests.core.patch.diffs import modify, small
 
 DIFF = modify("@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n@@ -9 +9,2 @@\n-e\n+E\n+EE\n") + small(".github/ci.yml")

@@ -1,8 +1,8 @@
-"""The grammar of a whole diff: which files it may name, each at most once, and what it may do to them.
+"""Grammar of a whole diff: the files that it may name, each at most once, and the operations on them.
 
-A renamed file has a section of its own form, `rename from` and `rename to` with hunks or without: in git's form the new
-name stands twice, and a grammar cannot make two free names equal. Were it enough to name another file behind `+++`, a
-slip of the pen would be a rename.
+A rename has a section of its own form: `rename from` and `rename to`, with or without hunks. Git's form contains the
+new name twice, and a grammar cannot make two free names equal. If another name after `+++` were enough, a typing error
+would be a rename.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -10,23 +10,23 @@ from math import comb
 
 from msgspec import Struct
 
-from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.patch.grammar import hunk_rules as hunks
 from agent_workbench.core.patch.grammar import name_spelling as spelling
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
 from agent_workbench.core.patch.grammar.hunk_rules import HunkRules
 from agent_workbench.core.patch.grammar.new_names import new_name_rules
-from agent_workbench.core.patch.grammar.rule_list import NO_NEWLINE, Rules
+from agent_workbench.core.patch.grammar.rule_list import RuleList
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
+from agent_workbench.core.patch.values import NO_NEWLINE, PatchBounds
 
 _MAX_STATES = 64
-"""Files may come in any order while there are no more states than these; further ones come in the order given."""
+"""Files may be in any order up to this number of states; further files are in the given order."""
 
 
-class Editing(Struct, frozen=True):
-    """What a diff may change now: `files` in the order they matter, and where new ones may be made.
+class EditScope(Struct, frozen=True):
+    """The files that a diff may change, the most important first, and the bounds of new files.
 
-    `existing` are all paths of the repository. `max_files` bounds how many files the diff may name (None: no bound).
+    `existing` are all paths of the repository. `max_files` is the largest number of files in the diff (None: no limit).
     """
 
     files: tuple[EditableFile, ...]
@@ -36,9 +36,10 @@ class Editing(Struct, frozen=True):
 
 
 class _Item(Struct, frozen=True):
-    """One section of a diff: how it begins (after `--- `) and the rule of what follows.
+    """One section of a diff: its beginning (after `--- `) and the rule of the rest.
 
-    A file that is there has a `path`, and `hunks` where some fit it; new ones have the rule of their `name`.
+    An existing file has a `path`, and `hunks`, the rule of its hunks, if some fit. A new file has the rule of its
+    `name`.
     """
 
     begins: str
@@ -48,26 +49,26 @@ class _Item(Struct, frozen=True):
     name: str = ""
 
 
-def diff_rules(editing: Editing) -> tuple[str, ...]:
-    """Return the rules of `diff`, whose sentences apply to the files as they are; none where nothing can be changed.
+def diff_rules(scope: EditScope) -> tuple[str, ...]:
+    """Return the rules of `diff`, whose sentences apply to the files as they are; none if nothing can be changed.
 
-    Names of rules are `diff`, single letters, and those that begin with `x`.
+    The names of the rules are `diff`, single letters, and names that begin with `x`.
     """
-    rules = Rules()
-    items = [item for file in editing.files if (item := _file_item(rules, file))]
-    near = [file.path.rpartition("/")[0] for file in editing.files]
-    new = new_name_rules(rules, editing.existing, editing.bounds, near)
+    rules = RuleList()
+    items = [item for file in scope.files if (item := _file_item(rules, file))]
+    near = [file.path.rpartition("/")[0] for file in scope.files]
+    new = new_name_rules(rules, scope.existing, scope.bounds, near)
     items += [_Item("/dev/null\n+++ b/", rules.add(rf'{name} "\n" n?'), name=name) for name in new]
     if not items:
         return ()
-    limit = len(items) if editing.max_files is None else min(len(items), editing.max_files)
+    limit = len(items) if scope.max_files is None else min(len(items), scope.max_files)
     if limit < 1:
         return ()
     first = _Order(rules, items, limit).write()
     return (f"diff ::= {first}", *rules.lines, *hunks.COMMON, *spelling.COMMON)
 
 
-def _file_item(rules: Rules, file: EditableFile) -> _Item | None:
+def _file_item(rules: RuleList, file: EditableFile) -> _Item | None:
     kept = _kept(rules, file)
     removed = _removed(rules, file)
     ways = [f"{rules.literal(f'b/{file.path}' + chr(10))} {kept}"] if kept else []
@@ -75,22 +76,22 @@ def _file_item(rules: Rules, file: EditableFile) -> _Item | None:
     return _Item(f"a/{file.path}\n+++ ", rules.add(" | ".join(ways)), file.path, kept) if ways else None
 
 
-def _kept(rules: Rules, file: EditableFile) -> str:
+def _kept(rules: RuleList, file: EditableFile) -> str:
     return HunkRules(rules, file).write() if file.lines else "n"
 
 
-def _removed(rules: Rules, file: EditableFile) -> str:
+def _removed(rules: RuleList, file: EditableFile) -> str:
     if not file.lines or not file.whole:
         return ""
     lines = " ".join(f'"-" {rules.literal(line + chr(10))}' for line in file.lines)
-    marker = f" {rules.literal(NO_NEWLINE)}" if file.open_end is not None else ""
+    marker = f" {rules.literal(NO_NEWLINE + chr(10))}" if file.open_end is not None else ""
     return rf'"/dev/null\n@@ -1" ( "," [1-9] [0-9]{{0,5}} )? " +0,0 @@\n" {lines}{marker}'
 
 
 class _Order:
-    """Writes in which order sections may follow each other: one rule for each set of those that were there."""
+    """Writes the possible orders of sections: one rule for each set of previous sections."""
 
-    def __init__(self, rules: Rules, items: Sequence[_Item], limit: int) -> None:
+    def __init__(self, rules: RuleList, items: Sequence[_Item], limit: int) -> None:
         self._rules = rules
         self._items = items
         self._limit = limit
@@ -99,7 +100,7 @@ class _Order:
 
     @staticmethod
     def _any_order(count: int, limit: int) -> int:
-        """Return how many sections may come in any order."""
+        """Return the number of sections that may be in any order."""
         free, states = 0, 1
         for size in range(1, limit + 1):
             states += comb(count, size)
@@ -109,11 +110,11 @@ class _Order:
         return max(free, 1)
 
     def write(self) -> str:
-        """Write the rules; return what stands for one section or more."""
+        """Write the rules; return the expression for one section or more."""
         return self._section(frozenset(), 0)
 
     def _rest(self, used: frozenset[int], count: int) -> str:
-        """Return what may follow once `used` were there: in the state of a fixed order, those up to the last one."""
+        """Return the expression for the sections after `used`; a fixed order goes on after the last of them."""
         if count > self._free:
             used = frozenset(range(max(used) + 1))
             count = self._free + 1 if self._limit >= len(self._items) else count
@@ -135,7 +136,7 @@ class _Order:
         return " | ".join([f'"--- " ( {" | ".join(ways)} )', *([f'"rename from " ( {renames} )'] if renames else [])])
 
     def _renames(self, left: Sequence[tuple[int, _Item]], used: frozenset[int], count: int) -> str:
-        """Return the ways to give a file a new name: it takes up its own place and that of a new file."""
+        """Return the alternatives for a rename, which uses an existing file and a new name."""
         new = [(at, item.name) for at, item in left if item.name]
         if not new or count + 2 > self._limit:
             return ""

@@ -1,10 +1,9 @@
-"""The rules of the hunks that fit one file: old lines as they stand there, in order, new lines as one likes.
+"""Grammar of the hunks that fit one file: its own lines in order as old lines, any text as new lines.
 
-A hunk may end only where its old lines, taken together, stand once in the whole file, so that nothing that fits is
-ambiguous whatever the numbers in its header say. The states are named by the next old line `i`: `c<i>` while nothing
-was changed yet, `d<i>` afterwards, `g<i>` when all that was changed is that a blank line was removed. Before that,
-while the old lines so far stand in several places, a hunk is in one state for all of these places at once (`Shared`);
-they are numbered by the first place that the hunks before leave open.
+A hunk may end only if its old lines together occur once in the whole file. So no hunk is ambiguous, whatever the
+numbers in its header are. A state is named by the next old line `i`: `c<i>` before the first change, `d<i>` after it,
+`g<i>` if the only change so far removed a blank line. While the old lines so far occur several times, one state stands
+for all these positions (`SharedRuns`); it is numbered by the first position that the previous hunks leave open.
 """
 
 from bisect import bisect_left
@@ -12,16 +11,18 @@ from bisect import bisect_left
 from msgspec import Struct
 
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
-from agent_workbench.core.patch.grammar.rule_list import NO_NEWLINE, Rules
+from agent_workbench.core.patch.grammar.rule_list import RuleList
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
-from agent_workbench.core.patch.grammar.unique_runs import Shared, Way, unique_runs
+from agent_workbench.core.patch.grammar.unique_runs import RunStep, SharedRuns, find_unique_runs
+from agent_workbench.core.patch.values import NO_NEWLINE
 from agent_workbench.core.text.gbnf import literal
 
+_MARKER = NO_NEWLINE + "\n"
 _BLOCK = 8
-"""Every so many lines there is a trie of all lines from there on; those up to it are tried one by one."""
+"""Distance of the lines with a trie of all lines from there on; the lines between are tried one by one."""
 
-# An added line that begins with `++ ` would read as the header of a file, so there is none; old lines that begin with
-# `-- ` are then no matter, as only the two headers together make a file. Text may hold tabs and form feeds.
+# An added line that begins with `++ ` would look like the header of a file, so there is none. Old lines that begin with
+# `-- ` do no harm then, as only both headers together begin a file. Text may contain tabs and form feeds.
 _TEXT = r"\x00-\x08\x0A\x0B\x0D-\x1F\x7F"
 COMMON = (
     rf"t ::= [^{_TEXT}]",
@@ -30,46 +31,47 @@ COMMON = (
     r'p ::= "+" ( "\n" | k )',
     r'r ::= ( "0" | [1-9] [0-9]{0,5} ) ( "," ( "0" | [1-9] [0-9]{0,5} ) )?',
     r'h ::= "@@ -" r " +" r " @@" ( " " t{0,80} )? "\n"',
-    rf"m ::= {literal(NO_NEWLINE)}",
-    # A file's only lines: one or more, the last with its line feed or without.
+    rf"m ::= {literal(_MARKER)}",
+    # All lines of a new content: one or more, the last with or without its line feed.
     r'z ::= "+" ( "\n" z? | k ( z | m )? )',
     r'n ::= "@@ -0,0 +1" ( "," [1-9] [0-9]{0,5} )? " @@\n" z',
 )
-"""Rules for every file: text, the end of a line, what is added by a line that is not blank, an added line, numbers, a
-hunk's header, the marker of an open end (which no blank line can have), a file's only lines, a new file's hunk."""
+"""RuleList for all files: a character, the end of a line, the text of an added line that is not blank, an added line,
+numbers, a hunk header, the marker of a missing line feed (never after a blank line), all lines of a new content, and
+the hunk of a new file."""
 
 
 class _Node(Struct, frozen=True):
-    """The rules of one `Shared`: their names begin with `name`; `blank` tells that its runs end with a blank line."""
+    """The rules of one `SharedRuns`. Their names begin with `name`; `blank`: its runs end with a blank line."""
 
     name: str
-    shared: Shared
+    shared: SharedRuns
     blank: bool = False
 
     def rule(self, start: int, flag: str) -> str:
-        """Return the rule for those runs that begin at `start` or later."""
+        """Return the rule for the runs that begin at `start` or later."""
         return f"{self.name}{flag}{self.index(start)}"
 
     def index(self, start: int) -> int:
         return bisect_left(self.shared.ways, start, key=_start)
 
 
-def _start(way: Way) -> int:
+def _start(way: RunStep) -> int:
     return way.start
 
 
 class HunkRules:
-    """Writes the rules of one file's hunks."""
+    """Writes the rules of the hunks of one file."""
 
-    def __init__(self, rules: Rules, file: EditableFile) -> None:
+    def __init__(self, rules: RuleList, file: EditableFile) -> None:
         self._rules = rules
         self._file = file
         self._name = rules.fresh() + "-"
         self._nodes: dict[int, _Node] = {}
-        self._root = self._node(unique_runs(file.lines, file.offered))
+        self._root = self._node(find_unique_runs(file.lines, file.offered))
 
     def write(self) -> str:
-        """Write all rules; return the name of the one for the file's hunks, empty when no hunk fits this file."""
+        """Write all rules; return the name of the rule for the hunks of the file, empty if no hunk fits."""
         if not self._root.shared.ways:
             return ""
         for at in sorted(self._file.offered | {each + 1 for each in self._file.offered}):
@@ -79,7 +81,7 @@ class HunkRules:
             waiting += self._write_node(waiting.pop())
         return self._rules.add(f"h {self._root.rule(0, 'c')}")
 
-    def _node(self, shared: Shared, *, blank: bool = False) -> _Node:
+    def _node(self, shared: SharedRuns, *, blank: bool = False) -> _Node:
         if id(shared) not in self._nodes:
             self._nodes[id(shared)] = _Node(self._rules.fresh() + "-", shared, blank)
         return self._nodes[id(shared)]
@@ -88,10 +90,10 @@ class HunkRules:
         return f"{self._name}{flag}{at}"
 
     def _line(self, at: int) -> str:
-        return self._file.lines[at] + "\n" + (NO_NEWLINE if at == self._file.open_end else "")
+        return self._file.lines[at] + "\n" + (_MARKER if at == self._file.open_end else "")
 
     def _write_line(self, at: int) -> None:
-        """Write the states before line `at` of a hunk that stands in one place."""
+        """Write the states before line `at` of a hunk whose position is unique."""
         unchanged, changed = self._state("c", at), self._state("d", at)
         behind = self._rules.add(f"{changed} | m") if at == len(self._file.lines) else changed
         added = f"p {changed}" if behind == changed else rf'"+" ( "\n" {changed} | k {behind} )'
@@ -100,7 +102,7 @@ class HunkRules:
             ways_changed.append(f"h {self._root.rule(at, 'c')}")
         if at in self._file.offered:
             line, gone = self._rules.literal(self._line(at)), self._state("d", at + 1)
-            if at == self._file.open_end:  # nothing can stand behind it, so it is a change or the hunk's end
+            if at == self._file.open_end:  # Nothing follows it, so it is a change or the end of the hunk.
                 ways.append(f'"-" {line} {gone}')
                 ways_changed += [f'"-" {line} {gone}', f'" " {line}']
             else:
@@ -113,18 +115,18 @@ class HunkRules:
             self._rules.define(self._state("g", at), " | ".join([back, *ways_changed]))
 
     def _removed(self, at: int) -> str:
-        """Return the state after line `at` was removed as the first change: a blank line may be put back at once."""
+        """Return the state after line `at` was removed as the first change; a blank line may be added back."""
         return self._state("d" if self._file.lines[at] else "g", at + 1)
 
     @staticmethod
     def _old_line(line: str, kept: str, gone: str, removed: str) -> tuple[str, str]:
-        """Return the ways to keep or remove a line where nothing was changed yet."""
-        # Many leave out the space of a blank line; at the end of a hunk that would be no line.
+        """Return the alternatives that keep or remove a line before the first change."""
+        # Many models leave out the space of a blank line; at the end of a hunk that would be no line.
         space = '" "' if gone == removed else '" "?'
         return f"{space} {line} {kept}", f'"-" {line} {removed}'
 
     def _write_node(self, node: _Node) -> list[_Node]:
-        """Write the states of one node and return the nodes behind it."""
+        """Write the states of one node; return the nodes after it."""
         lines = self._file.lines
         ways = [way for way in node.shared.ways if lines[way.at] and way.at != self._file.open_end]
         blanks = [way for way in node.shared.ways if not lines[way.at] and way.at != self._file.open_end]
@@ -154,13 +156,13 @@ class HunkRules:
         behind = {id(way.further): way for way in node.shared.ways if way.further is not None}
         return [self._node(way.further, blank=not lines[way.at]) for way in behind.values() if way.further]
 
-    def _write_choices(self, node: _Node, ways: list[Way]) -> None:
-        """Write the rules `u<index>` and `v<index>`: the next old line is that of a way from `index` on."""
+    def _write_choices(self, node: _Node, ways: list[RunStep]) -> None:
+        """Write the rules `u<index>` and `v<index>`: the next old line is that of a step from `index` on."""
         tries = {
-            "u": TrieRules[Way](self._rules, lambda way: self._after("c", way)),
-            "v": TrieRules[Way](self._rules, lambda way: self._after("d", way)),
+            "u": TrieRules[RunStep](self._rules, lambda way: self._after("c", way)),
+            "v": TrieRules[RunStep](self._rules, lambda way: self._after("d", way)),
         }
-        trie: Trie[Way] | None = None
+        trie: Trie[RunStep] | None = None
         for index in range(len(ways) - 1, -1, -1):
             way = ways[index]
             trie = with_text(trie, self._line(way.at), way)
@@ -173,7 +175,7 @@ class HunkRules:
                         body += f" | {node.name}{flag}{index + 1}"
                 self._rules.define(f"{node.name}{flag}{index}", body)
 
-    def _after(self, flag: str, way: Way) -> str:
+    def _after(self, flag: str, way: RunStep) -> str:
         if way.further is None:
             return self._state(flag, way.at + 1)
         return self._node(way.further, blank=not self._file.lines[way.at]).rule(way.start, flag)

@@ -1,7 +1,7 @@
-"""The rules of a name that no file of its folder has yet, letter by letter.
+"""Grammar of a name that no file of its folder has yet, letter by letter.
 
-A grammar can only say what is: a new name follows existing ones as long as it likes, and leaves each of them somewhere.
-Names that differ by case alone are the same here.
+A grammar has no negation. So a new name may follow an existing one for any number of letters, and must leave it
+somewhere. Names that differ only by case are the same name.
 """
 
 import string
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
-from agent_workbench.core.patch.grammar.rule_list import Rules
+from agent_workbench.core.patch.grammar.rule_list import RuleList
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.text.gbnf import literal
 
@@ -22,14 +22,14 @@ COMMON = (
     'f ::= ( "."? a ){0,40}',
     "g ::= [A-Za-z0-9_] f",
 )
-"""Rules for every new name: a letter, how a name goes on, and a name in a folder that is new itself."""
+"""RuleList for all new names: a letter, the rest of a name, and a name in a new folder."""
 
 Pattern = tuple[str, str]
-"""What a name begins and ends with."""
+"""The beginning and the end of a name."""
 
 
-def spelled_anew(rules: Rules, taken: Iterable[str], pattern: Pattern) -> str:
-    """Return the name of a rule for every name of a pattern that is not taken, empty where there is none."""
+def spelled_anew(rules: RuleList, taken: Iterable[str], pattern: Pattern) -> str:
+    """Return the expression for all names of a pattern that are not taken, empty if there is none."""
     before, after = pattern
     if after == "\n":
         return "" if fold_path(before) in taken else literal(before)
@@ -44,7 +44,7 @@ def spelled_anew(rules: Rules, taken: Iterable[str], pattern: Pattern) -> str:
 
 
 class _Letters(Struct):
-    """Names by their letters: `ends` where one ends here."""
+    """A tree of names by letters; `ends` is True if a name ends here."""
 
     ends: bool = False
     after: dict[str, "_Letters"] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class _Letters(Struct):
 def _letters_of(names: Iterable[str]) -> _Letters:
     root = _Letters()
     for name in sorted(names):
-        # Nothing new is spelled with other letters, or as long.
+        # New names have no other letters, and are not that long.
         if set(name) <= {*LETTERS, "."}:
             node = root
             for letter in name[:_FOLLOWED_CHARS]:
@@ -63,7 +63,7 @@ def _letters_of(names: Iterable[str]) -> _Letters:
 
 
 def _leaving(node: _Letters, depth: int, last: str) -> str:
-    """Return the ways in which a name that followed others to `node` can go on."""
+    """Return the alternatives for the rest of a name that is equal to others up to `node`."""
     ways = []
     if depth < _FOLLOWED_CHARS:
         others = [each for each in (LETTERS if depth else _FIRST) if each.lower() not in node.after]
@@ -80,7 +80,7 @@ def _leaving(node: _Letters, depth: int, last: str) -> str:
 
 
 def _one_of(letters: Sequence[str]) -> str:
-    """Return a set of letters, neighbours written as a range."""
+    """Return a character class; consecutive letters become a range."""
     ranges: list[list[str]] = []
     for letter in sorted(letters):
         if ranges and ord(letter) == ord(ranges[-1][-1]) + 1:

@@ -1,4 +1,4 @@
-"""The rules of names that new files may have: in which folders, inside what a task may write."""
+"""Grammar of the paths of new files, within the folders that a task may write."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -6,22 +6,22 @@ from fnmatch import fnmatchcase
 from msgspec import Struct, field
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.patch.grammar.name_spelling import LETTERS, Pattern, spelled_anew
-from agent_workbench.core.patch.grammar.rule_list import Rules
+from agent_workbench.core.patch.grammar.rule_list import RuleList
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.core.patch.paths import check_path, fold_path
+from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.text.gbnf import literal
 
 MAX_FOLDERS = 60
 MAX_NAME_CHARS = 2_000
-"""New files may lie in so many folders at most, whose existing names have so many letters in all: nearest first."""
+"""Limits of the folders for new files: number, and letters of all their existing names. The nearest come first."""
 _MAX_GROUPS = 4
 _WILD = frozenset("*?[")
 
 
 class _Folder(Struct):
-    """What may be made in one folder, the names that are taken there (as `fold_path` has them), and its folders."""
+    """A folder: its existing names (folded by `fold_path`), its subfolders, and the patterns of new names in it."""
 
     taken: set[str] = field(default_factory=set)
     folders: dict[str, "_Folder"] = field(default_factory=dict)
@@ -38,10 +38,12 @@ class _Folder(Struct):
         return bool(self.patterns or self.below or self.paths)
 
 
-def new_name_rules(rules: Rules, existing: Iterable[str], bounds: PatchBounds, near: Sequence[str]) -> tuple[str, ...]:
-    """Write rules for paths of new files; return their names. Two paths of different rules never clash.
+def new_name_rules(
+    rules: RuleList, existing: Iterable[str], bounds: PatchBounds, near: Sequence[str]
+) -> tuple[str, ...]:
+    """Write rules for the paths of new files; return their names, none if no new file is allowed.
 
-    `near` are folders that matter most. None is returned where nothing new may be written.
+    Two paths of different rules never collide. `near` are the most important folders.
     """
     root, places = _tree(existing)
     order = sorted(places, key=lambda path: (path not in near, path.count("/"), path))
@@ -66,7 +68,7 @@ def new_name_rules(rules: Rules, existing: Iterable[str], bounds: PatchBounds, n
 
 
 def _tree(existing: Iterable[str]) -> tuple[_Folder, dict[str, _Folder]]:
-    """Return the root and all folders by path; those that no diff can name are left out."""
+    """Return the root and all folders by path, without those that no diff may name."""
     root = _Folder()
     places = {"": root}
     for path in existing:
@@ -90,7 +92,7 @@ def _can_be_named(folder: str) -> bool:
 
 
 def _open(path: str, folder: _Folder, bounds: PatchBounds) -> None:
-    """Note what `bounds` let be made in a folder."""
+    """Note the new names that `bounds` allow in a folder."""
     names = path.split("/") if path else []
     folder.taken.add(".git")
     above = fold_path(path).split("/") if path else []
@@ -105,7 +107,7 @@ def _open(path: str, folder: _Folder, bounds: PatchBounds) -> None:
 
 
 def _rests(glob: str, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield what is left of a glob once its beginning has matched these folders."""
+    """Yield the rests of a glob whose beginning matches these folders."""
     if glob.endswith("/"):
         glob += "**"
     parts = glob.removeprefix("./").lstrip("/").split("/")
@@ -119,7 +121,7 @@ def _rests(glob: str, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _spread(parts: Sequence[str], reached: set[int]) -> set[int]:
-    """Return the places in a glob that are reached when `**` stands for no folder too."""
+    """Return the positions in a glob that are reached if `**` matches no folder, too."""
     spread = set(reached)
     for at in range(len(parts) - 1):
         if at in spread and parts[at] == "**":
@@ -128,7 +130,7 @@ def _spread(parts: Sequence[str], reached: set[int]) -> set[int]:
 
 
 def _allow(folder: _Folder, rest: tuple[str, ...]) -> None:
-    """Let a folder have what the rest of a glob stands for, where that can be said simply."""
+    """Allow the names that match the rest of a glob in a folder, if a pattern can express them."""
     *first, last = rest
     pattern = _pattern(last)
     if pattern is None:
@@ -148,7 +150,7 @@ def _is_plain(part: str) -> bool:
 
 
 def _pattern(part: str) -> Pattern | None:
-    """Return what a name that matches `part` begins and ends with, None where that is not all."""
+    """Return the beginning and the end of the names that match `part`, None if these do not define it."""
     if part == "**":
         return "", ""
     if "?" in part or "[" in part or part.count("*") > 1 or not set(part) - {"*"} <= {*LETTERS, "."}:
@@ -157,8 +159,8 @@ def _pattern(part: str) -> Pattern | None:
     return (before, after) if star else (part, "\n")
 
 
-def _folder_rule(rules: Rules, folder: _Folder) -> str:
-    """Write the rule for the rest of a path in a folder and return its name."""
+def _folder_rule(rules: RuleList, folder: _Folder) -> str:
+    """Write the rule for the rest of a path in a folder; return its name."""
     ways = _made_here(rules, folder)
     trie: Trie[_Folder] | None = None
     for name, each in folder.folders.items():
@@ -173,8 +175,8 @@ def _has_open(folder: _Folder) -> bool:
     return folder.open or any(map(_has_open, folder.folders.values()))
 
 
-def _made_here(rules: Rules, folder: _Folder) -> list[str]:
-    """Return the ways to name what is new in a folder, and in a new folder of its own."""
+def _made_here(rules: RuleList, folder: _Folder) -> list[str]:
+    """Return the alternatives for a new file in a folder, and in a new subfolder."""
     ways = []
     patterns = _widest(folder.patterns)
     below = _widest(folder.below)

@@ -1,4 +1,4 @@
-"""The rules of a GBNF grammar, which get short names."""
+"""List of the rules of a GBNF grammar, with short names."""
 
 import string
 
@@ -6,11 +6,10 @@ from agent_workbench.core.text.gbnf import literal
 
 _DIGITS = string.digits + string.ascii_lowercase
 _INLINE_CHARS = 6
-NO_NEWLINE = "\\ No newline at end of file\n"
 
 
-class Rules:
-    """Collects rules of one grammar, whose names begin with `prefix`; the same literal is written once."""
+class RuleList:
+    """Collects the rules of one grammar. Names begin with `prefix`; each literal is written once."""
 
     def __init__(self, prefix: str = "x") -> None:
         self._prefix = prefix
@@ -19,7 +18,7 @@ class Rules:
         self._count = 0
 
     def fresh(self) -> str:
-        """Return a name that no rule has."""
+        """Return a name without a rule."""
         name, number = "", self._count
         self._count += 1
         while True:
@@ -29,17 +28,17 @@ class Rules:
                 return self._prefix + name
 
     def define(self, name: str, body: str) -> None:
-        """Write the rule of a name."""
+        """Write a rule."""
         self.lines.append(f"{name} ::= {body}")
 
     def add(self, body: str) -> str:
-        """Write a rule and return its name."""
+        """Write a rule with a new name; return the name."""
         name = self.fresh()
         self.define(name, body)
         return name
 
     def literal(self, text: str) -> str:
-        """Return what stands for `text`: a short one as it is, a longer one by the name of its rule."""
+        """Return the expression for `text`: a literal if it is short, else the name of its rule."""
         if len(text) <= _INLINE_CHARS:
             return literal(text)
         if text not in self._literals:

@@ -1,7 +1,7 @@
-"""Texts that share their beginnings, so that a sampler tries each beginning once.
+"""Tries of texts with common prefixes, so that a sampler tries each prefix once.
 
-A trie is a value: what is added makes a new one that shares all that did not change. So the tries of "all lines from
-here on" cost, for each line, only the way to it.
+A trie is an immutable value: adding a text makes a new trie that shares all unchanged parts. So the tries of "all lines
+from here on" cost only one path for each line.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,60 +9,60 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from agent_workbench.core.patch.grammar.rule_list import Rules
+from agent_workbench.core.patch.grammar.rule_list import RuleList
 
 Value = TypeVar("Value")
 
 
-class Leaf(Struct, Generic[Value], frozen=True, eq=False):
-    """The rest of one text, and what it stands for."""
+class TrieLeaf(Struct, Generic[Value], frozen=True, eq=False):
+    """The rest of one text, and its value."""
 
     label: str
     value: Value
 
 
-class Fork(Struct, Generic[Value], frozen=True, eq=False):
-    """What several texts have in common, and how they go on, by their next letter."""
+class TrieFork(Struct, Generic[Value], frozen=True, eq=False):
+    """The common part of several texts, and their continuations by the next letter."""
 
     label: str
     children: "Mapping[str, Trie[Value]]"
 
 
-Trie = Leaf[Value] | Fork[Value]
+Trie = TrieLeaf[Value] | TrieFork[Value]
 
 
 def with_text(trie: Trie[Value] | None, text: str, value: Value) -> Trie[Value]:
-    """Return the trie with `text`; its value replaces one that was there. No text may be the beginning of another."""
-    if trie is None or (isinstance(trie, Leaf) and trie.label == text):
-        return Leaf(text, value)
+    """Return the trie with `text` added or its value replaced. No text may be a prefix of another."""
+    if trie is None or (isinstance(trie, TrieLeaf) and trie.label == text):
+        return TrieLeaf(text, value)
     shared = _shared(trie.label, text)
     rest = text[shared:]
-    if isinstance(trie, Fork) and shared == len(trie.label):
+    if isinstance(trie, TrieFork) and shared == len(trie.label):
         child = with_text(trie.children.get(rest[0]), rest, value)
-        return Fork(trie.label, {**trie.children, rest[0]: child})
+        return TrieFork(trie.label, {**trie.children, rest[0]: child})
     kept = trie.label[shared:]
-    old: Trie[Value] = Leaf(kept, trie.value) if isinstance(trie, Leaf) else Fork(kept, trie.children)
-    return Fork(text[:shared], {kept[0]: old, rest[0]: Leaf(rest, value)})
+    old: Trie[Value] = TrieLeaf(kept, trie.value) if isinstance(trie, TrieLeaf) else TrieFork(kept, trie.children)
+    return TrieFork(text[:shared], {kept[0]: old, rest[0]: TrieLeaf(rest, value)})
 
 
 def _shared(one: str, other: str) -> int:
-    """Return how many letters two texts begin with in common."""
+    """Return the length of the common prefix of two texts."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 class TrieRules(Generic[Value]):
-    """Writes tries as rules, what they share once; `after` names what follows a text."""
+    """Writes tries as rules, each shared part once; `after` returns the expression that follows a text."""
 
-    def __init__(self, rules: Rules, after: Callable[[Value], str]) -> None:
+    def __init__(self, rules: RuleList, after: Callable[[Value], str]) -> None:
         self._rules = rules
         self._after = after
-        # Holds the forks too, so that none goes and leaves its number to another.
-        self._names: dict[int, tuple[Fork[Value], str]] = {}
+        # Keeps the forks alive, so that no other object gets the same id.
+        self._names: dict[int, tuple[TrieFork[Value], str]] = {}
 
     def body(self, trie: Trie[Value]) -> str:
-        """Return what stands for the texts of `trie`, each followed by what follows it, as one sequence."""
-        if isinstance(trie, Leaf):
+        """Return the expression for the texts of `trie`, each with its continuation."""
+        if isinstance(trie, TrieLeaf):
             return f"{self._rules.literal(trie.label)} {self._after(trie.value)}"
         if id(trie) not in self._names:
             ways = " | ".join(self.body(child) for _, child in sorted(trie.children.items()))

@@ -1,13 +1,13 @@
-"""Where a piece stands of which context is lost or altered: every place that is nearly as good as the best."""
+"""Fuzzy placement of pieces with missing or altered context: every position whose cost is close to the best."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.core.patch.file_lines import Ground, is_trivial, key_of
-from agent_workbench.core.patch.placement.pieces import Piece, Placing, is_dots
-from agent_workbench.core.patch.reader.hunk_bodies import LooseLine
+from agent_workbench.core.patch.file_lines import FileLines, is_trivial, key_of
+from agent_workbench.core.patch.placement.pieces import HunkPiece, Placement, is_dots
+from agent_workbench.core.patch.reader.hunk_bodies import WrittenLine
 
 LOST = 1.0
 ALTERED = 1.0
@@ -23,46 +23,46 @@ _WORD = re.compile(r"\w*", re.ASCII)
 _DIGITS = re.compile(r"\d+")
 
 
-class Search(Struct, frozen=True):
-    """What was found: `placings`, the best first, and `crowded` where there are too many places to look at."""
+class SearchResult(Struct, frozen=True):
+    """The placements, the best first. `crowded`: there were too many positions to compare all of them."""
 
-    placings: tuple[Placing, ...]
+    placements: tuple[Placement, ...]
     crowded: bool = False
 
 
-def search(piece: Piece, ground: Ground, most: float) -> Search:
-    """Return every placing whose damage is no more than `most`, and than `MARGIN` over the least."""
-    costs = _Costs(piece, ground)
-    seeds = _seeds(piece.old, costs.keys, ground)
+def search(piece: HunkPiece, file: FileLines, most: float) -> SearchResult:
+    """Return all placements that cost at most `most`, and at most `MARGIN` more than the cheapest."""
+    costs = _Costs(piece, file)
+    seeds = _seeds(piece.old, costs.keys, file)
     if seeds is None:
-        return Search((), crowded=True)
-    starts = sorted({place - at for at in seeds for place in ground.places.get(costs.keys[at], ())})
-    found: dict[tuple[int, ...], Placing] = {}
+        return SearchResult((), crowded=True)
+    starts = sorted({place - at for at in seeds for place in file.positions.get(costs.keys[at], ())})
+    found: dict[tuple[int, ...], Placement] = {}
     limit = most
     for start in starts:
         if not costs.are_promising(start, limit):
             continue
-        for placing in _Window(costs, start).placings(limit):
-            known = found.get(placing.at)
-            if known is None or placing.cost < known.cost:
-                found[placing.at] = placing
-                limit = min(limit, placing.cost + MARGIN)
+        for placement in _Window(costs, start).placements(limit):
+            known = found.get(placement.at)
+            if known is None or placement.cost < known.cost:
+                found[placement.at] = placement
+                limit = min(limit, placement.cost + MARGIN)
     kept = sorted((each for each in found.values() if each.cost <= limit), key=lambda each: each.cost)
-    return Search(tuple(kept), crowded=len(kept) >= _MOST_PATHS)
+    return SearchResult(tuple(kept), crowded=len(kept) >= _MOST_PATHS)
 
 
-def placings_at(piece: Piece, ground: Ground, start: int, most: float) -> list[Placing]:
-    """Return the placings around one place."""
-    costs = _Costs(piece, ground)
-    return list(_Window(costs, start).placings(most)) if costs.are_promising(start, most) else []
+def placements_at(piece: HunkPiece, file: FileLines, start: int, most: float) -> list[Placement]:
+    """Return the placements near index `start` that cost at most `most`."""
+    costs = _Costs(piece, file)
+    return list(_Window(costs, start).placements(most)) if costs.are_promising(start, most) else []
 
 
-def _seeds(old: Sequence[LooseLine], keys: Sequence[str], ground: Ground) -> list[int] | None:
-    """Return old lines of which every place that counts has at least one; None where they stand all over the file."""
-    counts = {at: len(ground.places.get(key, ())) for at, key in enumerate(keys)}
+def _seeds(old: Sequence[WrittenLine], keys: Sequence[str], file: FileLines) -> list[int] | None:
+    """Return old lines of which every relevant position has at least one, None if they are all over the file."""
+    counts = {at: len(file.positions.get(key, ())) for at, key in enumerate(keys)}
     removed = [at for at, line in enumerate(old) if line.sign == "-"]
     if removed:
-        # Removed lines stand to the letter, or the piece stands nowhere.
+        # Removed lines must match exactly.
         best = min(removed, key=lambda at: counts[at])
         return [best] if counts[best] <= _MOST_PLACES else _rarest(counts, keys)
     return _rarest(counts, keys)
@@ -80,11 +80,11 @@ def _rarest(counts: dict[int, int], keys: Sequence[str]) -> list[int] | None:
 
 
 class _Costs:
-    """What it costs to take a line of the file for one of a piece's old lines; known once for all windows."""
+    """Costs of matching lines of the file with the old lines of a piece; shared by all windows."""
 
-    def __init__(self, piece: Piece, ground: Ground) -> None:
+    def __init__(self, piece: HunkPiece, file: FileLines) -> None:
         self.piece = piece
-        self.ground = ground
+        self.file = file
         self.old = piece.old
         self.keys = piece.keys
         self.forms = [
@@ -96,8 +96,8 @@ class _Costs:
         self.known: dict[tuple[int, str], float] = {}
 
     def are_promising(self, start: int, most: float) -> bool:
-        """Return whether enough of the old lines stand around `start` for the damage to be no more than `most`."""
-        around = set(self.ground.keys[max(start - _BAND, 0) : start + len(self.keys) + _BAND])
+        """Return True if enough old lines are near `start` for a cost of at most `most`."""
+        around = set(self.file.keys[max(start - _BAND, 0) : start + len(self.keys) + _BAND])
         missing = 0
         for forms, rigid in zip(self.forms, self.rigid, strict=True):
             if around.isdisjoint(forms):
@@ -107,12 +107,12 @@ class _Costs:
         return True
 
     def of(self, at: int, line: int, *, hopeful: bool) -> float:
-        """Return the cost of the file's line for this old one; `hopeful` takes any other line for one much like it."""
-        key = self.ground.keys[line]
+        """Return the cost of matching a line of the file with an old line; `hopeful` assumes that they are similar."""
+        key = self.file.keys[line]
         if key in self.forms[at]:
-            if self.old[at].newline or self.ground.is_open(line):
+            if self.old[at].newline or self.file.is_unterminated(line):
                 return 0.0
-            # Of a line that stays nothing is written: the marker is a part of it that reads otherwise.
+            # A context line is not written; a wrong marker alters it like a wrong letter.
             return ALTERED if self.old[at].is_context else _NEVER
         if self.rigid[at]:
             return _NEVER
@@ -129,7 +129,7 @@ class _Costs:
 
 
 class _Window:
-    """The alignments of a piece's old lines with the file's around one start."""
+    """Alignments of the old lines of a piece with the lines of the file near one index."""
 
     def __init__(self, costs: _Costs, start: int) -> None:
         self.costs = costs
@@ -138,11 +138,11 @@ class _Window:
         self.hopeful = True
         self.least = self._table()
 
-    def placings(self, most: float) -> Iterator[Placing]:
-        """Yield the placings whose cost is no more than `most` and than `MARGIN` over the least in this window."""
+    def placements(self, most: float) -> Iterator[Placement]:
+        """Yield the placements that cost at most `most`, and at most `MARGIN` more than the cheapest of this window."""
         if min(cost for cost, _ in self._begins()) > most:
             return
-        # Comparing lines that differ is what takes time: only where it can matter.
+        # The comparison of different lines is slow, so it is done only where it matters.
         self.hopeful = False
         self.least = self._table()
         begins = self._begins()
@@ -154,7 +154,7 @@ class _Window:
                 paths += 1
                 if paths > _MOST_PATHS:
                     return
-                yield Placing(self.costs.piece, at, total)
+                yield Placement(self.costs.piece, at, total)
 
     def _begins(self) -> list[tuple[float, int]]:
         lines = range(self.start - _BAND, self.start + _BAND + 1)
@@ -165,7 +165,7 @@ class _Window:
         return self.least[at][column] if 0 <= column <= 2 * _BAND else _NEVER
 
     def _table(self) -> list[list[float]]:
-        """Return the least cost of each old line and those behind it from each line of the file in the band on."""
+        """Return the least cost of each old line and all after it, from each line of the file in the band."""
         self.least = [[_NEVER] * (2 * _BAND + 1) for _ in range(self.size)] + [[0.0] * (2 * _BAND + 1)]
         for at in range(self.size - 1, -1, -1):
             for column in range(2 * _BAND, -1, -1):
@@ -175,8 +175,8 @@ class _Window:
         return self.least
 
     def _steps(self, at: int, line: int) -> Iterator[tuple[float, tuple[int, int], int | None]]:
-        """Yield what may come next: its cost, where that leads, and the file's line for this one (None: it is lost)."""
-        if not 0 <= line < len(self.costs.ground):
+        """Yield the next steps: cost, the state after it, and the matched line of the file (None: it was lost)."""
+        if not 0 <= line < len(self.costs.file):
             return
         cost = self.costs.of(at, line, hopeful=self.hopeful)
         if cost < _NEVER:
@@ -197,10 +197,10 @@ class _Window:
 
 
 def are_alike(one: str, other: str, added: Sequence[str]) -> bool:
-    """Return whether two lines, stripped, look like one line with a typing error, another name in it or another end.
+    """Return True if two stripped lines differ by a typing error, by one name or by their end.
 
-    Quotes, escapes and blanks may differ only if the `added` lines cannot have suffered in the same way: they hold
-    nothing of what this line has too much.
+    Quotes, escapes and blanks may differ only if the `added` lines cannot have the same damage: they contain none of
+    the surplus characters.
     """
     a, b = _difference(one, other)
     same = len(one) - len(a)
@@ -217,12 +217,12 @@ def are_alike(one: str, other: str, added: Sequence[str]) -> bool:
 
 
 def is_other_item(one: str, other: str) -> bool:
-    """Return whether two lines differ by digits alone: then they are two items of a row, and no typing error."""
+    """Return True if two lines differ only by digits: they are two items of a list, not a typing error."""
     return one != other and _DIGITS.sub("", one) == _DIGITS.sub("", other)
 
 
 def _difference(one: str, other: str) -> tuple[str, str]:
-    """Return what is left of both lines without what they begin and end with in common."""
+    """Return both lines without their common beginning and end."""
     head = _common(one, other)
     a, b = one[head:], other[head:]
     tail = _common(a[::-1], b[::-1])

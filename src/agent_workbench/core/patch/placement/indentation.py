@@ -1,13 +1,13 @@
-"""Hunks whose lines are indented otherwise than the file's: by how much, known for certain or not at all."""
+"""Placement of hunks with another indentation than the file: one rule must explain all indents."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from agent_workbench.core.patch.file_lines import Ground
-from agent_workbench.core.patch.placement.pieces import Doubt, Piece, Placing
-from agent_workbench.core.patch.reader.hunk_bodies import LooseLine
+from agent_workbench.core.patch.file_lines import FileLines
+from agent_workbench.core.patch.placement.pieces import Doubt, HunkPiece, Placement
+from agent_workbench.core.patch.reader.hunk_bodies import WrittenLine
 
 _LEADING = re.compile(r"[ \t]*")
 _WIDTHS = (2, 3, 4, 8)
@@ -15,40 +15,40 @@ _WIDTHS = (2, 3, 4, 8)
 Rule = Callable[[str], str | None]
 
 
-def reindented(piece: Piece, ground: Ground) -> list[Placing]:
-    """Return where the piece stands if one rule turns every indent of it into the file's, its lines so mended.
+def reindented(piece: HunkPiece, file: FileLines) -> list[Placement]:
+    """Return the placements of a piece whose indents a rule converts into those of the file, with converted lines.
 
-    Raises `Doubt` where the rules that fit its old lines indent an added line differently.
+    Raises `Doubt` if several rules fit the old lines and indent an added line differently.
     """
     old = piece.old
-    found = ground.find_stripped([line.text.strip() for line in old])
-    placings = []
+    found = file.find_stripped([line.text.strip() for line in old])
+    placements = []
     for start in found:
-        if not piece.marks_fit(ground, start):
+        if not piece.marks_fit(file, start):
             continue
         pairs = [
             (_indent(line.text), _indent(body))
-            for line, body in zip(old, ground.bodies[start : start + len(old)], strict=True)
+            for line, body in zip(old, file.texts[start : start + len(old)], strict=True)
             if line.text.strip()
         ]
         if not any(line.sign == "-" and line.text.strip() for line in old) and _by_odd_blanks(pairs):
-            continue  # one of the blanks may as well be the sign of context that was lost
+            continue  # One of the spaces may be the sign of a context line that was lost.
         rules = [rule for rule in _rules(pairs) if all(rule(said) == there for said, there in pairs)]
         if rules and len(pairs) > 1:
-            _check_blanks(piece, ground.bodies[start : start + len(old)])
-            lines = tuple(_mended(line, rules, ground) for line in piece.lines)
+            _check_blanks(piece, file.texts[start : start + len(old)])
+            lines = tuple(_converted(line, rules, file) for line in piece.lines)
             said = "its lines were indented as those of the file are"
             at = tuple(range(start, start + len(old)))
-            placings.append(Placing(piece, at, 0.0, (said,), lines))
-    return placings
+            placements.append(Placement(piece, at, 0.0, (said,), lines))
+    return placements
 
 
 def _by_odd_blanks(pairs: Sequence[tuple[str, str]]) -> bool:
     return any((len(there) - len(said)) % 2 and "\t" not in said + there for said, there in pairs)
 
 
-def _check_blanks(piece: Piece, bodies: Sequence[str]) -> None:
-    """Raise `Doubt` where lines that are blank but not empty are among those whose blanks were changed."""
+def _check_blanks(piece: HunkPiece, bodies: Sequence[str]) -> None:
+    """Raise `Doubt` if the conversion affects lines that are blank but not empty."""
     added = [line.text for line in piece.lines if line.sign == "+" and not line.text.strip()]
     lost = any(body and not body.strip() and body != line.text for line, body in zip(piece.old, bodies, strict=True))
     if any(added) or (added and lost):
@@ -56,7 +56,7 @@ def _check_blanks(piece: Piece, bodies: Sequence[str]) -> None:
 
 
 def _rules(pairs: Sequence[tuple[str, str]]) -> Iterator[Rule]:
-    """Yield the rules that turn said indents into those that are there."""
+    """Yield rules that may convert the written indents into those of the file."""
     said, there = next(((a, b) for a, b in pairs if a or b), ("", ""))
     if there.endswith(said):
         more = there.removesuffix(said) if said else there
@@ -94,7 +94,7 @@ def _scaled(width: int, other: int) -> Rule:
     return rule
 
 
-def _mended(line: LooseLine, rules: Sequence[Rule], ground: Ground) -> LooseLine:
+def _converted(line: WrittenLine, rules: Sequence[Rule], file: FileLines) -> WrittenLine:
     if line.sign != "+" or not line.text.strip():
         return line
     indent = _indent(line.text)
@@ -106,7 +106,7 @@ def _mended(line: LooseLine, rules: Sequence[Rule], ground: Ground) -> LooseLine
         "\t" in only
         and "\t" not in indent
         and _has_inner_blanks(line.text)
-        and any("\t" in b.strip() for b in ground.bodies)
+        and any("\t" in b.strip() for b in file.texts)
     ):
         raise Doubt("an added line may have had tabs inside")
     return replace(line, text=only + line.text[len(indent) :])

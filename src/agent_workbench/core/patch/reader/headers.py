@@ -1,4 +1,4 @@
-"""What a diff's headers say about a file: its names, whether it is made, removed or renamed, and its mode."""
+"""Headers of a file section: operation, paths and mode."""
 
 import re
 
@@ -6,10 +6,11 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import check_path, shown
-from agent_workbench.core.patch.reader.sections import Section
+from agent_workbench.core.patch.reader.sections import FileSection
 from agent_workbench.core.patch.values import FileOperation
 
-_NOTHING = "/dev/null"
+NOTHING = "/dev/null"
+"""The name of the missing side of a file that is created or deleted."""
 _MODES = {"100644": 0o100644, "100755": 0o100755}
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule", "040000": "a folder"}
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -19,7 +20,7 @@ _INDEX = re.compile(r"[0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: (\d+))?", re.ASCII)
 
 
 class FileHeader(Struct, frozen=True):
-    """What is to be done to which file; `mode` is None where the diff does not say."""
+    """The operation on one file; `mode` is None if the headers do not give it."""
 
     operation: FileOperation
     old_path: str
@@ -27,11 +28,11 @@ class FileHeader(Struct, frozen=True):
     mode: int | None
 
 
-def read_header(section: Section) -> FileHeader:
-    """Return what a section's headers say, every name checked.
+def read_header(section: FileSection) -> FileHeader:
+    """Return the operation that the headers of a section describe.
 
-    Raises `PatchError` for copies, modes other than 100644 and 100755, names that may not be written, and headers that
-    contradict each other.
+    Raises `PatchError` for copies, for modes other than 100644 and 100755, for paths that no diff may name, and for
+    headers that contradict each other.
     """
     if "copy from" in section.extended or "copy to" in section.extended:
         raise PatchError(
@@ -46,14 +47,14 @@ def read_header(section: Section) -> FileHeader:
     return FileHeader(operation, old_path, path, _mode(section, path))
 
 
-def _copied(section: Section) -> str:
+def _copied(section: FileSection) -> str:
     return shown(section.extended.get("copy from", "a file"))
 
 
-def _operation(section: Section) -> FileOperation:
+def _operation(section: FileSection) -> FileOperation:
     said = {
-        FileOperation.CREATE: "new file mode" in section.extended or section.old == _NOTHING,
-        FileOperation.DELETE: "deleted file mode" in section.extended or section.new == _NOTHING,
+        FileOperation.CREATE: "new file mode" in section.extended or section.old == NOTHING,
+        FileOperation.DELETE: "deleted file mode" in section.extended or section.new == NOTHING,
         FileOperation.RENAME: "rename from" in section.extended or "rename to" in section.extended,
     }
     operations = [operation for operation, is_said in said.items() if is_said]
@@ -61,16 +62,16 @@ def _operation(section: Section) -> FileOperation:
         raise PatchError(f"{section.name}: the headers contradict each other ({' and '.join(operations)})")
     operation = operations[0] if operations else FileOperation.MODIFY
     nothing_expected = (operation is FileOperation.CREATE, operation is FileOperation.DELETE)
-    if section.old is not None and (section.old == _NOTHING, section.new == _NOTHING) != nothing_expected:
+    if section.old is not None and (section.old == NOTHING, section.new == NOTHING) != nothing_expected:
         raise PatchError(
-            f"{section.name}: the headers contradict each other about {_NOTHING}",
+            f"{section.name}: the headers contradict each other about {NOTHING}",
             advice="A new file has --- /dev/null, a deleted one +++ /dev/null.",
         )
     return operation
 
 
-def _names(section: Section, operation: FileOperation) -> tuple[str, str]:
-    """Return old and new path, equal unless the file is renamed."""
+def _names(section: FileSection, operation: FileOperation) -> tuple[str, str]:
+    """Return the old and the new path, which are equal unless the file is renamed."""
     if operation is FileOperation.RENAME:
         given = (section.extended.get("rename from"), section.extended.get("rename to"))
         if given[0] is None or given[1] is None:
@@ -90,7 +91,7 @@ def _names(section: Section, operation: FileOperation) -> tuple[str, str]:
     return path, path
 
 
-def _check_same_name(section: Section, operation: FileOperation, old_path: str, path: str) -> None:
+def _check_same_name(section: FileSection, operation: FileOperation, old_path: str, path: str) -> None:
     if operation is FileOperation.RENAME and old_path == path:
         raise PatchError(f"{shown(path)}: renamed to itself")
     if operation is not FileOperation.RENAME and old_path != path:
@@ -107,10 +108,10 @@ def _check_same_name(section: Section, operation: FileOperation, old_path: str, 
             raise PatchError(f"{shown(path)}: --- and +++ name other files than rename from and rename to")
 
 
-def _name_in_git_header(section: Section) -> str:
-    """Return the one name of a section that has nothing but `diff --git` to name it."""
+def _name_in_git_header(section: FileSection) -> str:
+    """Return the path of a section that only `diff --git` names."""
     rest = section.git or ""
-    # Names may hold spaces and nothing marks where one ends; but two equal ones meet in the middle.
+    # Names may contain spaces, and nothing separates them. Two equal names meet in the middle.
     middle = len(rest) // 2
     old, new = _quoted_pair(rest) or (rest[:middle], rest[middle + 1 :])
     if rest[middle : middle + 1] == " " or '"' in rest:
@@ -124,12 +125,12 @@ def _name_in_git_header(section: Section) -> str:
     )
 
 
-def _git_header_says(section: Section, old: str, new: str) -> bool:
+def _git_header_says(section: FileSection, old: str, new: str) -> bool:
     return section.git == f"{old} {new}" or _quoted_pair(section.git or "") == (old, new)
 
 
 def _quoted_pair(rest: str) -> tuple[str, str] | None:
-    """Return the two names of `diff --git` if one of them is in quotes."""
+    """Return the two names of `diff --git` if one of them is quoted."""
     if match := _QUOTED.match(rest):
         return _unquoted(match[0]), _unquoted(rest[match.end() + 1 :])
     old, space, new = rest.partition(' "')
@@ -137,12 +138,12 @@ def _quoted_pair(rest: str) -> tuple[str, str] | None:
 
 
 def file_name(header: str) -> str:
-    """Return the name that follows `---` or `+++`, without what follows a tab (a time, or nothing)."""
+    """Return the name after `---` or `+++`, without the time that may follow a tab."""
     return _unquoted(header.partition("\t")[0])
 
 
 def _unquoted(name: str) -> str:
-    """Return a name as it is, or as it was before git put it in quotes."""
+    """Return a name without the quotes and escapes that git gave it."""
     match = _QUOTED.fullmatch(name)
     if match is None:
         return name
@@ -158,7 +159,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return bytes([int(code, 8)]) if len(code) == 3 else _ESCAPED.get(code, code)
 
 
-def _mode(section: Section, path: str) -> int | None:
+def _mode(section: FileSection, path: str) -> int | None:
     for key in ("old mode", "new mode", "deleted file mode", "new file mode"):
         if key in section.extended:
             _check_mode(section.extended[key], path)

@@ -1,18 +1,21 @@
-"""A diff as it came: its lines, hunks and files before anything of it is known to be right."""
+"""Hunks as a diff writes them, before anything about them is known to be correct."""
+
+import re
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.reader.sections import RawHunk, Section
 from agent_workbench.core.patch.values import HunkLine, LineKind
 
 UNSIGNED = "?"
-"""The sign of a line that has none: context whose space was lost, or no part of the hunk."""
+"""The sign of a line without a sign: context that lost its space, or text that is not part of the hunk."""
+_NUMBERS = re.compile(r"@@ *-(\d{1,9})(?:,(\d{1,9}))? +\+(\d{1,9})(?:,(\d{1,9}))? *@@(?: ?(.*))?", re.ASCII | re.DOTALL)
 
 
-class LooseLine(Struct, frozen=True):
-    """A line of a hunk: `sign` is one of ` -+?`; `newline` is False before the marker of a missing line feed."""
+class WrittenLine(Struct, frozen=True):
+    """One line of a hunk. `sign` is one of ` -+?`; `newline` is False before the marker of a missing line feed."""
 
     sign: str
     text: str
@@ -20,21 +23,24 @@ class LooseLine(Struct, frozen=True):
 
     @property
     def is_context(self) -> bool:
-        """Whether the line says what stands in the file and stays."""
+        """True if the line stays in the file."""
         return self.sign in {" ", UNSIGNED}
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """What may stand in the file for it: without its sign or, where that was lost, with what looks like one."""
+        """The texts it may have in the file: its own and, for a context line, its own after a space.
+
+        A context line that begins with a space may have lost its sign.
+        """
         return (self.text, f" {self.text}") if self.sign == " " else (self.text,)
 
     def as_hunk_line(self) -> HunkLine:
-        """Return the line as a value of a patch."""
+        """Return the line as part of a patch."""
         return HunkLine(LineKind.CONTEXT if self.is_context else LineKind(self.sign), self.text, self.newline)
 
 
-class Numbers(Struct, frozen=True):
-    """What a hunk's header says: where, counted from 1, and how many lines."""
+class HeaderNumbers(Struct, frozen=True):
+    """The numbers in the header of a hunk: first lines, counted from 1, and line counts."""
 
     old_start: int
     old_count: int
@@ -42,50 +48,39 @@ class Numbers(Struct, frozen=True):
     new_count: int
 
 
-class LooseHunk(Struct, frozen=True):
-    """A hunk as it came; `numbers` is None where the header has none that can be read.
+class WrittenHunk(Struct, frozen=True):
+    """One hunk. `numbers` is None if its header has none.
 
-    `counted`: the header's counts are those of the lines. `tail` of the last lines have no sign and may be prose.
+    `body` are its lines verbatim, `lines` the same lines with their signs split off. `counted` is True if the header
+    counts them correctly. The last `tail` lines have no sign and may be prose.
     """
 
-    header: str
-    numbers: Numbers | None
+    numbers: HeaderNumbers | None
     section: str
-    lines: tuple[LooseLine, ...]
-    counted: bool
+    body: tuple[str, ...]
+    lines: tuple[WrittenLine, ...]
+    counted: bool = True
     tail: int = 0
 
     @property
-    def added(self) -> int:
-        """How many lines the hunk makes the file grow by; negative where it shrinks."""
+    def growth(self) -> int:
+        """The number of added lines minus the number of removed lines."""
         signs = [line.sign for line in self.lines]
         return signs.count("+") - signs.count("-")
 
 
-class LooseFile(Struct, frozen=True):
-    """What a diff says of one file: its headers, whose own hunks are left empty, and its hunks."""
-
-    section: Section
-    hunks: tuple[LooseHunk, ...]
-
-
-class Reading(Struct, frozen=True):
-    """One way to read a text as a diff; `repairs` says what was mended in the text for it."""
-
-    files: tuple[LooseFile, ...]
-    repairs: tuple[str, ...] = ()
-    translated: bool = False
+def read_numbers(header: str) -> tuple[HeaderNumbers | None, str]:
+    """Return the numbers of a hunk header, None if it has none, and the text after the second `@@`."""
+    match = _NUMBERS.fullmatch(header)
+    if match is None:
+        return None, header[2:].partition("@@")[2].strip()
+    old_start, old_count, new_start, new_count = (1 if each is None else int(each) for each in match.groups()[:4])
+    return HeaderNumbers(old_start, old_count, new_start, new_count), (match[5] or "").strip()
 
 
-def as_loose(section: Section) -> LooseFile:
-    """Return a section that was read to the letter."""
-    bare = Section(section.line, section.git, section.extended, section.old, section.new, ())
-    return LooseFile(bare, tuple(map(_hunk, section.hunks)))
-
-
-def read_lines(body: tuple[str, ...] | list[str]) -> tuple[LooseLine, ...]:
-    """Return the lines of a hunk's body; markers are taken into the lines before them, empty lines are context."""
-    lines: list[LooseLine] = []
+def read_lines(body: Sequence[str]) -> tuple[WrittenLine, ...]:
+    """Return the lines of a hunk's body. A marker is merged into the line before it; empty lines are context."""
+    lines: list[WrittenLine] = []
     for raw in body:
         if raw.startswith("\\") and lines:
             if not lines[-1].newline:
@@ -93,17 +88,18 @@ def read_lines(body: tuple[str, ...] | list[str]) -> tuple[LooseLine, ...]:
                     f"`{shown(raw)}` stands twice behind {shown(lines[-1].text)}: the line of the second one is lost",
                     advice="Give each marker behind the line that it belongs to, once.",
                 )
-            lines[-1] = LooseLine(lines[-1].sign, lines[-1].text, newline=False)
+            lines[-1] = WrittenLine(lines[-1].sign, lines[-1].text, newline=False)
         elif raw in {"", "\r"}:
-            lines.append(LooseLine(" ", raw))
+            # Editors and models strip the space of an empty context line; git reads it like this too.
+            lines.append(WrittenLine(" ", raw))
         elif raw[0] in " -+":
-            lines.append(LooseLine(raw[0], raw[1:]))
+            lines.append(WrittenLine(raw[0], raw[1:]))
         else:
-            lines.append(LooseLine(UNSIGNED, raw))
+            lines.append(WrittenLine(UNSIGNED, raw))
     return tuple(lines)
 
 
-def _hunk(raw: RawHunk) -> LooseHunk:
-    numbers = Numbers(raw.old_start, raw.old_count, raw.new_start, raw.new_count)
-    header = f"@@ -{raw.old_start},{raw.old_count} +{raw.new_start},{raw.new_count} @@"
-    return LooseHunk(header, numbers, raw.section, read_lines(raw.body), counted=True)
+def unsigned_tail(lines: Sequence[WrittenLine]) -> int:
+    """Return the number of lines at the end that have no sign."""
+    signed = [at for at, line in enumerate(lines) if line.sign != UNSIGNED]
+    return len(lines) - 1 - signed[-1] if signed else len(lines)

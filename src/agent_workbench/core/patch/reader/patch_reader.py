@@ -1,15 +1,25 @@
-"""From a diff's text to a `Patch` that is known to be well-formed and within its bounds."""
+"""Entry points of the reader: `parse_patch` for diffs of the workbench, `read_diff` for all others."""
 
-from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.hashes import hunk_ids
-from agent_workbench.core.patch.paths import find_clash, find_folder_clash, fold_path, shown
-from agent_workbench.core.patch.reader.headers import read_header
-from agent_workbench.core.patch.reader.sections import RawHunk, Section, read_sections
+from agent_workbench.core.patch.reader.headers import NOTHING, read_header
+from agent_workbench.core.patch.reader.hunk_bodies import UNSIGNED, WrittenLine
+from agent_workbench.core.patch.reader.sections import FileSection, Mode, scan_sections
+from agent_workbench.core.patch.reader.source_lines import (
+    lenient_lines,
+    strict_lines,
+    unescaped,
+    with_straight_quotes,
+)
+from agent_workbench.core.patch.reader.targets import Target, find_targets, target_of
+from agent_workbench.core.patch.reader.unidiff_check import compare_with_unidiff
+from agent_workbench.core.patch.reader.validation import check_count, check_hunks, check_text, checked_patch
 from agent_workbench.core.patch.values import (
+    NO_NEWLINE,
     FileOperation,
     FilePatch,
     Hunk,
@@ -19,164 +29,171 @@ from agent_workbench.core.patch.values import (
     PatchBounds,
 )
 
-if TYPE_CHECKING:
-    from unidiff.patch import Hunk as UnidiffHunk
-    from unidiff.patch import PatchedFile
-
 _DEFAULT_BOUNDS = PatchBounds()
-_MARKER = "\\ No newline at end of file"
+
+
+class DiffReading(Struct, frozen=True):
+    """One interpretation of a text as a diff, with one sentence for each repair.
+
+    `targets` are the files of `patch` with their hunks as written, in the same order. `translated`: characters were
+    replaced in the whole text, so its lines must match the files exactly.
+    """
+
+    patch: Patch
+    targets: tuple[Target, ...]
+    repairs: tuple[str, ...] = ()
+    translated: bool = False
+
+
+class DiffReadings(Struct, frozen=True):
+    """All interpretations of a text as a diff, the strictest first. Placement decides between them."""
+
+    readings: tuple[DiffReading, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All paths whose content placement needs."""
+        return tuple(dict.fromkeys(path for each in self.readings for path in each.patch.paths))
+
+
+class ConstrainedDiff(Struct, frozen=True):
+    """A diff that the grammar of an answer may have admitted, without the numbers and headings of its hunks."""
+
+    text: str
+    targets: tuple[Target, ...]
+
+    @property
+    def old_paths(self) -> tuple[str, ...]:
+        """The paths of the files that it changes, removes or renames."""
+        return tuple(each.old_path for each in self.targets if each.operation is not FileOperation.CREATE)
+
+
+class _Scanned(Struct, frozen=True):
+    """The sections of a text; `certain`: a lenient scan would find the same ones."""
+
+    sections: tuple[FileSection, ...]
+    repairs: tuple[str, ...] = ()
+    translated: bool = False
+    certain: bool = False
 
 
 def parse_patch(text: str, bounds: PatchBounds = _DEFAULT_BOUNDS) -> Patch:
-    """Return what a unified diff says, with every name and mode checked and every hunk as long as its header says.
+    """Return the patch of a diff in git's or plain form, without repairs.
 
-    Takes git's diffs and plain ones, with the prefixes `a/` and `b/` or none. Raises `PatchError` that names the cause
-    and the path for whatever docs/safety.md lists, and for what is outside `bounds`.
+    Raises `PatchError` for damage, for everything that docs/safety.md lists, and for what is out of `bounds`.
     """
     check_text(text, bounds)
-    sections = read_sections(text)
-    if not sections:
-        raise PatchError("the diff is empty", advice="Give at least one file with one hunk.")
-    _check_count(len(sections), bounds)
-    return check_patch(tuple(_file(section) for section in sections), bounds)
+    sections = _scan_strictly(text).sections
+    check_count(len(sections), bounds)
+    targets = [target_of(read_header(section), section.hunks) for section in sections]
+    for target in targets:
+        compare_with_unidiff(target.path, target.hunks)
+    return checked_patch(tuple(map(file_patch, targets)), bounds)
 
 
-def check_patch(files: tuple[FilePatch, ...], bounds: PatchBounds) -> Patch:
-    """Return the patch of these files; raise `PatchError` for names that collide, and for what is out of bounds."""
-    _check_count(len(files), bounds)
-    _check_names(files)
-    patch = Patch(files)
-    for path in patch.paths:
-        _check_scope(path, bounds)
-    return patch
+def read_diff(text: str, bounds: PatchBounds, existing: Collection[str]) -> DiffReadings:
+    """Return the interpretations of a text that contains a diff; `existing` are all paths of the repository.
 
-
-def _check_count(files: int, bounds: PatchBounds) -> None:
-    if files > bounds.max_files:
-        raise PatchError(
-            f"the diff changes {files} files; the limit is {bounds.max_files}",
-            advice="Split the change into smaller diffs.",
-        )
-
-
-def check_text(text: str, bounds: PatchBounds) -> None:
-    """Raise `PatchError` for a text that is too long, or not made of the characters that a diff may hold."""
-    # Counted in characters first: encoding 200 MB to learn that it is too much would cost another 200 MB.
-    size = len(text)
-    if size <= bounds.max_bytes:
+    Text around the diff, wrong counts and incomplete headers are repaired. Raises `PatchError` if there is no diff,
+    for everything that docs/safety.md lists, and for what is out of `bounds`.
+    """
+    check_text(text, bounds)
+    found: list[DiffReading] = []
+    first: PatchError | None = None
+    certain = False
+    for scan in (_scan_strictly, _scan_leniently, _scan_unescaped, _scan_straightened):
+        if certain and scan is _scan_leniently:
+            continue
         try:
-            size = len(text.encode())
-        except UnicodeEncodeError as error:
-            raise PatchError(f"the diff is not valid Unicode: a lone surrogate at character {error.start}") from None
-    if size > bounds.max_bytes:
-        raise PatchError(
-            f"the diff has {size} bytes; the limit is {bounds.max_bytes}",
-            advice="Split the change into smaller diffs.",
-        )
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise PatchError(f"line {line} of the diff holds a NUL character", advice="Binary changes are not taken.")
+            scanned = scan(text)
+            if scanned is None:
+                continue
+            certain = certain or scanned.certain
+            reading = _aimed(scanned, bounds, existing)
+        except PatchError as error:
+            # The strict scan complains about text around the diff, the lenient one about the diff itself.
+            first = error if first is None or scan is _scan_leniently else first
+            continue
+        if all(reading.targets != each.targets for each in found):
+            found.append(reading)
+    if not found:
+        raise first or PatchError("the diff is empty", advice="Give at least one file with one hunk.")
+    return DiffReadings(tuple(found))
 
 
-def _file(section: Section) -> FilePatch:
-    header = read_header(section)
-    hunks = _hunks(section, header.path)
-    file = FilePatch(header.operation, header.path, header.old_path, hunks, header.mode)
+def read_constrained_diff(text: str) -> ConstrainedDiff | None:
+    """Return the diff of an answer if it has the form that the grammar admits, else None."""
+    try:
+        sections = scan_sections(text.removesuffix("\n").split("\n"), Mode.CONSTRAINED).sections
+    except PatchError:
+        return None
+    if not all(map(_is_admitted, sections)):
+        return None
+    return ConstrainedDiff(text, tuple(target_of(read_header(each), each.hunks) for each in sections))
+
+
+def file_patch(target: Target) -> FilePatch:
+    """Return the change of one file as part of a patch; raise `PatchError` for hunks that make no sense."""
+    bodies = [tuple(_hunk_line(line, target.operation) for line in hunk.lines) for hunk in target.hunks]
+    hunks = []
+    for hunk, lines, name in zip(target.hunks, bodies, hunk_ids(target.path, bodies), strict=True):
+        numbers = hunk.numbers
+        start, new = (numbers.old_start, numbers.new_start) if numbers is not None else (0, 0)
+        hunks.append(Hunk(name, start, new, lines, hunk.section))
+    file = FilePatch(target.operation, target.path, target.old_path, tuple(hunks), target.mode)
     check_hunks(file)
     return file
 
 
-def _hunks(section: Section, path: str) -> tuple[Hunk, ...]:
-    if not section.hunks:
-        return ()
-    bodies = [_lines(read) for read in _read_bodies(section.hunks, path)]
-    return tuple(
-        Hunk(name, raw.old_start, raw.new_start, lines, raw.section)
-        for raw, lines, name in zip(section.hunks, bodies, hunk_ids(path, bodies), strict=True)
-    )
+def _hunk_line(line: WrittenLine, operation: FileOperation) -> HunkLine:
+    """Return a line as part of a patch; in a new file an empty line without a sign is an added one."""
+    if operation is FileOperation.CREATE and line.is_context and not line.text.strip():
+        return HunkLine(LineKind.ADDED, "", line.newline)
+    return line.as_hunk_line()
 
 
-def _read_bodies(hunks: tuple[RawHunk, ...], path: str) -> "PatchedFile":
-    """Let unidiff read the hunks of one file.
-
-    It gets lines that end at line feeds alone and constant names: it would split strings at other characters too, and
-    leaves quoted names, copies and unknown headers as they are.
-    """
-    from unidiff.errors import UnidiffParseError
-    from unidiff.patch import PatchSet
-
-    lines = ["--- a\n", "+++ b\n"]
-    for hunk in hunks:
-        lines.append(f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@\n")
-        lines += (f"{_uniform(line)}\n" for line in hunk.body)
-    try:
-        (file,) = PatchSet(lines)
-    except (UnidiffParseError, ValueError) as error:
-        raise PatchError(f"{shown(path)}: {shown(str(error))}") from error
-    return file
+def _scan_strictly(text: str) -> _Scanned:
+    scanned = scan_sections(strict_lines(text), Mode.STRICT)
+    return _Scanned(scanned.sections, certain=not scanned.ambiguous)
 
 
-def _uniform(line: str) -> str:
-    if line.startswith("\\"):
-        return _MARKER
-    return line if line[:1] in {" ", "-", "+"} else f" {line}"
+def _scan_leniently(text: str, *more: str) -> _Scanned:
+    source = lenient_lines(text)
+    scanned = scan_sections(source.lines, Mode.LENIENT)
+    around = ("what stood around the diff was left out",) if scanned.skipped else ()
+    return _Scanned(scanned.sections, (*source.repairs, *around, *more), translated=bool(more))
 
 
-def _lines(hunk: "UnidiffHunk") -> tuple[HunkLine, ...]:
-    lines: list[HunkLine] = []
-    for line in hunk:
-        if line.line_type == "\\":
-            lines[-1] = HunkLine(lines[-1].kind, lines[-1].text, newline=False)
-        else:
-            lines.append(HunkLine(LineKind(line.line_type), line.value.removesuffix("\n")))
-    return tuple(lines)
+def _scan_unescaped(text: str) -> _Scanned | None:
+    plain = unescaped(text)
+    said = "characters written as HTML entities were read as what they stand for"
+    return None if plain is None else _scan_leniently(plain, said)
 
 
-def check_hunks(file: FilePatch) -> None:
-    """Raise `PatchError` for hunks that change nothing or contradict what is done with their file."""
-    path = shown(file.path)
-    if not file.hunks and file.operation is FileOperation.MODIFY and file.mode is None:
-        raise PatchError(f"{path}: the diff changes nothing in it")
-    for hunk in file.hunks:
-        if all(line.kind is LineKind.CONTEXT for line in hunk.lines):
-            raise PatchError(f"{path}: the hunk at line {hunk.old_start} changes nothing")
-        if not all(line.newline for side in (hunk.old, hunk.new) for line in side[:-1]):
-            raise PatchError(f"{path}: `{_MARKER}` stands before the last line of the hunk at line {hunk.old_start}")
-    only = {FileOperation.CREATE: LineKind.ADDED, FileOperation.DELETE: LineKind.REMOVED}.get(file.operation)
-    if only is not None and any(line.kind is not only for hunk in file.hunks for line in hunk.lines):
-        word = "new" if only is LineKind.ADDED else "deleted"
-        raise PatchError(
-            f"{path}: in the diff of a {word} file every line begins with {only}",
-            advice="Use --- a/<path> and +++ b/<path> to change a file that exists and stays.",
-        )
-    if only is not None and len(file.hunks) > 1:
-        raise PatchError(f"{path}: a file is created or deleted by one hunk, not by {len(file.hunks)}")
+def _scan_straightened(text: str) -> _Scanned | None:
+    plain = with_straight_quotes(text)
+    return None if plain is None else _scan_leniently(plain, "curly quotes were read as straight ones")
 
 
-def _check_names(files: tuple[FilePatch, ...]) -> None:
-    paths = [path for file in files for path in dict.fromkeys((file.old_path, file.path))]
-    twice = next((path for path, count in Counter(paths).items() if count > 1), None)
-    if twice is not None:
-        raise PatchError(f"{shown(twice)}: the diff names it twice", advice="Put all hunks of a file under one header.")
-    if clash := find_clash(paths):
-        raise PatchError(
-            f"{shown(clash[0])} and {shown(clash[1])}: the names differ only by case or Unicode form",
-            advice="Some disks take them for the same file.",
-        )
-    written = [file.path for file in files if file.operation is not FileOperation.DELETE]
-    if clash := find_folder_clash(written):
-        raise PatchError(f"{shown(clash[0])} cannot be a file: {shown(clash[1])} lies in it")
+def _aimed(scanned: _Scanned, bounds: PatchBounds, existing: Collection[str]) -> DiffReading:
+    """Return the interpretation of scanned sections, with the files that they are for."""
+    targets = find_targets(scanned.sections, existing)
+    patch = checked_patch(tuple(map(file_patch, targets)), bounds)
+    repairs = dict.fromkeys((*scanned.repairs, *(said for target in targets for said in target.repairs)))
+    return DiffReading(patch, targets, tuple(repairs), scanned.translated)
 
 
-def _check_scope(path: str, bounds: PatchBounds) -> None:
-    folded = fold_path(path)
-    if any(matches_glob(folded, fold_path(pattern)) for pattern in bounds.protected_globs):
-        raise PatchError(
-            f"{shown(path)} is protected: no diff may change it",
-            advice="Leave this file alone; its owner changes it by hand.",
-        )
-    if not any(matches_glob(path, pattern) for pattern in bounds.write_globs):
-        raise PatchError(
-            f"{shown(path)} is outside the files this task may write",
-            advice=f"Allowed are: {', '.join(bounds.write_globs) or 'none'}.",
-        )
+def _is_admitted(section: FileSection) -> bool:
+    """Return True if a section has one of the forms of the grammar: change, creation, deletion or rename."""
+    lines = [line for hunk in section.hunks for line in hunk.body]
+    if any(line.startswith("\\") and line != NO_NEWLINE for line in lines):
+        return False
+    if any(line.sign == UNSIGNED for hunk in section.hunks for line in hunk.lines):
+        return False
+    if section.extended:
+        names = section.extended.get("rename from"), section.extended.get("rename to")
+        return len(section.extended) == 2 and None not in names and names[0] != names[1] and section.old is None
+    old, new = section.old or "", section.new or ""
+    if old == NOTHING:
+        return new.startswith("b/")
+    return bool(section.hunks) and old.startswith("a/") and new in {NOTHING, f"b/{old[2:]}"}

@@ -1,39 +1,58 @@
-"""The first reading of a diff: which line is a header, which belongs to a hunk, and where each file begins."""
+"""File sections of a diff: one scanner finds the headers, the hunks and the end of each hunk."""
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.patch.reader.hunk_bodies import (
+    HeaderNumbers,
+    WrittenHunk,
+    read_lines,
+    read_numbers,
+    unsigned_tail,
+)
+from agent_workbench.core.patch.reader.hunk_extent import (
+    BULLET,
+    HUNK,
+    ends_hunk,
+    has_both_names,
+    lenient_size,
+    renames,
+    signed_size,
+    strict_size,
+)
 
-_HUNK_HEADER = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(?: (.*))?", re.ASCII | re.DOTALL)
-EXTENDED_HEADER = re.compile(
+_EXTENDED_HEADER = re.compile(
     r"(old mode|new mode|deleted file mode|new file mode|rename from|rename to|copy from|copy to"
     r"|similarity index|dissimilarity index|index) (.*)",
     re.DOTALL,
 )
-BINARY = ("GIT binary patch", "Binary file ", "Binary files ")
+_BINARY = ("GIT binary patch", "Binary file ", "Binary files ")
 _BLANK = frozenset({"", "\r"})
 
 
-class RawHunk(Struct, frozen=True):
-    """A hunk as it stands in the text: its header's numbers, and its body's lines without their line feeds."""
+class Mode(Enum):
+    """The assumptions of the scanner about the text.
 
-    old_start: int
-    old_count: int
-    new_start: int
-    new_count: int
-    section: str
-    body: tuple[str, ...]
+    Strict: the text is a diff and nothing else, and its hunk headers count correctly. Constrained: the grammar of an
+    answer admitted the text, so that its signs are correct, but its numbers are arbitrary. Lenient: there may be text
+    around the diff, and lines, counts and headers may be damaged.
+    """
+
+    STRICT = "strict"
+    CONSTRAINED = "constrained"
+    LENIENT = "lenient"
 
 
-class Section(Struct, frozen=True):
-    """What a diff says of one file.
+class FileSection(Struct, frozen=True):
+    """The part of a diff for one file.
 
-    `line` counts from 1. `git` is what follows `diff --git` (None in a plain diff), `extended` holds git's further
-    headers, `old` and `new` are what follows `---` and `+++` (None where these lines are missing).
+    `line` counts from 1. `git` is the text after `diff --git` (None in a plain diff). `extended` are git's further
+    headers. `old` and `new` are the texts after `---` and `+++` (None if the line is missing).
     """
 
     line: int
@@ -41,11 +60,11 @@ class Section(Struct, frozen=True):
     extended: dict[str, str]
     old: str | None
     new: str | None
-    hunks: tuple[RawHunk, ...]
+    hunks: tuple[WrittenHunk, ...] = ()
 
     @property
     def name(self) -> str:
-        """The file as a message may call it before its name is known for good."""
+        """The name of the file in messages, before its path is known for certain."""
         given = next(
             (each for each in (self.new, self.old, self.extended.get("rename to")) if each not in {None, "/dev/null"}),
             self.git,
@@ -53,165 +72,181 @@ class Section(Struct, frozen=True):
         return f"{shown(given or '')} (line {self.line} of the diff)"
 
 
-def read_sections(text: str) -> tuple[Section, ...]:
-    """Return the sections of a diff, one for each file, with every hunk's body as long as its header says.
+class ScannedDiff(Struct, frozen=True):
+    """The sections of a diff. `skipped`: text around it was left out.
 
-    Lines end at a line feed and nowhere else. Raises `PatchError` for anything that is no part of a diff, for binary
-    changes, and where a hunk's header and its body disagree.
+    `ambiguous`: a line inside a hunk of the counted size would end a hunk in lenient mode.
     """
-    reader = _Reader(_split(text))
-    sections = []
-    while reader.skip_blank():
-        sections.append(reader.section())
-    return tuple(sections)
+
+    sections: tuple[FileSection, ...]
+    skipped: bool = False
+    ambiguous: bool = False
 
 
-def read_extended(lines: Sequence[str], at: int, name: str) -> dict[str, str]:
-    """Return git's further headers that stand from line `at` on, each on one line; raise `PatchError` for one twice."""
-    extended: dict[str, str] = {}
-    while at < len(lines) and (match := EXTENDED_HEADER.fullmatch(lines[at])):
-        key, value = match.groups()
-        if key in extended:
-            raise PatchError(f"{shown(name)}: the header {key} stands twice")
-        extended[key] = value
-        at += 1
-    return extended
+def scan_sections(lines: Sequence[str], mode: Mode) -> ScannedDiff:
+    """Return the sections of a diff, one for each file.
+
+    Raises `PatchError` if there is no diff, for binary changes, and for everything that `mode` does not allow.
+    """
+    scanner = _Scanner(lines, mode)
+    sections = tuple(scanner.sections())
+    return ScannedDiff(sections, scanner.skipped, scanner.ambiguous)
 
 
-def _split(text: str) -> list[str]:
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    # No tool ends its headers with CRLF: such a diff was converted on its way, content lines included.
-    if lines and all(line.endswith("\r") for line in lines):
-        return [line[:-1] for line in lines]
-    return lines
-
-
-class _Reader:
+class _Scanner:
     """Walks over the lines; `at` is the index of the next one."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: Sequence[str], mode: Mode) -> None:
         self.lines = lines
+        self.mode = mode
         self.at = 0
+        self.skipped = False
+        self.ambiguous = False
 
-    def peek(self) -> str:
-        return self.lines[self.at] if self.at < len(self.lines) else ""
+    def sections(self) -> list[FileSection]:
+        found: list[FileSection] = []
+        while self.at < len(self.lines):
+            if self._starts_file(self.at):
+                found.append(self._section())
+            else:
+                self._skip(self.lines[self.at], behind=bool(found))
+                self.at += 1
+        if found:
+            return found
+        if self.mode is Mode.STRICT:
+            raise PatchError("the diff is empty", advice="Give at least one file with one hunk.")
+        raise PatchError(
+            "there is no diff in it", advice="Give the unified diff alone: --- a/<path>, +++ b/<path>, then its hunks."
+        )
 
-    def skip_blank(self) -> bool:
-        self.at = self._next_filled(self.at)
-        return self.at < len(self.lines)
+    def _line(self, at: int) -> str:
+        return self.lines[at] if at < len(self.lines) else ""
 
-    def section(self) -> Section:
-        start = self.at
-        git = None
-        extended: dict[str, str] = {}
-        if self.lines[start].startswith("diff --git "):
-            git = self.lines[start].removeprefix("diff --git ")
-            self.at += 1
-            extended = read_extended(self.lines, self.at, git)
-            self.at += len(extended)
-        old = new = None
-        if self.peek().startswith(BINARY):
+    def _starts_file(self, at: int) -> bool:
+        line = self._line(at)
+        if has_both_names(self.lines, at) or (line.startswith("diff --git ") and self.mode is not Mode.CONSTRAINED):
+            return True
+        if self.mode is Mode.STRICT:
+            return False
+        half = self.mode is Mode.LENIENT and line.startswith(("--- ", "+++ ")) and HUNK.match(self._line(at + 1))
+        return renames(self.lines, at) or bool(half)
+
+    def _skip(self, line: str, *, behind: bool) -> None:
+        """Leave out a line outside of all sections; raise if it may be a part of the diff."""
+        where = f"line {self.at + 1} of the diff"
+        if line.startswith(_BINARY):
+            raise PatchError(f"{where}: binary changes are not taken: {shown(line)}")
+        if HUNK.match(line):
             raise PatchError(
-                f"line {self.at + 1} of the diff: binary changes are not taken: {shown(git or self.peek())}"
+                f"{where}: a hunk stands without the lines --- and +++ before it",
+                advice="Write `--- a/<path>` and `+++ b/<path>` before the first @@ of each file.",
             )
-        if self._is_file_header(self.at):
-            old, new = self.lines[self.at][4:], self.lines[self.at + 1][4:]
-            self.at += 2
-        elif git is None:
-            raise self._foreign()
-        empty = Section(start + 1, git, extended, old, new, ())
-        hunks = []
-        while self.peek().startswith("@@"):
-            if old is None:
+        foreign = self.mode is Mode.CONSTRAINED or (self.mode is Mode.STRICT and line not in _BLANK)
+        if foreign or (_EXTENDED_HEADER.fullmatch(line) and not line.startswith("index ")):
+            advice = "Give the unified diff alone: --- a/<path>, +++ b/<path>, then its hunks." if foreign else ""
+            raise PatchError(f"{where} is no part of a diff: {shown(line)}", advice=advice)
+        is_signed = line.startswith("+") or (line.startswith("-") and not BULLET.match(line))
+        if behind and (is_signed or line.startswith("@@@")) and line.strip("-+ \t\r"):
+            raise PatchError(
+                f"{where} stands outside of any hunk: {shown(line)}",
+                advice="Give the unified diff alone, without text between its lines.",
+            )
+        self.skipped = self.skipped or bool(line.strip())
+
+    def _section(self) -> FileSection:
+        start = self.at
+        git, extended = None, {}
+        if self._line(self.at).startswith("diff --git "):
+            git = self._line(self.at).removeprefix("diff --git ")
+            self.at += 1
+            extended = self._extended(git)
+        elif renames(self.lines, self.at):
+            extended = self._extended(self._line(self.at))
+        if self._line(self.at).startswith(_BINARY):
+            raise PatchError(
+                f"line {self.at + 1} of the diff: binary changes are not taken: {shown(git or self._line(self.at))}"
+            )
+        named = not extended if self.mode is Mode.CONSTRAINED else self._may_be_named()
+        old = self._name("--- ") if named else None
+        new = self._name("+++ ") if named else None
+        empty = FileSection(start + 1, git, extended, old, new)
+        hunks: list[WrittenHunk] = []
+        while self._begins_hunk(empty, first=not hunks):
+            hunks.append(self._hunk(empty.name))
+        return FileSection(start + 1, git, extended, old, new, tuple(hunks))
+
+    def _extended(self, name: str) -> dict[str, str]:
+        """Return git's further headers; raise `PatchError` if one occurs twice."""
+        found: dict[str, str] = {}
+        while match := _EXTENDED_HEADER.fullmatch(self._line(self.at)):
+            key, value = match.groups()
+            if key in found:
+                if key == "rename from" and renames(self.lines, self.at):
+                    break
+                raise PatchError(f"{shown(name)}: the header {key} stands twice")
+            found[key] = value
+            self.at += 1
+        return found
+
+    def _may_be_named(self) -> bool:
+        return self.mode is Mode.LENIENT or has_both_names(self.lines, self.at)
+
+    def _name(self, sign: str) -> str | None:
+        if not self._line(self.at).startswith(sign):
+            return None
+        self.at += 1
+        return self._line(self.at - 1)[4:]
+
+    def _begins_hunk(self, section: FileSection, *, first: bool) -> bool:
+        line = self._line(self.at)
+        if self.mode is Mode.CONSTRAINED:
+            return line.startswith("@@ -")
+        if self.mode is Mode.STRICT:
+            if line.startswith("@@") and section.old is None:
                 raise PatchError(
-                    f"{empty.name}: a hunk stands without the lines --- and +++ before it",
+                    f"{section.name}: a hunk stands without the lines --- and +++ before it",
                     advice="Write `--- a/<path>` and `+++ b/<path>` before the first @@ of each file.",
                 )
-            hunks.append(self._hunk(empty.name))
-        return Section(start + 1, git, extended, old, new, tuple(hunks))
+            return line.startswith("@@")
+        at = self.at
+        while at < len(self.lines) and not self.lines[at].strip():
+            at += 1
+        headless = first and at == self.at and line[:1] in {" ", "-", "+"} and not self._starts_file(at)
+        if HUNK.match(self._line(at)) or (headless and line):
+            self.at = at
+            return True
+        return False
 
-    def _hunk(self, name: str) -> RawHunk:
-        header = self.lines[self.at]
-        match = _HUNK_HEADER.fullmatch(header)
-        if match is None:
+    def _hunk(self, name: str) -> WrittenHunk:
+        header = self.lines[self.at] if self.lines[self.at].startswith("@@") else ""
+        numbers, section = read_numbers(header)
+        if self.mode is Mode.STRICT and numbers is None:
             raise PatchError(
                 f"{name}: line {self.at + 1} is no hunk header: {shown(header)}",
                 advice="A hunk begins with @@ -<line>,<count> +<line>,<count> @@.",
             )
-        self.at += 1
-        old_start, old_count, new_start, new_count = (1 if each is None else int(each) for each in match.groups()[:4])
-        end = self._end_by_count(old_count, new_count)
-        if end is None:
-            raise self._miscounted(name, header, (old_start, new_start))
-        body = tuple(self.lines[self.at : end])
-        self.at = end
-        section = (match[5] or "").rstrip("\r")
-        return RawHunk(old_start, old_count, new_start, new_count, section, body)
+        self.at += bool(header)
+        size, counted = self._size(name, header, numbers)
+        if not size:
+            raise PatchError(f"{name}: the hunk {shown(header)} has no lines")
+        body = tuple(self.lines[self.at : self.at + size])
+        self.at += size
+        lines = read_lines(body)
+        if self.mode is Mode.CONSTRAINED:
+            return WrittenHunk(None, "", body, lines)
+        return WrittenHunk(numbers, section, body, lines, counted, 0 if counted else unsigned_tail(lines))
 
-    def _end_by_count(self, old: int, new: int) -> int | None:
-        """Return the index behind a body of so many lines, None if there is no such body or it goes on."""
-        at = self.at
-        while old > 0 or new > 0:
-            kind = _kind(self.lines[at]) if at < len(self.lines) else ""
-            if not kind or (kind == "\\" and at == self.at):
-                return None
-            old -= kind in " -"
-            new -= kind in " +"
-            at += 1
-        if old or new or at == self.at:
-            return None
-        at += at < len(self.lines) and _kind(self.lines[at]) == "\\"
-        return None if self._goes_on(at) else at
-
-    def _goes_on(self, at: int) -> bool:
-        """Return whether the body of a hunk has more lines at `at`; blank lines alone are none."""
-        at = self._next_filled(at)
-        return at < len(self.lines) and bool(_kind(self.lines[at])) and not self._is_next_file(at)
-
-    def _miscounted(self, name: str, header: str, starts: tuple[int, int]) -> PatchError:
-        at = self.at
-        old = new = 0
-        while self._goes_on(at):
-            filled = self._next_filled(at)
-            kind = _kind(self.lines[filled])
-            old += filled - at + (kind in " -")
-            new += filled - at + (kind in " +")
-            at = filled + 1
-        if not old and not new:
-            return PatchError(f"{name}: the hunk {shown(header)} has no lines")
-        right = f"@@ -{starts[0]},{old} +{starts[1]},{new} @@"
-        return PatchError(
-            f"{name}: the hunk {shown(header)} does not count its lines: {old} old and {new} new ones follow",
-            advice=f"With these lines the header should be {right}.",
-        )
-
-    def _is_file_header(self, at: int) -> bool:
-        return [line[:4] for line in self.lines[at : at + 2]] == ["--- ", "+++ "]
-
-    def _is_next_file(self, at: int) -> bool:
-        return self._is_file_header(at) and self.lines[at + 2 : at + 3] != [] and self.lines[at + 2].startswith("@@ ")
-
-    def _next_filled(self, at: int) -> int:
-        while at < len(self.lines) and self.lines[at] in _BLANK:
-            at += 1
-        return at
-
-    def _foreign(self) -> PatchError:
-        line = self.lines[self.at]
-        where = f"line {self.at + 1} of the diff"
-        if line.startswith("@@"):
-            return PatchError(f"{where}: a hunk stands without the lines --- and +++ before it")
-        return PatchError(
-            f"{where} is no part of a diff: {shown(line)}",
-            advice="Give the unified diff alone: --- a/<path>, +++ b/<path>, then its hunks.",
-        )
-
-
-def _kind(line: str) -> str:
-    """Return what a line is in a hunk's body: one of ` -+\\`, or the empty string for none of these."""
-    # Editors and models strip the only space of an empty context line; git reads it like this too.
-    if line in _BLANK:
-        return " "
-    return line[0] if line[0] in " -+\\" else ""
+    def _size(self, name: str, header: str, numbers: HeaderNumbers | None) -> tuple[int, bool]:
+        """Return the number of lines of the body at this index, and True if the header counts them correctly."""
+        if self.mode is Mode.CONSTRAINED:
+            return signed_size(self.lines, self.at), True
+        if self.mode is Mode.LENIENT:
+            return lenient_size(self.lines, self.at, numbers)
+        size = strict_size(self.lines, self.at, numbers)
+        if size is None:
+            raise PatchError(
+                f"{name}: the hunk {shown(header)} does not count its lines",
+                advice="The numbers behind the commas are the numbers of old and of new lines.",
+            )
+        self.ambiguous = self.ambiguous or any(ends_hunk(self.lines, at) for at in range(self.at, self.at + size))
+        return size, True

@@ -1,51 +1,55 @@
-"""Which file each part of a loosely read diff is for, and what it does to it."""
+"""Targets of a diff: the file that each section changes, and the operation on it."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import check_path, shown
-from agent_workbench.core.patch.reader.headers import file_name, read_header
-from agent_workbench.core.patch.reader.hunk_bodies import LooseFile, LooseHunk
-from agent_workbench.core.patch.reader.sections import Section
+from agent_workbench.core.patch.reader.headers import NOTHING, FileHeader, file_name, read_header
+from agent_workbench.core.patch.reader.hunk_bodies import WrittenHunk
+from agent_workbench.core.patch.reader.sections import FileSection
 from agent_workbench.core.patch.values import FileOperation
 
-_NOTHING = "/dev/null"
 _TIME = re.compile(
     r"[ \t]+(?:\d{4}-\d\d-\d\d[ T].*|\((?:revision|working copy|nonexistent).*|[A-Z][a-z]{2} [A-Z].*\d{4})"
 )
 _PREFIX = re.compile(r"[abciow12]/")
-_KEPT = re.compile(r"\.(?:orig|old|bak)$|~$")
+_BACKUP = re.compile(r"\.(?:orig|old|bak)$|~$")
 
 
 class Target(Struct, frozen=True):
-    """One file: what is to be done with it, its hunks as they came, and what was mended to know it.
+    """One file: the operation on it, its hunks as written, and one sentence for each repair of its headers.
 
-    `guessed`: its path was told by what files there are, so its lines must fit to the letter.
+    `guessed`: its path was inferred from the files of the repository, so its lines must match exactly.
     """
 
     operation: FileOperation
     old_path: str
     path: str
     mode: int | None
-    hunks: tuple[LooseHunk, ...]
+    hunks: tuple[WrittenHunk, ...]
     repairs: tuple[str, ...] = ()
     guessed: bool = False
 
 
-def find_targets(files: tuple[LooseFile, ...], existing: Collection[str]) -> tuple[Target, ...]:
-    """Return the target of every part, those of one file as one.
+def target_of(header: FileHeader, hunks: tuple[WrittenHunk, ...]) -> Target:
+    """Return the target of a section whose headers are complete."""
+    return Target(header.operation, header.old_path, header.path, header.mode, hunks)
 
-    `existing` are all paths of the repository. Raises `PatchError` where a part names no file that can be known for
-    certain, or one that a diff may not touch.
+
+def find_targets(sections: Sequence[FileSection], existing: Collection[str]) -> tuple[Target, ...]:
+    """Return the targets of all sections; the sections of one file are joined.
+
+    `existing` are all paths of the repository. Raises `PatchError` if a section names no file for certain, or one that
+    no diff may change.
     """
     known = frozenset(existing)
     found: dict[str, Target] = {}
-    for file in files:
-        target = _target(file, known)
+    for section in sections:
+        target = _target(section, known)
         before = found.get(target.path)
         found[target.path] = target if before is None else _joined(before, target)
     return tuple(found.values())
@@ -62,26 +66,27 @@ def _joined(one: Target, other: Target) -> Target:
     return replace(one, hunks=one.hunks + other.hunks, repairs=tuple(repairs), mode=mode)
 
 
-def _target(file: LooseFile, known: frozenset[str]) -> Target:
-    section, repairs = _with_names(file, known)
+def _target(written: FileSection, known: frozenset[str]) -> Target:
+    section, repairs = _with_names(written, known)
     header = read_header(section)
     operation, old_path, path, mode = header.operation, header.old_path, header.path, header.mode
-    if operation is FileOperation.MODIFY and file.hunks and path not in known:
-        if _only_adds(file):
-            _check_new(file, path, known)
+    if operation is FileOperation.MODIFY and section.hunks and path not in known:
+        if _only_adds(section):
+            _check_new(section, path, known)
             operation = FileOperation.CREATE
             repairs.append(f"{shown(path)}: there is no such file, so it is made new")
         elif other := _by_suffix(path, known):
             repairs.append(f"{shown(path)} was taken for {shown(other)}, the only file whose path ends like it")
             old_path = path = other
-    return Target(operation, old_path, path, mode, file.hunks, tuple(repairs), guessed=old_path != header.old_path)
+    guessed = old_path != header.old_path
+    return Target(operation, old_path, path, mode, section.hunks, tuple(repairs), guessed)
 
 
-def _with_names(file: LooseFile, known: frozenset[str]) -> tuple[Section, list[str]]:
-    """Return the section with names for both sides, as `read_header` wants them."""
-    section, repairs = file.section, []
+def _with_names(section: FileSection, known: frozenset[str]) -> tuple[FileSection, list[str]]:
+    """Return the section with names for both sides, which `read_header` needs, and the repairs."""
+    repairs: list[str] = []
     old, new = (None if each is None else _bare(each) for each in (section.old, section.new))
-    if file.hunks and (old is None or new is None):
+    if section.hunks and (old is None or new is None):
         if old is None and new is None:
             given = read_header(replace(section, old=None, new=None))
             old, new = f"a/{given.old_path}", f"b/{given.path}"
@@ -91,16 +96,16 @@ def _with_names(file: LooseFile, known: frozenset[str]) -> tuple[Section, list[s
         repairs.append(f"{section.name}: the lines --- and +++ were completed")
     if old is None or new is None:
         return section, repairs
-    old, new = _nothing_meant(file, old, new, known, repairs)
+    old, new = _with_nothing(section, old, new, known, repairs)
     section = replace(section, old=old, new=new)
     plain = not {"rename from", "rename to", "copy from", "copy to"}.intersection(section.extended)
-    if plain and _NOTHING not in {old, new}:
+    if plain and NOTHING not in {old, new}:
         section = _same_name(section, file_name(old), file_name(new), known, repairs)
     return section, repairs
 
 
 def _bare(name: str) -> str:
-    """Return the name without a time behind it."""
+    """Return the name without the time that may follow it."""
     return _TIME.split(name.rstrip("\r"), maxsplit=1)[0].rstrip(" ") if not name.startswith('"') else name
 
 
@@ -110,21 +115,22 @@ def _both(old: str | None, new: str | None) -> tuple[str, str]:
     return (f"a/{bare}", f"b/{bare}") if given != bare else (bare, bare)
 
 
-def _nothing_meant(file: LooseFile, old: str, new: str, known: frozenset[str], repairs: list[str]) -> tuple[str, str]:
-    """Return the names with /dev/null where git's own headers, or its name with a prefix, say that it is meant."""
+def _with_nothing(
+    section: FileSection, old: str, new: str, known: frozenset[str], repairs: list[str]
+) -> tuple[str, str]:
+    """Return the names with /dev/null in place of a name that means it, by its prefix or by git's own headers."""
     if old in {"a/dev/null", "dev/null"} and "dev/null" not in known:
-        old = _NOTHING
+        old = NOTHING
     if new in {"b/dev/null", "dev/null"} and "dev/null" not in known:
-        new = _NOTHING
-    extended = file.section.extended
-    if "new file mode" in extended and _NOTHING not in {old, new} and _only_adds(file):
-        repairs.append(f"{shown(new)}: it is new, so --- should be {_NOTHING}")
-        return _NOTHING, new
+        new = NOTHING
+    if "new file mode" in section.extended and NOTHING not in {old, new} and _only_adds(section):
+        repairs.append(f"{shown(new)}: it is new, so --- should be {NOTHING}")
+        return NOTHING, new
     return old, new
 
 
-def _same_name(section: Section, old: str, new: str, known: frozenset[str], repairs: list[str]) -> Section:
-    """Return the section with the one name that both sides mean."""
+def _same_name(section: FileSection, old: str, new: str, known: frozenset[str], repairs: list[str]) -> FileSection:
+    """Return the section with the one file that both names mean."""
     if (old.startswith("a/") and new.startswith("b/") and old[2:] == new[2:]) or old == new:
         if old == new and old not in known and _PREFIX.match(old) and section.git is None and old[2:] in known:
             return replace(section, old=f"a/{old[2:]}", new=f"b/{old[2:]}")
@@ -140,21 +146,21 @@ def _same_name(section: Section, old: str, new: str, known: frozenset[str], repa
 
 
 def _forms(name: str) -> Iterator[str]:
-    for each in (name, _KEPT.sub("", name)):
+    for each in (name, _BACKUP.sub("", name)):
         yield each
         head, slash, rest = each.partition("/")
         if slash and head:
             yield rest
 
 
-def _only_adds(file: LooseFile) -> bool:
-    return len(file.hunks) == 1 and all(
-        line.sign == "+" or (line.is_context and not line.text.strip()) for line in file.hunks[0].lines
+def _only_adds(section: FileSection) -> bool:
+    return len(section.hunks) == 1 and all(
+        line.sign == "+" or (line.is_context and not line.text.strip()) for line in section.hunks[0].lines
     )
 
 
-def _check_new(file: LooseFile, path: str, known: frozenset[str]) -> None:
-    numbers = file.hunks[0].numbers
+def _check_new(section: FileSection, path: str, known: frozenset[str]) -> None:
+    numbers = section.hunks[0].numbers
     says_new = numbers is not None and numbers.old_count == 0 and numbers.old_start == 0
     if not says_new and (other := next(iter(_alike(path, known)), "")):
         raise PatchError(
@@ -169,5 +175,5 @@ def _by_suffix(path: str, known: frozenset[str]) -> str:
 
 
 def _alike(path: str, known: frozenset[str]) -> Iterator[str]:
-    """Yield the files whose path ends with this one, or this one's with theirs."""
+    """Yield the files whose path ends with this one, or with whose path this one ends."""
     yield from (each for each in known if each.endswith(f"/{path}") or path.endswith(f"/{each}"))

@@ -1,4 +1,4 @@
-"""What a user takes of a diff and what is left: by hunk, or by line."""
+"""The user's choice in a diff, by hunk or by line, and the partial diff that follows from it."""
 
 from collections.abc import Collection, Iterable
 
@@ -9,12 +9,14 @@ from agent_workbench.core.patch.diff_text import patch_stat, render_patch
 from agent_workbench.core.patch.hashes import file_id, patch_hash
 from agent_workbench.core.patch.selection.partial_patch import leave_out
 from agent_workbench.core.patch.special import special_paths
-from agent_workbench.core.patch.values import LeftOut, Patch
-from agent_workbench.core.proposals import HunkFate
+from agent_workbench.core.patch.values import HunkFate, LeftOut, Patch
 
 
 class SelectablePart(Struct, frozen=True):
-    """A hunk, or a change without hunks: its id, its file, and which of its lines (from 0) it adds or removes."""
+    """A hunk, or a file without hunks, that can be taken or left.
+
+    `changes` are the indices of its added and removed lines.
+    """
 
     id: str
     path: str
@@ -22,7 +24,7 @@ class SelectablePart(Struct, frozen=True):
 
 
 def selectable_parts(patch: Patch) -> tuple[SelectablePart, ...]:
-    """Return all that can be decided on in a patch, in its order."""
+    """Return everything in a patch that can be taken or left, in its order."""
     found: list[SelectablePart] = []
     for file in patch.files:
         for hunk in file.hunks:
@@ -33,30 +35,30 @@ def selectable_parts(patch: Patch) -> tuple[SelectablePart, ...]:
 
 
 class HunkChoice(Struct, frozen=True):
-    """What is left of a diff, with the reasons; all else is taken."""
+    """The parts of a diff that are left out, with the reasons; the others are taken."""
 
     left: tuple[LeftOut, ...] = ()
 
     def of(self, each: SelectablePart) -> LeftOut | None:
-        """Return what is left of this one, if anything is."""
+        """Return the entry for this part, None if all of it is taken."""
         return next((left for left in self.left if left.id == each.id), None)
 
     def fate(self, each: SelectablePart) -> HunkFate:
-        """Return whether it is taken, left, or taken in part."""
+        """Return the decision about this part: taken, left or partly taken."""
         left = self.of(each)
         if left is None:
             return HunkFate.TAKEN
         return HunkFate.PARTLY if left.lines else HunkFate.LEFT
 
     def leaves(self, each: SelectablePart, line: int) -> bool:
-        """Return whether this line of it is left."""
+        """Return True if this line of the part is left out."""
         left = self.of(each)
         return left is not None and (not left.lines or line in left.lines)
 
     def turned(self, chosen: Iterable[tuple[SelectablePart, Collection[int] | None]]) -> "HunkChoice":
-        """Return the choice after space: what was taken, if anything of it was, is left; else all of it is taken.
+        """Return the choice with these parts toggled: left out if any of their lines was taken, else taken.
 
-        Of each one come the lines that are meant, None for all.
+        Each part comes with the indices of the lines to toggle, None for all.
         """
         meant = [(each, _meant(each, lines)) for each, lines in chosen]
         leave = any(not self.leaves(each, line) for each, lines in meant for line in lines or (0,))
@@ -76,7 +78,7 @@ class HunkChoice(Struct, frozen=True):
         return HunkChoice((*others, LeftOut(each.id, kept, before.reason if before is not None else "")))
 
     def explained(self, ids: Collection[str], reason: str) -> "HunkChoice":
-        """Return the choice with this reason for what is left of these."""
+        """Return the choice with this reason for the parts with these ids."""
         return HunkChoice(tuple(replace(left, reason=reason) if left.id in ids else left for left in self.left))
 
 
@@ -85,7 +87,11 @@ def _meant(each: SelectablePart, lines: Collection[int] | None) -> frozenset[int
 
 
 class Taking(Struct, frozen=True):
-    """What a choice comes to: hunks taken (those in part too) of how many, lines, unusual paths, the resulting diff."""
+    """The part of a diff that a choice takes.
+
+    `taken` of all `hunks` are taken, wholly or in part. `special` paths need a second confirmation. `text` is the
+    resulting diff, `result_sha` its hash.
+    """
 
     left: tuple[LeftOut, ...]
     taken: int
@@ -98,7 +104,7 @@ class Taking(Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """What is taken, in words."""
+        """The summary of the choice for the screen."""
         if not self.taken:
             return "nothing would be taken"
         return (
@@ -107,7 +113,7 @@ class Taking(Struct, frozen=True):
 
 
 def taking(patch: Patch, choice: HunkChoice) -> Taking:
-    """Return what is applied of a patch by this choice; raises `PatchError` if that was made for another one."""
+    """Return the part that a choice takes; raise `PatchError` if the choice belongs to another patch."""
     kept = leave_out(patch, choice.left)
     text = render_patch(kept)
     all_of_it = selectable_parts(patch)

@@ -1,30 +1,24 @@
-"""One hunk of a diff as a text that a person edits, and the diff with what came of it."""
-
-from collections.abc import Iterator
+"""One hunk of a diff as text for an editor, and the diff with the edited hunk."""
 
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.diff_text import render_patch
+from agent_workbench.core.patch.diff_text import hunk_line_text, render_patch
+from agent_workbench.core.patch.reader.hunk_bodies import read_lines
 from agent_workbench.core.patch.values import Hunk, HunkLine, LineKind, Patch
-
-_NO_NEWLINE = "\\"
 
 
 def hunk_text(patch: Patch, hunk_id: str) -> str:
-    """Return the lines of a hunk, each behind its sign; raises `PatchError` where the patch has no such hunk."""
-    return "".join(
-        f"{line.kind}{line.text}\n" + ("" if line.newline else "\\ No newline at end of file\n")
-        for line in _hunk(patch, hunk_id).lines
-    )
+    """Return the lines of a hunk with their signs; raise `PatchError` if the patch has no such hunk."""
+    return "".join(map(hunk_line_text, _hunk(patch, hunk_id).lines))
 
 
 def with_hunk_text(patch: Patch, hunk_id: str, text: str) -> str:
-    """Return the whole diff with these lines in place of the hunk's; without any change in them the hunk drops out.
+    """Return the text of the whole diff with these lines for the hunk; without a change in them the hunk drops out.
 
-    Raises `PatchError` for a line that begins with no sign, and where the patch has no such hunk.
+    Raises `PatchError` for a line without a sign, and if the patch has no such hunk.
     """
-    lines = tuple(_lines(text))
+    lines = _lines(text)
     changes = any(line.kind is not LineKind.CONTEXT for line in lines)
     _hunk(patch, hunk_id)
     files = []
@@ -47,20 +41,12 @@ def _hunk(patch: Patch, hunk_id: str) -> Hunk:
     raise PatchError(f"the diff has no hunk {hunk_id[:12]}", advice="Show the diff again and decide anew.")
 
 
-def _lines(text: str) -> Iterator[HunkLine]:
-    last: HunkLine | None = None
-    for number, raw in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
-        if raw.startswith(_NO_NEWLINE) and last is not None:
-            last = replace(last, newline=False)
-            continue
-        if last is not None:
-            yield last
-        sign = raw[:1] or " "
-        if sign not in " +-":
+def _lines(text: str) -> tuple[HunkLine, ...]:
+    body = text.removesuffix("\n").split("\n") if text else []
+    for number, raw in enumerate(body, start=1):
+        if raw not in {"", "\r"} and raw[0] not in (" +-\\" if number > 1 else " +-"):
             raise PatchError(
-                f"line {number} of the hunk begins with {sign!r}",
+                f"line {number} of the hunk begins with {raw[0]!r}",
                 advice="Each line begins with a space (it stays), + (it comes) or - (it goes).",
             )
-        last = HunkLine(LineKind(sign), raw[1:])
-    if last is not None:
-        yield last
+    return tuple(line.as_hunk_line() for line in read_lines(body))

@@ -1,4 +1,4 @@
-"""What is left of a diff when only some of its hunks, or of their lines, are taken."""
+"""Partial patches: a patch without some of its hunks or lines."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -10,10 +10,10 @@ from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, Hu
 
 
 def leave_out(patch: Patch, left: Iterable[LeftOut]) -> Patch:
-    """Return the patch without what is left out; files of which nothing stays drop out, also a rename with them.
+    """Return the patch without these hunks and lines; a file without any change left drops out, and so does its rename.
 
-    An added line that is left out is not added, a removed one stays in the file. Raises `PatchError` for an id or a
-    line that the patch does not have: whoever decided saw another diff.
+    An added line that is left out is not added; a removed one stays in the file. Raises `PatchError` for an id or a
+    line that the patch does not have, as the choice belongs to another diff then.
     """
     lines = {each.id: each.lines for each in left}
     _check_known(patch, lines)
@@ -42,9 +42,9 @@ def _without(file: FilePatch, left: Mapping[str, tuple[int, ...]]) -> FilePatch 
 
 
 def _without_lines(hunk: Hunk, left: tuple[int, ...] | None) -> Hunk | None:
-    """Return what stays of a hunk, without an id where that is not all of it, None where nothing stays.
+    """Return the rest of a hunk, None if nothing is left; a part of a hunk has no id yet.
 
-    `left` None leaves out nothing, no number everything.
+    `left` None leaves out nothing, an empty tuple everything.
     """
     if left is None:
         return hunk
@@ -68,7 +68,7 @@ def _kept_lines(lines: Iterable[HunkLine], left: frozenset[int]) -> Iterator[Hun
 
 
 def _with_ends(lines: list[HunkLine]) -> Iterator[HunkLine]:
-    """Yield the lines; one that stays without a line feed at its end gets one where another line comes after it."""
+    """Yield the lines; a line without a line feed gets one if another line follows it now."""
     for number, line in enumerate(lines):
         followed = any(later.kind is not LineKind.REMOVED for later in lines[number + 1 :])
         if line.newline or not followed or line.kind is LineKind.REMOVED:

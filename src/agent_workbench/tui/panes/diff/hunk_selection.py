@@ -6,8 +6,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.selection.carried_choice import carried_choice
 from agent_workbench.core.patch.selection.choice import HunkChoice, SelectablePart, Taking, selectable_parts, taking
-from agent_workbench.core.patch.values import OWN_BOUNDS, Patch
-from agent_workbench.core.proposals import HunkFate
+from agent_workbench.core.patch.values import OWN_BOUNDS, HunkFate, Patch
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.panes.diff.rows import LEFT, PARTLY, TAKEN
 from agent_workbench.tui.widgets.rows import SIGNS

@@ -1,0 +1,70 @@
+"""Placement of diffs that the grammar of an answer admitted: the lines decide, the numbers in the headers do not.
+
+The grammar ends a hunk only where its old lines occur once in the whole file. So there is one position, and no doubt.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from agent_workbench.core.patch.file_lines import FileLines, LineEdit, line_end
+from agent_workbench.core.patch.reader.hunk_bodies import HeaderNumbers, WrittenHunk
+from agent_workbench.core.patch.reader.targets import Target
+from agent_workbench.core.patch.values import FilePatch, Hunk, LineKind
+
+
+def with_positions(target: Target, lines: FileLines) -> Target | None:
+    """Return the target with true numbers in its hunks, None if the grammar for these lines would not admit it.
+
+    The old lines of each hunk must occur once in the file, after those of the hunk before.
+    """
+    hunks: list[WrittenHunk] = []
+    done = shift = 0
+    for hunk in target.hunks:
+        old = tuple(line.text for line in hunk.lines if line.sign != "+")
+        start = _only_position(old, lines)
+        if start is None or start < done:
+            return None
+        new = len(old) + hunk.growth
+        numbers = HeaderNumbers(start + bool(old), len(old), start + shift + bool(new), new)
+        hunks.append(replace(hunk, numbers=numbers))
+        done, shift = start + len(old), shift + hunk.growth
+    return replace(target, hunks=tuple(hunks))
+
+
+def place_constrained(file: FilePatch, lines: FileLines) -> tuple[LineEdit, ...]:
+    """Return the edits of one file whose hunks have true numbers. Added lines end like the line before them."""
+    usual = b"\r\n" if lines.ends == {b"\r\n"} else b"\n"
+    edits = []
+    for hunk in file.hunks:
+        start = max(hunk.old_start - 1, 0)
+        matched = lines.raws[start : start + len(hunk.old)]
+        edits.append(LineEdit(start, start + len(matched), tuple(_new_lines(hunk, matched, usual))))
+    return tuple(edits)
+
+
+def _only_position(old: Sequence[str], lines: FileLines) -> int | None:
+    """Return the index of the old lines if they occur once; an empty file takes a hunk without old lines."""
+    if not old:
+        return None if lines.bare else 0
+    size = len(old)
+    found = [at for at, text in enumerate(lines.bare) if text == old[0] and lines.bare[at : at + size] == old]
+    return found[0] if len(found) == 1 else None
+
+
+def _new_lines(hunk: Hunk, matched: Sequence[bytes], usual: bytes) -> Iterator[bytes]:
+    """Yield the new lines of a hunk whose old lines are `matched`; `usual` is the line end of the file."""
+    near = (line_end(matched[0]) if matched else b"") or usual
+    rest = len(hunk.new)
+    remaining = iter(matched)
+    for line in hunk.lines:
+        rest -= line.kind is not LineKind.REMOVED
+        if line.kind is LineKind.ADDED:
+            yield line.text.encode() + (near if line.newline else b"")
+            continue
+        raw = next(remaining)
+        end = line_end(raw)
+        near = end or near
+        if line.kind is LineKind.CONTEXT:
+            # The last line of the file needs a line end if lines are added after it.
+            yield raw if end or not rest or not line.newline else raw + near
