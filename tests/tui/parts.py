@@ -85,7 +85,7 @@ class Diff(Part[DiffPane]):
     @property
     def taking(self) -> Taking | None:
         """What would be applied, if anything is left."""
-        return self.pane.taking
+        return self.pane.hunks.taking
 
     @property
     def unseen(self) -> int:

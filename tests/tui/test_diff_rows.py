@@ -9,7 +9,7 @@ from rich.style import Style
 from agent_workbench.tui.panes.diff.colours import DiffColours
 from agent_workbench.tui.panes.diff.layout import DiffLayout, Look
 from agent_workbench.tui.panes.diff.rows import DiffRows
-from agent_workbench.tui.panes.diff.seen_lines import Seen
+from agent_workbench.tui.panes.diff.seen_lines import SeenLines
 from agent_workbench.tui.widgets.rows import Piece, cut_line
 from agent_workbench.tui.widgets.tones import Look as ToneLook
 from agent_workbench.tui.widgets.tones import Tones
@@ -58,7 +58,7 @@ def test_every_line_is_drawn_to_its_end_within_the_edge(
 ) -> None:
     diff = shown(lines)
     layout, rows = rows_of(diff, Look(width, split=split, marks=marks, whole=True))
-    seen = Seen(len(diff.lines))
+    seen = SeenLines(len(diff.lines))
     for number in range(layout.row_count):
         row = rows.row(number)
         assert row.cells <= max(width, 60)
@@ -93,7 +93,7 @@ def test_a_line_that_is_cut_is_whole_in_its_pieces(line: str, width: int) -> Non
 
 
 def test_what_is_drawn_behind_a_gap_does_not_count() -> None:
-    seen = Seen(2, exempt=[1])
+    seen = SeenLines(2, exempt=[1])
     assert not seen.drawn(Piece(0, 40, 10, 0, 50), 40, 50)
     assert seen.missing == 1
     assert not seen.drawn(Piece(0, 0, 40, 0, 50), 0, 30)

@@ -1,6 +1,7 @@
-"""The retrieved code: each piece that is put before the model, why it came, what it costs, and its text on demand."""
+"""Code pane: the pieces of code in the prompt, with the reasons, the tokens and the text of each."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from textual.content import Content
 from textual.message import Message
@@ -8,49 +9,40 @@ from textual.message import Message
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.piece_list import PieceList
-from agent_workbench.views.code.code_pane import CodeState, CodeView
+from agent_workbench.views.code.code_pane import CodeRow, CodeView
 
 _USELESS_WITHOUT_PIECE = frozenset({"expand", "open", "pin", "drop"})
 _USELESS_WITHOUT_TASK = frozenset({"add", "pin", "drop"})
 
 
-class CodePane(PieceList):
-    """Shows a `CodeView`. Posts what is pinned, dropped, looked at, and that something is to be added.
+class CodeAction(StrEnum):
+    """Action on retrieved code."""
 
-    `useless` are the actions that can do nothing now, so that nobody offers them.
-    """
+    PIN = "pin"
+    DROP = "drop"
+    OPEN = "open"
+    ADD = "add"
+
+
+class CodePane(PieceList):
+    """Shows a `CodeView`. `useless` are actions that do nothing now; the gate bar gives no hints for them."""
 
     BINDINGS = bindings(Scope.CODE, Scope.SCROLL)
     scope = Scope.CODE
 
     @dataclass
-    class PinWanted(Message):
-        """The user wants this piece to be kept before the model, or no longer."""
+    class Requested(Message):
+        """The user asks for an action on the selected piece of code (None for `ADD`)."""
 
-        place: str
-        pinned: bool
-
-    @dataclass
-    class DropWanted(Message):
-        """The user says that this piece does not matter."""
-
-        place: str
-
-    @dataclass
-    class OpenWanted(Message):
-        """The user wants to look at this piece with more room."""
-
-        key: str
-
-    class AddWanted(Message):
-        """The user wants to put other code before the model."""
+        action: CodeAction
+        row: CodeRow | None = None
 
     def __init__(self) -> None:
         super().__init__(id="code")
         self.useless = _USELESS_WITHOUT_PIECE | _USELESS_WITHOUT_TASK
 
     def show(self, view: CodeView) -> None:
-        """Show the pieces of code, and how far the index is."""
+        """Show the pieces of code, and the progress of the index."""
         self.show_title(f"5 {view.title}")
         progress = Content(view.progress)
         if self._border_subtitle != progress:
@@ -60,19 +52,18 @@ class CodePane(PieceList):
         self.useless = without_piece | (frozenset() if view.going_on else _USELESS_WITHOUT_TASK)
 
     def action_pin(self) -> None:
-        row = self.selected_piece
-        if row is not None:
-            self.post_message(self.PinWanted(row.place, row.standing is not CodeState.PINNED))
+        self._request(CodeAction.PIN)
 
     def action_drop(self) -> None:
-        row = self.selected_piece
-        if row is not None:
-            self.post_message(self.DropWanted(row.place))
+        self._request(CodeAction.DROP)
 
     def action_open(self) -> None:
-        row = self.selected_piece
-        if row is not None:
-            self.post_message(self.OpenWanted(row.key))
+        self._request(CodeAction.OPEN)
 
     def action_add(self) -> None:
-        self.post_message(self.AddWanted())
+        self.post_message(self.Requested(CodeAction.ADD))
+
+    def _request(self, action: CodeAction) -> None:
+        row = self.selected_piece
+        if row is not None:
+            self.post_message(self.Requested(action, row))

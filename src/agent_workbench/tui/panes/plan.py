@@ -1,4 +1,4 @@
-"""The plan: which tasks there are and how they stand; from here one is started or merged."""
+"""Plan pane: the tasks of the plan and their states."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,11 +18,13 @@ from agent_workbench.views.plan import PlanView, TaskRow
 _ABOUT_A_TASK = frozenset(key.action for key in KEYS if key.scope is Scope.PLAN) - {"new_task", "edit_plan"}
 
 
-class PlanWish(StrEnum):
-    """What the user wants of the plan's text."""
+class PlanAction(StrEnum):
+    """Action on the plan or on its selected task."""
 
-    UP = "up"
-    DOWN = "down"
+    START = "start"
+    MERGE = "merge"
+    MOVE_UP = "move_up"
+    MOVE_DOWN = "move_down"
     NEW = "new"
     EDIT = "edit"
     EDIT_ALL = "edit_all"
@@ -31,34 +33,22 @@ class PlanWish(StrEnum):
 
 
 class PlanPane(EntryList):
-    """Shows a `PlanView`; posts what is to be started, merged or changed, and which task is selected."""
+    """Shows a `PlanView`; posts actions on the selected task, and which task is selected."""
 
     BINDINGS = bindings(Scope.PLAN, Scope.SCROLL)
     scope = Scope.PLAN
     label_cells = 2
 
     @dataclass
-    class StartWanted(Message):
-        """The user wants this task to be started."""
+    class Requested(Message):
+        """The user asks for an action at the selected task (None: there is none)."""
 
-        task: TaskId
-
-    @dataclass
-    class MergeWanted(Message):
-        """The user wants this task to be merged."""
-
-        task: TaskId
-
-    @dataclass
-    class ChangeWanted(Message):
-        """The user wants the plan changed or shown, at the selected task (None: there is none)."""
-
-        wish: PlanWish
+        action: PlanAction
         row: TaskRow | None
 
     @dataclass
     class TaskSelected(Message):
-        """Another task is selected."""
+        """A task was selected."""
 
         task: TaskId
 
@@ -68,14 +58,14 @@ class PlanPane(EntryList):
         self._detailed = False
 
     def show(self, view: PlanView) -> None:
-        """Show the plan as it is now."""
+        """Show the plan; the selected task stays selected wherever it moved."""
         first = not self._view.rows
         selected = self.selected_row
         self._view = view
         self.show_title(f"1 {view.title}")
         self._show_rows()
-        moved = _place(view.rows, selected.id) if selected is not None else self.cursor
-        if moved not in (-1, self.cursor):  # the task that is selected stays so wherever it goes
+        moved = _index_of(view.rows, selected.id) if selected is not None else self.cursor
+        if moved not in (-1, self.cursor):
             self.select(moved)
         if first and view.rows:
             running = next((number for number, row in enumerate(view.rows) if row.running), None)
@@ -83,14 +73,14 @@ class PlanPane(EntryList):
 
     @property
     def useless(self) -> frozenset[str]:
-        """The actions that can do nothing for what is selected, so that nobody offers them."""
+        """Actions that do nothing for the selected task; the gate bar gives no hints for them."""
         row = self.selected_row
         if row is None:
             return _ABOUT_A_TASK
         return frozenset({"merge"}) if row.open or row.running or row.blocked else frozenset()
 
     def show_details(self, *, detailed: bool) -> None:
-        """Show all that is known of each task, or a short form."""
+        """Show all details of each task, or a short form."""
         self._detailed = detailed
         self._show_rows()
 
@@ -99,7 +89,7 @@ class PlanPane(EntryList):
         self.show_entries(entries, empty=self._view.empty)
 
     def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
-        """Return the rows of a task; its details are not marked with it."""
+        """Return the rows of a task; the cursor covers its title, not its details."""
         rows = list(super().rows_of(number, entry, width))
         details = next((at for at, row in enumerate(rows) if at and not row.cells), len(rows))
         return [*rows[:details], *(replace(row, item=-1) for row in rows[details:])]
@@ -110,43 +100,39 @@ class PlanPane(EntryList):
             self.post_message(self.TaskSelected(row.id))
 
     def action_start_selected(self) -> None:
-        row = self.selected_row
-        if row is not None:
-            self.post_message(self.StartWanted(row.id))
+        self._request(PlanAction.START)
 
     def action_merge(self) -> None:
-        row = self.selected_row
-        if row is not None:
-            self.post_message(self.MergeWanted(row.id))
+        self._request(PlanAction.MERGE)
 
     def action_move_up(self) -> None:
-        self._want(PlanWish.UP)
+        self._request(PlanAction.MOVE_UP)
 
     def action_move_down(self) -> None:
-        self._want(PlanWish.DOWN)
+        self._request(PlanAction.MOVE_DOWN)
 
     def action_new_task(self) -> None:
-        self._want(PlanWish.NEW)
+        self._request(PlanAction.NEW)
 
     def action_edit_task(self) -> None:
-        self._want(PlanWish.EDIT)
+        self._request(PlanAction.EDIT)
 
     def action_edit_plan(self) -> None:
-        self._want(PlanWish.EDIT_ALL)
+        self._request(PlanAction.EDIT_ALL)
 
     def action_show_yaml(self) -> None:
-        self._want(PlanWish.SHOW)
+        self._request(PlanAction.SHOW)
 
     def action_block(self) -> None:
-        self._want(PlanWish.BLOCK)
+        self._request(PlanAction.BLOCK)
 
-    def _want(self, wish: PlanWish) -> None:
+    def _request(self, action: PlanAction) -> None:
         row = self.selected_row
-        if row is not None or wish in (PlanWish.NEW, PlanWish.EDIT_ALL):
-            self.post_message(self.ChangeWanted(wish, row))
+        if row is not None or action in (PlanAction.NEW, PlanAction.EDIT_ALL):
+            self.post_message(self.Requested(action, row))
 
     def action_expand(self) -> None:
-        """A click on the selected task does nothing: starting one takes a key."""
+        """Do nothing: a click does not start a task."""
 
     @property
     def selected_row(self) -> TaskRow | None:
@@ -154,7 +140,7 @@ class PlanPane(EntryList):
         return self._view.rows[self.cursor] if 0 <= self.cursor < len(self._view.rows) else None
 
 
-def _place(rows: tuple[TaskRow, ...], task: TaskId) -> int:
+def _index_of(rows: tuple[TaskRow, ...], task: TaskId) -> int:
     return next((number for number, row in enumerate(rows) if row.id == task), -1)
 
 

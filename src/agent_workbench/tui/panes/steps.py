@@ -53,4 +53,4 @@ class StepsPane(EntryList):
         number = next((at for at, entry in enumerate(self.entries) if entry.key == key), None)
         if number is not None:
             self.select(number)
-            self.scroll_to(y=self._place(number)[0], animate=False)
+            self.scroll_to_selected()

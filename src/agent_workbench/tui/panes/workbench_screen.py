@@ -20,6 +20,7 @@ from agent_workbench.tui.keymap import Keymap
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.diff import DiffPane
+from agent_workbench.tui.panes.diff.messages import Looked
 from agent_workbench.tui.panes.pane_layout import PANES, PaneScreen
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
@@ -106,7 +107,7 @@ class WorkbenchScreen(PaneScreen):
             with Vertical(id="right"):
                 yield DiffPane()
                 yield CodePane()
-        yield GateBar(self._clock, self._keymap, lambda: self.query_one(DiffPane).taking)
+        yield GateBar(self._clock, self._keymap, lambda: self.query_one(DiffPane).hunks.taking)
         yield ReplayBar(self._keymap)
         yield StatusLine()
         yield Static("", id="too-small", markup=False)
@@ -127,7 +128,7 @@ class WorkbenchScreen(PaneScreen):
         if begins and not steps.has_focus:
             steps.action_to_bottom_row()
         diff, pane = view_diff(update), self.query_one(DiffPane)
-        goes_on = pane.has_focus and pane.is_edited_by(diff)
+        goes_on = pane.has_focus and pane.hunks.is_edited_by(diff)
         pane.show(diff)
         self.query_one(ScratchpadPane).show(view_scratchpad(update.state, self._selected_task))
         self._show_code(update)
@@ -233,8 +234,8 @@ class WorkbenchScreen(PaneScreen):
         pane = self.query_one(f"#{self.front if self.single else alone}")
         getattr(cast("RowList", pane), f"action_{message.action}")()
 
-    def on_diff_pane_looked(self, message: DiffPane.Looked) -> None:
-        self.query_one(GateBar).show_unseen(message.unseen if self.query_one(DiffPane).shown_proposal else 0)
+    def on_diff_pane_looked(self, message: Looked) -> None:
+        self.query_one(GateBar).show_unseen(message.unseen)
 
     def on_gate_bar_more_wanted(self) -> None:
         self._go_to_gate()

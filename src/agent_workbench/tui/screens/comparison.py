@@ -9,19 +9,19 @@ from agent_workbench.core.history.comparison import Comparison
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.panes.diff.viewer import DiffLooking
+from agent_workbench.tui.panes.diff.diff_pane import ACTIONS_ON_HUNKS, DiffPane
 from agent_workbench.views.reports.comparison import view_comparison
 
 HINTS = {"next_change": "next change", "side_by_side": "side by side", "fold": "folds"}
 
 
-class ComparedDiff(DiffLooking):
-    """A diff of which nothing is taken or left: it has the keys of the diff pane that look at one."""
+class ComparedDiff(DiffPane):
+    """Diff without a proposal: it has the keys of the diff pane that move, wrap, split and fold."""
 
     BINDINGS = [
         each
         for each in bindings(Scope.DIFF, Scope.SCROLL)
-        if isinstance(each, Binding) and hasattr(DiffLooking, f"action_{each.action}")
+        if isinstance(each, Binding) and each.action not in ACTIONS_ON_HUNKS
     ]
     scope = Scope.DIFF
 

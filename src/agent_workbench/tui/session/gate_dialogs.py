@@ -41,7 +41,7 @@ def ask_reason(tab: "SessionTab", waiting: Waiting) -> None:
             await tab.want(RejectProposal(waiting.proposal.id, reason.strip() or NO_REASON))
 
     # Why hunks were left is why all of it is refused, if the user does not say otherwise.
-    taking = tab.workbench.query_one(DiffPane).taking
+    taking = tab.workbench.query_one(DiffPane).hunks.taking
     said = dict.fromkeys(left.reason for left in taking.left if left.reason) if taking is not None else ()
     tab.push_screen(ReasonScreen(f"Reject the {waiting.proposal.kind}", text="; ".join(said)), reject)
 

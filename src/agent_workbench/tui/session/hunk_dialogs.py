@@ -7,6 +7,7 @@ from agent_workbench.core.intents import EditProposal
 from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.tui.panes.diff import DiffPane
+from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted
 from agent_workbench.tui.session.gate_dialogs import Draft
 from agent_workbench.tui.terminal.external_editor import edit_outside
 
@@ -14,22 +15,22 @@ if TYPE_CHECKING:
     from agent_workbench.tui.session.session_tab import SessionTab
 
 
-def ask_why_left(tab: "SessionTab", pane: DiffPane, message: DiffPane.LeftUnexplained) -> None:
+def ask_why_left(tab: "SessionTab", pane: DiffPane, message: ReasonWanted) -> None:
     """Ask why a part is left; it is taken again when the user thinks better of it."""
     from agent_workbench.tui.dialogs.reason import ReasonScreen
 
-    shown = pane.shown_proposal
+    shown = pane.view.proposal
 
     def explain(reason: str | None) -> None:
-        if pane.shown_proposal == shown and (reason is not None or not message.known):
-            pane.explain(message.ids, None if reason is None else reason.strip())
+        if pane.view.proposal == shown and (reason is not None or not message.known):
+            pane.hunks.explain(message.ids, None if reason is None else reason.strip())
 
     keys = "Enter leaves it out, with or without a reason   Esc " + ("as it was" if message.known else "takes it again")
     asks = "why, in a line; the model reads it when the rest is approved"
     tab.push_screen(ReasonScreen(f"Leave {message.what} out", keys, asks, message.reason), explain)
 
 
-async def edit_hunk(tab: "SessionTab", message: DiffPane.HunkEditWanted) -> None:
+async def edit_hunk(tab: "SessionTab", message: HunkEditWanted) -> None:
     """Let the user change one hunk; the whole diff with it takes the place of what waits."""
     update = tab.update_shown
     run = update.state.run if update is not None else None
@@ -50,7 +51,7 @@ async def edit_hunk(tab: "SessionTab", message: DiffPane.HunkEditWanted) -> None
     tab.push_screen(EditScreen(f"Edit {message.what}", before, remark), replace)
 
 
-async def _replace(tab: "SessionTab", proposal: Proposal, message: DiffPane.HunkEditWanted, text: str) -> None:
+async def _replace(tab: "SessionTab", proposal: Proposal, message: HunkEditWanted, text: str) -> None:
     try:
         diff = with_hunk_text(message.patch, message.hunk, text)
     except PatchError as error:

@@ -2,34 +2,44 @@
 
 from typing import TYPE_CHECKING
 
+from agent_workbench.core.intents import MergeTask, StartTask
 from agent_workbench.core.intents.plan import BlockTask, MoveTask, OpenPlan
-from agent_workbench.tui.panes.plan import PlanWish
+from agent_workbench.tui.panes.plan import PlanAction
 from agent_workbench.views.plan import TaskRow
 
 if TYPE_CHECKING:
     from agent_workbench.tui.session.session_tab import SessionTab
 
 
-async def change_plan(tab: "SessionTab", wish: PlanWish, row: TaskRow | None) -> None:
+async def change_plan(tab: "SessionTab", action: PlanAction, row: TaskRow | None) -> None:
     """Do what the user wants of the plan at a task, or ask what it needs for that."""
     update = tab.update_shown
+    if action is PlanAction.START and row is not None:
+        if update is None or update.state.unfinished:
+            tab.tell("a task is being worked on; finish or abort it first", "warning")
+        else:
+            await tab.want(StartTask(row.id))
+        return
+    if action is PlanAction.MERGE and row is not None:
+        await tab.want(MergeTask(row.id))
+        return
     if update is None or update.live.replay is not None:
         tab.tell("a recording is looked at, nothing of it can be changed", "warning")
         return
     task = row.id if row is not None else None
-    match wish:
-        case PlanWish.UP | PlanWish.DOWN if task is not None:
-            await tab.want(MoveTask(task, up=wish is PlanWish.UP))
-        case PlanWish.BLOCK if row is not None and row.blocked:
+    match action:
+        case PlanAction.MOVE_UP | PlanAction.MOVE_DOWN if task is not None:
+            await tab.want(MoveTask(task, up=action is PlanAction.MOVE_UP))
+        case PlanAction.BLOCK if row is not None and row.blocked:
             await tab.want(BlockTask(row.id, blocked=False))
-        case PlanWish.BLOCK if row is not None:
+        case PlanAction.BLOCK if row is not None:
             _ask_why(tab, row)
-        case PlanWish.EDIT_ALL:
+        case PlanAction.EDIT_ALL:
             await _open(tab, "The plan", OpenPlan())
-        case PlanWish.NEW:
+        case PlanAction.NEW:
             await _open(tab, "A new task", OpenPlan(task, new=True))
-        case PlanWish.EDIT | PlanWish.SHOW if task is not None:
-            await _open(tab, f"Task {task}", OpenPlan(task), editable=wish is PlanWish.EDIT)
+        case PlanAction.EDIT | PlanAction.SHOW if task is not None:
+            await _open(tab, f"Task {task}", OpenPlan(task), editable=action is PlanAction.EDIT)
 
 
 async def _open(tab: "SessionTab", title: str, wanted: OpenPlan, *, editable: bool = True) -> None:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.history.summaries import Onward
-from agent_workbench.core.intents import DropChunk, Intent, MergeTask, PinChunk, StartTask
+from agent_workbench.core.intents import DropChunk, Intent, PinChunk
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import ReplayBar
 from agent_workbench.tui.bars.session_strip import SessionStrip
-from agent_workbench.tui.panes.code import CodePane
+from agent_workbench.tui.panes.code import CodeAction, CodePane
 from agent_workbench.tui.panes.diff import DiffPane
+from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
@@ -24,6 +25,7 @@ from agent_workbench.tui.session import record_dialogs as past_dialogues
 from agent_workbench.tui.session import review_dialogs as review_dialogues
 from agent_workbench.tui.session import rule_dialogs as rule_dialogues
 from agent_workbench.tui.session import task_dialogs as dialogues
+from agent_workbench.views.code.code_pane import CodeRow, CodeState
 from agent_workbench.views.sessions.tabs import TabView
 
 if TYPE_CHECKING:
@@ -77,18 +79,8 @@ class SessionScreen(WorkbenchScreen):
     async def on_replay_bar_moved(self, message: ReplayBar.Moved) -> None:
         await self.bench.want(message.intent)
 
-    async def on_plan_pane_start_wanted(self, message: PlanPane.StartWanted) -> None:
-        update = self.bench.update_shown
-        if update is None or update.state.unfinished:
-            self.bench.tell("a task is being worked on; finish or abort it first", "warning")
-        else:
-            await self.bench.want(StartTask(message.task))
-
-    async def on_plan_pane_merge_wanted(self, message: PlanPane.MergeWanted) -> None:
-        await self.bench.want(MergeTask(message.task))
-
-    async def on_plan_pane_change_wanted(self, message: PlanPane.ChangeWanted) -> None:
-        await plan_dialogues.change_plan(self.bench, message.wish, message.row)
+    async def on_plan_pane_requested(self, message: PlanPane.Requested) -> None:
+        await plan_dialogues.change_plan(self.bench, message.action, message.row)
 
     def on_gate_bar_reason_wanted(self, message: GateBar.ReasonWanted) -> None:
         gate_dialogues.ask_reason(self.bench, message.waiting)
@@ -96,13 +88,13 @@ class SessionScreen(WorkbenchScreen):
     async def on_gate_bar_edit_wanted(self, message: GateBar.EditWanted) -> None:
         await gate_dialogues.edit_proposal(self.bench, message.waiting, outside=message.outside)
 
-    def on_diff_pane_left_unexplained(self, message: DiffPane.LeftUnexplained) -> None:
+    def on_diff_pane_reason_wanted(self, message: ReasonWanted) -> None:
         hunk_dialogues.ask_why_left(self.bench, self.query_one(DiffPane), message)
 
-    def on_diff_pane_chosen(self) -> None:
+    def on_diff_pane_selection_changed(self) -> None:
         self.query_one(GateBar).refresh()
 
-    async def on_diff_pane_hunk_edit_wanted(self, message: DiffPane.HunkEditWanted) -> None:
+    async def on_diff_pane_hunk_edit_wanted(self, message: HunkEditWanted) -> None:
         await hunk_dialogues.edit_hunk(self.bench, message)
 
     async def on_gate_bar_always_wanted(self, message: GateBar.AlwaysWanted) -> None:
@@ -114,18 +106,16 @@ class SessionScreen(WorkbenchScreen):
     def on_scratchpad_pane_edit_wanted(self, message: ScratchpadPane.EditWanted) -> None:
         dialogues.edit_notes(self.bench, message.task, message.text)
 
-    async def on_code_pane_pin_wanted(self, message: CodePane.PinWanted) -> None:
-        await self._want_in_task(PinChunk(message.place, message.pinned))
-
-    async def on_code_pane_drop_wanted(self, message: CodePane.DropWanted) -> None:
-        await self._want_in_task(DropChunk(message.place))
-
-    def on_code_pane_open_wanted(self, message: CodePane.OpenWanted) -> None:
-        context_dialogues.show_piece(self.bench, message.key)
-
-    def on_code_pane_add_wanted(self) -> None:
-        if self._task_goes_on():
-            context_dialogues.find_code(self.bench)
+    async def on_code_pane_requested(self, message: CodePane.Requested) -> None:
+        match message.action, message.row:
+            case CodeAction.OPEN, CodeRow() as row:
+                context_dialogues.show_piece(self.bench, row.key)
+            case CodeAction.PIN, CodeRow() as row:
+                await self._want_in_task(PinChunk(row.place, row.standing is not CodeState.PINNED))
+            case CodeAction.DROP, CodeRow() as row:
+                await self._want_in_task(DropChunk(row.place))
+            case CodeAction.ADD, _ if self._task_goes_on():
+                context_dialogues.find_code(self.bench)
 
     async def _want_in_task(self, intent: Intent) -> None:
         if self._task_goes_on():

@@ -12,7 +12,7 @@ from agent_workbench.tui.terminal.key_queue import KeyQueueApp
 from agent_workbench.tui.terminal.themes import OWN_COLOURS, OWN_THEMES, shown_theme
 
 if TYPE_CHECKING:
-    from agent_workbench.tui.widgets.row_list import RowList
+    from agent_workbench.tui.widgets.row_list import Copied
 
 Result = TypeVar("Result")
 SAID_SECONDS = 3.0
@@ -69,7 +69,7 @@ class TerminalApp(KeyQueueApp[Result]):
             return
         self._clipboard = text
 
-    def on_row_list_copied(self, message: "RowList.Copied") -> None:
+    def on_row_list_copied(self, message: "Copied") -> None:
         self.copy_to_clipboard(message.text)
 
     def _fatal_error(self) -> None:

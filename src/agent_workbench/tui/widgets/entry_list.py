@@ -1,13 +1,93 @@
-"""A pane of entries that can be selected and expanded."""
+"""List of entries that can be selected and expanded; long lists are laid out near the screen only."""
+
+from collections.abc import Iterable, Sequence
 
 from textual import events
 
-from agent_workbench.tui.widgets.entry_window import EntryWindow
+from agent_workbench.tui.widgets.entry_rows import WINDOW, EntryRows
+from agent_workbench.tui.widgets.row_list import RowList
+from agent_workbench.tui.widgets.rows import Row, entry_rows
 from agent_workbench.views.blocks import Entry
 
 
-class EntryList(EntryWindow):
-    """Shows entries, one of them selected (`cursor`, -1: none)."""
+class EntryList(RowList):
+    """Shows entries, one of them selected (`cursor`, -1: none). Entries that are unchanged are not laid out again."""
+
+    label_cells = 0
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._window = EntryRows(self.rows_of, self.label_cells)
+        self._moves = EntryCursor(self, self._window)
+        self.rows = self._window.rows
+        self._expanded: set[str] = set()
+        self._all_expanded = False
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """All entries, without the unsettled ones."""
+        return self._window.entries
+
+    def show_entries(self, entries: Sequence[Entry], unsettled: tuple[Entry, ...] = (), *, empty: str = "") -> None:
+        """Show `entries`, then those that may still change; `empty` if there are none."""
+        window = self._window
+        old, window.entries, before = window.entries, entries, (window.unsettled, window.empty)
+        window.unsettled, window.empty = unsettled, empty
+        same = entries is old or entries == old
+        if same and before == (unsettled, empty):
+            return
+        self.cursor = min(self.cursor, len(entries) - 1)
+        continues = bool(old) and len(entries) >= len(old) and entries[len(old) - 1] is old[-1] and entries[0] is old[0]
+        drops_old = not window.has_room and self.follows and self._end.reached
+        if (same or continues) and self._laid_out_width and not drops_old:
+            self.rows_changed(window.add_new(len(old), self._laid_out_width))
+        else:
+            self.lay_out_again()
+
+    def lay_out(self, width: int) -> None:
+        self._window.lay_out(width, at_end=self.follows and self._end.reached)
+
+    def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
+        """Return the rows of an entry."""
+        return entry_rows(entry, number, width, self.label_cells, expanded=self.is_expanded(entry))
+
+    def is_expanded(self, entry: Entry) -> bool:
+        """Return whether an entry is shown in full."""
+        return self._all_expanded != (entry.key in self._expanded)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self._window.end < len(self.entries):
+            self._end.reached = False
+            if new_value >= self.max_scroll_y > 0:
+                self.call_later(self._show_later)
+        if new_value <= 0 < old_value and self._window.first:
+            self.call_later(self._show_earlier)
+
+    def _show_later(self) -> None:
+        """Lay out more entries at the end, if that is still on screen."""
+        if self._window.end < len(self.entries) and self.scroll_y >= self.max_scroll_y:
+            self._window.add_after(self._laid_out_width)
+            self.rows_changed()
+
+    def _show_earlier(self) -> None:
+        """Lay out more entries at the beginning; what is on screen stays where it is."""
+        if self._window.first:
+            top = self.scroll_offset.y
+            added = self._window.add_before(self._laid_out_width)
+            self.rows_changed()
+            self.scroll_to(y=added + top, animate=False, immediate=True)
+
+    def bring_in(self, number: int) -> None:
+        """Lay out the entries around one of them, if it is not laid out yet; -1 is no entry."""
+        first = self._window.first
+        if number < 0 or first <= number < self._window.end:
+            return
+        if first - WINDOW <= number < first:
+            self._show_earlier()
+        else:
+            self._window.lay_out_around(number, self._laid_out_width)
+            self.rows_changed()
 
     @property
     def selected(self) -> Entry | None:
@@ -15,55 +95,34 @@ class EntryList(EntryWindow):
         return self.entries[self.cursor] if 0 <= self.cursor < len(self.entries) else None
 
     def select(self, number: int) -> None:
-        """Select an entry and bring it into view."""
-        if not self.entries:
-            return
-        self.cursor = max(0, min(number, len(self.entries) - 1))
-        self._bring_in(self.cursor)
-        first, end = self._place(self.cursor)
-        top, height = self.scroll_offset.y, self.room.height
-        if first < top:
-            self.scroll_to(y=first, animate=False)
-        elif end > top + height:
-            self.scroll_to(y=min(first, end - height), animate=False)
-        self.refresh()
-        self.selection_changed()
+        """Select an entry and scroll to it."""
+        self._moves.to(number)
+
+    def scroll_to_selected(self) -> None:
+        """Scroll so that the selected entry is at the top."""
+        self.scroll_to(y=self._window.rows_range(self.cursor)[0], animate=False)
+
+    def select_topmost(self) -> None:
+        """Select the first entry on screen if none is selected."""
+        if self.cursor < 0:
+            self.select(self._window.entry_at(self.scroll_offset.y))
 
     def selection_changed(self) -> None:
-        """Hear that another entry is selected."""
+        """Hook: another entry is selected."""
 
     def action_line_down(self) -> None:
-        """Select the next entry; one that is taller than the pane is gone through line by line first."""
-        if not self.entries:
-            return
-        self._bring_in(self.cursor)
-        if self.cursor < 0:
-            self.select(self._at(self.scroll_offset.y))
-        elif self._place(self.cursor)[1] > self.scroll_offset.y + self.room.height:
-            self.scroll_relative(y=1, animate=False)
-        elif self.cursor + 1 < len(self.entries):
-            self.select(self.cursor + 1)
-        else:
-            self.action_to_bottom_row()
+        self._moves.down()
 
     def action_line_up(self) -> None:
-        if not self.entries:
-            return
-        self._bring_in(self.cursor)
-        if self.cursor < 0:
-            self.select(self._at(self.scroll_offset.y + self.room.height - 1))
-        elif self._place(self.cursor)[0] < self.scroll_offset.y:
-            self.scroll_relative(y=-1, animate=False)
-        else:
-            self.select(self.cursor - 1)
+        self._moves.up()
 
     def action_page_down(self) -> None:
         super().action_page_down()
-        self._follow_scroll()
+        self._moves.into_view()
 
     def action_page_up(self) -> None:
         super().action_page_up()
-        self._follow_scroll()
+        self._moves.into_view()
 
     def action_to_top(self) -> None:
         self.select(0)
@@ -74,13 +133,12 @@ class EntryList(EntryWindow):
         self.action_to_bottom_row()
 
     def action_to_bottom_row(self) -> None:
-        """Scroll to the very end."""
-        self._bring_in(len(self.entries) - 1)
+        """Scroll to the last row."""
+        self.bring_in(len(self.entries) - 1)
         super().action_to_bottom()
 
     def action_expand(self) -> None:
-        if self.cursor < 0:
-            self.select(self._at(self.scroll_offset.y))
+        self.select_topmost()
         entry = self.selected
         if entry is not None:
             self._expanded ^= {entry.key}
@@ -95,12 +153,12 @@ class EntryList(EntryWindow):
             self.select(self.cursor)
 
     def text_here(self) -> str:
-        """Return the text of the selected entry, all of it however it is folded; without one all there is."""
+        """Return the text of the selected entry, also where it is folded; all text if none is selected."""
         entry = self.selected
         return super().text_here() if entry is None else "\n".join(block.text for block in entry.blocks)
 
     def on_click(self, event: events.Click) -> None:
-        """Select what was clicked; a click on what is selected expands it. Where text was selected it is no click."""
+        """Select the clicked entry, or expand it if it is selected. The end of a text selection is no click."""
         offset = event.get_content_offset(self)
         if offset is None or not self.entries or self.text_selection is not None:
             return
@@ -112,10 +170,66 @@ class EntryList(EntryWindow):
         else:
             self.select(self.rows[row].item)
 
-    def _follow_scroll(self) -> None:
-        if self.cursor >= 0 and self.entries:
-            top = self.scroll_offset.y
-            lowest, highest = self._at(top), self._at(top + self.room.height - 1)
-            self.cursor = max(lowest, min(self.cursor, highest))
-            self.refresh()
-            self.selection_changed()
+
+class EntryCursor:
+    """Moves of the cursor of an entry list."""
+
+    def __init__(self, entries: EntryList, window: EntryRows) -> None:
+        self._list = entries
+        self._window = window
+
+    def to(self, number: int) -> None:
+        """Select an entry, or the nearest one there is, and scroll to it."""
+        shown = self._list
+        if not shown.entries:
+            return
+        shown.cursor = max(0, min(number, len(shown.entries) - 1))
+        shown.bring_in(shown.cursor)
+        first, end = self._window.rows_range(shown.cursor)
+        top, height = shown.scroll_offset.y, shown.room.height
+        if first < top:
+            shown.scroll_to(y=first, animate=False)
+        elif end > top + height:
+            shown.scroll_to(y=min(first, end - height), animate=False)
+        self._changed()
+
+    def down(self) -> None:
+        """Select the next entry; scroll line by line through one that is taller than the list."""
+        shown = self._list
+        if not shown.entries:
+            return
+        shown.bring_in(shown.cursor)
+        if shown.cursor < 0:
+            shown.select_topmost()
+        elif self._window.rows_range(shown.cursor)[1] > shown.scroll_offset.y + shown.room.height:
+            shown.scroll_relative(y=1, animate=False)
+        elif shown.cursor + 1 < len(shown.entries):
+            self.to(shown.cursor + 1)
+        else:
+            shown.action_to_bottom_row()
+
+    def up(self) -> None:
+        """Select the entry before; scroll line by line through one that is taller than the list."""
+        shown = self._list
+        if not shown.entries:
+            return
+        shown.bring_in(shown.cursor)
+        if shown.cursor < 0:
+            self.to(self._window.entry_at(shown.scroll_offset.y + shown.room.height - 1))
+        elif self._window.rows_range(shown.cursor)[0] < shown.scroll_offset.y:
+            shown.scroll_relative(y=-1, animate=False)
+        else:
+            self.to(shown.cursor - 1)
+
+    def into_view(self) -> None:
+        """Select an entry on screen after the list was scrolled."""
+        shown = self._list
+        if shown.cursor >= 0 and shown.entries:
+            top = shown.scroll_offset.y
+            lowest, highest = (self._window.entry_at(row) for row in (top, top + shown.room.height - 1))
+            shown.cursor = max(lowest, min(shown.cursor, highest))
+            self._changed()
+
+    def _changed(self) -> None:
+        self._list.refresh()
+        self._list.selection_changed()

@@ -35,8 +35,7 @@ class PieceList(EntryList):
     @property
     def selected_piece(self) -> CodeRow | None:
         """The piece that is selected; the topmost one where none was yet."""
-        if self.cursor < 0 and self.entries:
-            self.select(self._at(self.scroll_offset.y))
+        self.select_topmost()
         return self._pieces[self.selected.key] if self.selected is not None else None
 
     def text_here(self) -> str:

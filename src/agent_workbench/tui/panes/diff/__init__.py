@@ -1,4 +1,4 @@
-"""The diff pane: what waits at the gate in full, how much of it was on screen, and what of it is taken."""
+"""The diff pane: a proposal in full, how much of it was on screen, and which hunks of it are selected."""
 
 from agent_workbench.tui.panes.diff.diff_pane import DiffPane
 

@@ -1,4 +1,4 @@
-"""What of a diff that waits can be taken, what is taken, and how that is said of its lines."""
+"""Selection of hunks and lines: which parts of a proposed diff are left out, and how its lines show that."""
 
 from collections.abc import Collection, Iterable
 
@@ -17,8 +17,8 @@ from agent_workbench.views.diff.shown_diff import ShownDiff
 FATES = {HunkFate.TAKEN: TAKEN, HunkFate.PARTLY: PARTLY, HunkFate.LEFT: LEFT}
 
 
-class DiffParts:
-    """The hunks of a shown diff with a choice among them. The diff is taken apart when that is asked for first."""
+class HunkSelection:
+    """Hunks of a diff, and which of them the user leaves out. The diff is parsed when its parts are asked for first."""
 
     def __init__(self, diff: str = "", shown: ShownDiff | None = None) -> None:
         self.choice = HunkChoice()
@@ -26,66 +26,66 @@ class DiffParts:
         self._diff = diff
         self._shown = shown or ShownDiff()
         self._patch: Patch | None = None
-        self._takeables: tuple[SelectablePart, ...] = ()
-        self._before: list[int] = []
+        self._parts: tuple[SelectablePart, ...] = ()
+        self._whole_files_before: list[int] = []
 
     @property
     def patch(self) -> Patch | None:
-        """The diff taken apart, None where that cannot be."""
+        """The parsed diff, None if it cannot be parsed."""
         if self._patch is None and self._diff:
-            self.take_apart(parsed(self._diff))
+            self.take_parsed(parsed(self._diff))
         return self._patch
 
-    def take_apart(self, patch: Patch | None) -> None:
-        """Know the parts; a patch that is not what is shown counts for nothing."""
+    def take_parsed(self, patch: Patch | None) -> None:
+        """Take the parsed diff, unless its parts are not those that are shown."""
         found = selectable_parts(patch) if patch is not None else ()
         if patch is None or len(found) != self._shown.hunks + sum(not head.hunks for head in self._shown.files):
             return
-        self._patch, self._takeables = patch, found
-        self._before = [0]
+        self._patch, self._parts = patch, found
+        self._whole_files_before = [0]
         for head in self._shown.files:
-            self._before.append(self._before[-1] + (not head.hunks))
+            self._whole_files_before.append(self._whole_files_before[-1] + (not head.hunks))
 
     def choose(self, choice: HunkChoice) -> None:
-        """Let this be what is taken."""
+        """Change what is left out."""
         self.choice = choice
         self.taking = taking(self._patch, choice) if self._patch is not None and choice.left else None
 
-    def carry(self, before: "DiffParts") -> list[str]:
-        """Choose what was chosen of the text before an edit; return the reasons that nothing is left out for now."""
+    def carry(self, before: "HunkSelection") -> list[str]:
+        """Carry the choice over an edit of the diff; return the reasons of parts that are no longer in it."""
         if before.choice.left and before.patch is not None and self.patch is not None:
             self.choose(carried_choice(before.choice, before.patch, self.patch))
         gone = dict.fromkeys(left.reason for left in before.choice.left if left.reason)
         return [reason for reason in gone if not any(reason in left.reason for left in self.choice.left)]
 
     def part(self, line: DiffLine) -> SelectablePart | None:
-        """Return what is decided on at a line, None where there is nothing, or nothing is known yet."""
-        if line.file < 0 or not self._takeables or (line.hunk < 0 and not self.is_whole_file(line)):
+        """Return the part that a line belongs to, None if it has none or the diff is not parsed."""
+        if line.file < 0 or not self._parts or (line.hunk < 0 and not self.is_whole_file(line)):
             return None
         number = line.hunk if line.hunk >= 0 else self._shown.files[line.file].first_hunk
-        return self._takeables[number + self._before[line.file]]
+        return self._parts[number + self._whole_files_before[line.file]]
 
     def is_whole_file(self, line: DiffLine) -> bool:
-        """Return whether this is the header of a file without hunks, which is taken or left by it."""
+        """Return whether a line is the header of a file without hunks, such as a renamed one."""
         return line.tone is Tone.FILE and line.file >= 0 and not self._shown.files[line.file].hunks
 
     def at(self, line: DiffLine) -> list[tuple[SelectablePart, None]]:
-        """Return all that a line stands for: its hunk, or for the header of a file all of its hunks."""
+        """Return the part of a line; for the header of a file all of its hunks."""
         if line.tone is not Tone.FILE or self.is_whole_file(line):
             return [(part, None)] if (part := self.part(line)) is not None else []
         hunks = (each for each in self._shown.lines if each.tone is Tone.HUNK and each.file == line.file)
         return [(part, None) for each in hunks if (part := self.part(each)) is not None]
 
     def among(self, numbers: Iterable[int]) -> list[tuple[SelectablePart, Collection[int]]]:
-        """Return the added and removed ones among these lines, by their hunks."""
+        """Return the added and removed lines among these, by hunk."""
         meant: dict[SelectablePart, set[int]] = {}
         for line in (self._shown.lines[number] for number in numbers):
             if line.tone in SIGNS and line.at >= 0 and (part := self.part(line)) is not None:
                 meant.setdefault(part, set()).add(line.at)
         return list(meant.items())
 
-    def mark(self, line: DiffLine) -> str:
-        """Return the sign of what is taken of a line, empty where there is nothing to take."""
+    def sign(self, line: DiffLine) -> str:
+        """Return the sign of a line: taken, partly taken, left out; empty if it cannot be selected."""
         if line.tone is Tone.HUNK or self.is_whole_file(line):
             part = self.part(line)
             return TAKEN if part is None else FATES[self.choice.fate(part)]
@@ -94,8 +94,8 @@ class DiffParts:
         part = self.part(line) if self.choice.left else None
         return LEFT if part is not None and self.choice.leaves(part, line.at) else TAKEN
 
-    def said(self, line: DiffLine) -> str:
-        """Return what the header of a hunk says: which one it is, what of it is left and why."""
+    def heading(self, line: DiffLine) -> str:
+        """Return the number of a hunk, how much of it is left out and why."""
         said = f"hunk {line.hunk + 1} of {self._shown.hunks}"
         part = self.part(line) if self.choice.left else None
         left = self.choice.of(part) if part is not None else None
@@ -106,7 +106,7 @@ class DiffParts:
 
 
 def parsed(diff: str) -> Patch | None:
-    """Return a diff taken apart, None where it cannot be."""
+    """Return the parsed diff, None if it cannot be parsed."""
     try:
         return parse_patch(diff, OWN_BOUNDS)
     except PatchError:

@@ -1,203 +1,202 @@
-"""A diff that is shown: laid out for the room there is, its rows made and coloured as they are drawn."""
+"""Rendering of a diff: laid out for a width, its rows made and coloured when they are drawn."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Coroutine
 
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from agent_workbench.core.checks.failure_tree import CodePlace
 from agent_workbench.tui.panes.diff.colours import DiffColours
 from agent_workbench.tui.panes.diff.layout import DiffLayout, Look
 from agent_workbench.tui.panes.diff.rows import DiffRows
-from agent_workbench.tui.widgets.row_list import RowList
-from agent_workbench.tui.widgets.rows import Piece, Row, entry_rows
-from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff, line_in_diff
-from agent_workbench.views.gate.diff_pane import DiffView
+from agent_workbench.tui.widgets.rows import Row
+from agent_workbench.tui.widgets.tones import Tones
+from agent_workbench.views.blocks import Tone
+from agent_workbench.views.diff.shown_diff import ShownDiff
 
-NOTE_LABEL_CELLS = 2
 SPLIT_CELLS = 140
-"""From this width on both sides stand beside each other, unless the user wants it otherwise."""
+"""From this width on, old and new stand side by side unless the user chose otherwise."""
 
 
-class DiffShowing(RowList):
-    """Shows the notes and the diff of a `DiffView`; what is said of each line is for subclasses."""
-
-    def __init__(self) -> None:
-        super().__init__(id="diff")
-        self._view = DiffView("Diff", "")
-        self._reader = DiffReader()
-        self._shown = ShownDiff()
-        self._wraps = True
-        self._split: bool | None = None
-        self._files: frozenset[int] = frozenset()
-        self._folds: frozenset[int] = frozenset()
-        self._layout = DiffLayout()
-        self._colours = DiffColours()
-        self._drawn = DiffRows(
-            self._layout,
-            self._colours,
-            self._tones,
-            text_of=self.head_text,
-            mark_of=self.mark_of,
-            pointed=self.pointed,
-        )
-        self._colouring = False
+class LineMarks:
+    """Marks beside the lines of a diff. This class has none; subclasses show a selection and a cursor."""
 
     @property
-    def marks(self) -> bool:
-        """True while lines are marked as taken or left."""
+    def visible(self) -> bool:
+        """True while lines have marks."""
         return False
 
-    def mark_of(self, number: int) -> str:
-        """Return the sign of what is taken of a line."""
+    def sign(self, number: int) -> str:
+        """Return the sign that says whether a line is selected, empty for none."""
         del number
         return ""
 
-    def pointed(self, number: int) -> bool:
+    def covers_cursor(self, number: int) -> bool:
         """Return whether the cursor or the range is on a line."""
         del number
         return False
 
-    def head_text(self, number: int) -> str:
-        """Return what stands in the header of a file or hunk."""
-        return self.fitted(number)
+    def before_heading(self, number: int) -> str:
+        """Return the text before the heading of a hunk."""
+        del number
+        return ""
 
-    def fitted(self, number: int, before: str = "") -> str:
-        """Return the text of a header behind other words; of a hunk's heading as much as there is room for."""
-        line = self._shown.lines[number]
+
+class DiffRendering:
+    """Layout, rows and colours of one diff, and what of it is folded, wrapped and split. Rows count from 0."""
+
+    def __init__(self, tones: Tones) -> None:
+        self.shown = ShownDiff()
+        self.layout = DiffLayout()
+        self.marks = LineMarks()
+        self.wraps = True
+        self._split: bool | None = None
+        self._folded_files: frozenset[int] = frozenset()
+        self._unfolded: frozenset[int] = frozenset()
+        self._whole = True
+        self._colours = DiffColours()
+        self._finding_colours = False
+        self._rows = DiffRows(
+            self.layout,
+            self._colours,
+            tones,
+            text_of=self._heading,
+            mark_of=self._sign,
+            pointed=self._covers_cursor,
+        )
+
+    def _sign(self, number: int) -> str:
+        return self.marks.sign(number)
+
+    def _covers_cursor(self, number: int) -> bool:
+        return self.marks.covers_cursor(number)
+
+    def unfold_all(self) -> None:
+        """Forget which files are folded, and which unchanged lines are not."""
+        self._folded_files = self._unfolded = frozenset()
+
+    def show(self, shown: ShownDiff, *, dark: bool, whole: bool) -> None:
+        """Take another diff; `lay_out` must follow. While it is not `whole`, lines are added at its end."""
+        self.shown, self._whole = shown, whole
+        self._rows.forget(words=True)
+        self._colours.begin(shown, dark=dark, whole=whole)
+
+    def recolour(self, *, dark: bool) -> None:
+        """Take the colours of another theme."""
+        self._colours.begin(replace(self.shown, same=len(self.shown.lines)), dark=dark, whole=self._whole)
+        self._rows.forget()
+
+    def lay_out(self, width: int, *, below: bool, special: Collection[str]) -> None:
+        """Find the rows of all lines. `below`: rows stand above them; `special`: paths that need a second look."""
+        look = Look(
+            width,
+            split=self.is_split(width),
+            wraps=self.wraps,
+            marks=self.marks.visible,
+            below=below,
+            whole=self._whole,
+            files=self._folded_files,
+            folds=self._unfolded,
+            special=frozenset(
+                number
+                for number, head in enumerate(self.shown.files)
+                if head.path in special or head.old_path in special
+            ),
+        )
+        self.layout.lay_out(self.shown, look, self._heading)
+        self._rows.forget()
+
+    def _heading(self, number: int) -> str:
+        """Return the text of a header; the heading of a hunk is cut to the width, its line numbers are not."""
+        line, before = self.shown.lines[number], self.marks.before_heading(number)
         text = f"{before}{line.text}"
-        room = self._layout.room(line)
+        room = self.layout.room(line)
         numbers = len(before) + line.text.find(" @@") + len(" @@")
         if line.tone is not Tone.HUNK or cell_len(text) <= room:
             return text
         return f"{text[: max(numbers, room - 1)]}…" if text.isascii() else text[:numbers]
 
     @property
-    def follows(self) -> bool:
-        """True while text is added at the end."""
-        return self._view.grows
+    def row_count(self) -> int:
+        """Number of rows."""
+        return self.layout.row_count
 
-    def show(self, view: DiffView) -> None:
-        """Show it; what is new starts at its top, what grows is followed."""
-        self.show_title(f"3 {view.title}")
-        if view == self._view:
-            return
-        new = view.key != self._view.key
-        self._view = view
-        if new:
-            self._at_end = view.grows
-            self._files = self._folds = frozenset()
-        self.show_lines(self._reader.read(view.diff, grows=view.grows))
-        if new and not view.grows:
-            self.scroll_to(x=0, y=0, animate=False)
+    def row(self, number: int) -> Row:
+        """Return a row."""
+        return self._rows.row(number)
 
-    def show_lines(self, shown: ShownDiff) -> None:
-        """Show these lines below the notes."""
-        self._shown = shown
-        self._drawn.forget(words=True)
-        self._colours.begin(shown, dark=self.app.current_theme.dark, whole=not self._view.grows)
-        self.lay_out_again()
-
-    def lay_out(self, width: int) -> None:
-        self.rows = list(self._note_rows(width))
-        if not self.rows and not self._shown.lines and self._view.empty:
-            empty = Entry("", (Block(self._view.empty, Tone.DIM),))
-            self.rows += entry_rows(empty, -1, width, 0, expanded=True)
-        look = Look(
-            width,
-            split=self.split_for(width),
-            wraps=self._wraps,
-            marks=self.marks,
-            below=bool(self.rows),
-            whole=not self._view.grows,
-            files=self._files,
-            folds=self._folds,
-            special=frozenset(
-                number
-                for number, head in enumerate(self._shown.files)
-                if not {head.path, head.old_path}.isdisjoint(self._view.special)
-            ),
-        )
-        self._layout.lay_out(self._shown, look, self.head_text)
-        self._drawn.forget()
-
-    def split_for(self, width: int) -> bool:
-        """Return whether the sides stand beside each other in so many cells."""
-        return width >= SPLIT_CELLS if self._split is None else self._split
-
-    def notes(self) -> tuple[Block, ...]:
-        """Return what is said above the diff."""
-        return self._view.notes
-
-    def _note_rows(self, width: int) -> Iterator[Row]:
-        if self.notes():
-            rows = entry_rows(Entry("", self.notes()), -1, width, NOTE_LABEL_CELLS, expanded=True)
-            if not self._view.proposal:  # nobody has to see it in full, and output is laid out many times a second
-                yield from rows
-                return
-            for number, row in enumerate(rows):
-                yield replace(row, pieces=(Piece(-1 - number, 0, row.cells, 0, row.cells),))
+    def forget_lines(self, lines: range) -> None:
+        """Make the rows of these lines anew when they are drawn next."""
+        self._rows.forget_lines(lines)
 
     @property
-    def row_count(self) -> int:
-        return len(self.rows) + self._layout.row_count
+    def colours_due(self) -> bool:
+        """True while rows were drawn whose colours nobody is finding."""
+        return self._colours.wanted and not self._finding_colours
 
-    def row_at(self, number: int) -> Row:
-        if number < len(self.rows):
-            return self.rows[number]
-        row = self._drawn.row(number - len(self.rows))
-        if self._colours.wanted and not self._colouring:
-            self._colouring = True
-            self.run_worker(self._colour(), group="colours")
-        return row
+    def find_colours(self, draw_again: Callable[[], object]) -> Coroutine[None, None, None]:
+        """Find the colours of rows that were drawn; call `draw_again` after each part."""
+        self._finding_colours = True  # at once, for many rows are drawn before a worker begins
+        return self._find_colours(draw_again)
 
-    def widest(self) -> int:
-        return max(self._layout.widest(), *(row.cells for row in self.rows), 0)
-
-    async def _colour(self) -> None:
-        """Draw what has its colours now; begun when rows are drawn, never more than one at a time."""
-
-        def draw_again() -> None:
-            self._drawn.forget()
-            self.refresh()
+    async def _find_colours(self, draw_again: Callable[[], object]) -> None:
+        def found() -> None:
+            self._rows.forget()
+            draw_again()
 
         try:
-            await self._colours.find(draw_again)
+            await self._colours.find(found)
         finally:
-            self._colouring = False
+            self._finding_colours = False
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        if self.is_mounted:
-            same = replace(self._shown, same=len(self._shown.lines))
-            self._colours.begin(same, dark=self.app.current_theme.dark, whole=not self._view.grows)
-            self._drawn.forget()
+    def first_row(self, line: int) -> int:
+        """Return the row in which a line, or the fold that hides it, begins."""
+        return self.layout.first_row(self.layout.shown_line(line))
 
-    def row_of(self, line: int) -> int:
-        """Return the row in which a line of the diff begins."""
-        return len(self.rows) + self._layout.first_row(self._layout.shown_line(line))
+    def row_at_cell(self, line: int, cell: int) -> int:
+        """Return the row that has this cell of a line."""
+        first = self.first_row(line)
+        rows = range(first, first + self.layout.height(self.layout.shown_line(line))) if cell else ()
+        for row in rows:
+            pieces = self.row(row).pieces
+            if any(each.source == line and each.start <= cell < each.start + each.cells for each in pieces):
+                return row
+        return first
 
-    def go_to_place(self, place: CodePlace) -> bool:
-        """Bring this line of a changed file on screen, unfolded; return whether the diff shows it."""
-        line = line_in_diff(self._shown, place)
-        if line < 0:
-            return False
-        if self._shown.lines[line].file in self._files:
-            self._files -= {self._shown.lines[line].file}
-            self.lay_out_again()
-        self.scroll_to(x=0, y=max(0, self.row_of(line) - self.room.height // 3), animate=False)
-        return True
-
-    def line_of(self, row: int) -> int:
-        """Return the line of the diff that stands in a row, the first one for rows above."""
-        return self._layout.line_at(max(0, row - len(self.rows)))[0] if self._shown.lines else -1
+    def line_at(self, row: int) -> int:
+        """Return the line that has a row, -1 if there are no lines."""
+        return self.layout.line_at(max(0, row))[0] if self.shown.lines else -1
 
     def changes(self) -> list[int]:
-        """Return the lines at which a hunk, or a file without any, begins."""
-        files = self._shown.files
+        """Return the lines at which hunks begin, and the headers of files without hunks."""
+        files = self.shown.files
         return [
             number
-            for number, line in enumerate(self._shown.lines)
+            for number, line in enumerate(self.shown.lines)
             if line.tone is Tone.HUNK or (line.tone is Tone.FILE and line.file >= 0 and not files[line.file].hunks)
         ]
+
+    def is_split(self, width: int) -> bool:
+        """Return whether old and new stand side by side in this width."""
+        return width >= SPLIT_CELLS if self._split is None else self._split
+
+    def toggle_split(self, width: int) -> None:
+        """Show old and new side by side, or no longer."""
+        self._split = not self.is_split(width)
+
+    def toggle_fold(self, line: int) -> None:
+        """Fold the file of a line, or unfold what is folded there."""
+        folds = self.layout.folds
+        if line < 0:
+            return
+        if line in folds:
+            self._unfolded ^= {line}
+        elif inside := next((first for first, end in folds.items() if first < line < end), 0):
+            self._unfolded -= {inside}
+        elif self.shown.lines[line].file >= 0:
+            self._folded_files ^= {self.shown.lines[line].file}
+
+    def unfold_file(self, line: int) -> bool:
+        """Unfold the file of a line; return whether it was folded."""
+        folded = self.shown.lines[line].file in self._folded_files
+        self._folded_files -= {self.shown.lines[line].file}
+        return folded

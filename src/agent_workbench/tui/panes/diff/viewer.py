@@ -1,123 +1,156 @@
-"""A diff that is looked at: how much of it was on screen, and the keys that bring other parts of it there."""
+"""Viewer of a diff: notes above it, keys to move, wrap, split and fold, and a count of the lines not seen yet."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from msgspec.structs import replace
-from textual.message import Message
 
-from agent_workbench.tui.panes.diff.rendering import DiffShowing
-from agent_workbench.tui.panes.diff.seen_lines import Seen
-from agent_workbench.tui.widgets.rows import Row
-from agent_workbench.views.diff.shown_diff import context_folds
+from agent_workbench.core.checks.failure_tree import CodePlace
+from agent_workbench.tui.panes.diff.messages import Looked
+from agent_workbench.tui.panes.diff.rendering import DiffRendering
+from agent_workbench.tui.panes.diff.seen_lines import SeenLines, SeenProposal
+from agent_workbench.tui.widgets.row_list import RowList
+from agent_workbench.tui.widgets.rows import Piece, Row, entry_rows
+from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff, context_folds, line_in_diff
 from agent_workbench.views.gate.diff_pane import DiffView
 
+NOTE_LABEL_CELLS = 2
 STEP_CELLS = 8
 
 
-class DiffLooking(DiffShowing):
-    """A line counts as seen when it was drawn from its beginning to its end."""
-
-    @dataclass
-    class Looked(Message, namespace="diff_pane"):
-        """More of what waits was on screen; so many lines were not yet."""
-
-        unseen: int
+class DiffViewer(RowList):
+    """Shows a `DiffView`. `rows` are those of the notes; the rows of the diff follow them."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._seen, self._notes_seen = Seen(), Seen()
-        self._told = 0
+        super().__init__(id="diff")
+        self.view = DiffView("Diff", "")
+        self.diff = DiffRendering(self._painter.tones)
+        self._reader = DiffReader()
+        self._seen = SeenProposal()
+
+    @property
+    def follows(self) -> bool:
+        """True while text is added at the end."""
+        return self.view.grows
+
+    def show(self, view: DiffView) -> None:
+        """Show a view. A new one starts at its top; one that grows is followed."""
+        self.show_title(f"3 {view.title}")
+        if view == self.view:
+            return
+        new = view.key != self.view.key
+        self.view = view
+        if new:
+            self._end.reached = view.grows
+            self.diff.unfold_all()
+        self.show_lines(self._reader.read(view.diff, grows=view.grows))
+        if new and not view.grows:
+            self.scroll_to(x=0, y=0, animate=False)
+        if new:
+            # Unchanged lines that fold stand in the file already; all others have to be seen.
+            folded = (number for run in context_folds(self.diff.shown) for number in range(*run))
+            lines = SeenLines(len(self.diff.shown.lines), folded)
+            self._seen = SeenProposal(lines, len(self.rows)) if view.proposal else SeenProposal()
+            self._report()
+
+    def show_lines(self, shown: ShownDiff) -> None:
+        """Show these lines below the notes."""
+        self.diff.show(shown, dark=self.app.current_theme.dark, whole=not self.view.grows)
+        self.lay_out_again()
+
+    def notes(self) -> tuple[Block, ...]:
+        """Return the notes above the diff."""
+        return self.view.notes
+
+    def lay_out(self, width: int) -> None:
+        empty = self.view.empty if not self.diff.shown.lines else ""
+        self.rows = list(note_rows(self.notes(), width, empty, seen=bool(self.view.proposal)))
+        self.diff.lay_out(width, below=bool(self.rows), special=self.view.special)
+        if self.counts:
+            self._seen.notes_laid_out(len(self.rows))
+
+    @property
+    def row_count(self) -> int:
+        return len(self.rows) + self.diff.row_count
+
+    def row_at(self, number: int) -> Row:
+        if number < len(self.rows):
+            return self.rows[number]
+        row = self.diff.row(number - len(self.rows))
+        if self.diff.colours_due:
+            self.run_worker(self.diff.find_colours(self.refresh), group="colours")
+        return row
+
+    def widest(self) -> int:
+        return max(self.diff.layout.widest(), *(row.cells for row in self.rows), 0)
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self.is_mounted:
+            self.diff.recolour(dark=self.app.current_theme.dark)
 
     @property
     def counts(self) -> bool:
-        """True while what is drawn is what has to be seen."""
-        return bool(self._view.proposal)
-
-    def show(self, view: DiffView) -> None:
-        new = view.key != self._view.key
-        super().show(view)
-        if new:
-            # Unchanged lines that fold stand in the file already; all others have to be seen.
-            folded = (number for run in context_folds(self._shown) for number in range(*run))
-            self._seen, self._notes_seen = Seen(len(self._shown.lines), folded), Seen(len(self.rows))
-            self._told = -1
-            self._tell()
-
-    def lay_out(self, width: int) -> None:
-        super().lay_out(width)
-        if len(self.rows) != self._notes_seen.lines and self.counts:
-            # Rows of notes have no other name than their numbers, which mean others now. All that were seen stay so.
-            self._notes_seen = Seen(len(self.rows), () if self._notes_seen.missing else range(len(self.rows)))
-
-    def row_shown(self, row: Row, left: int, width: int) -> None:
-        """Note how far the lines of a row were drawn, if nothing stands before them."""
-        if not row.pieces or not self.unseen or not self.counts or self.app.screen is not self.screen:
-            return
-        right = left + width - (row.cells > left + width)
-        done = False
-        for piece in row.pieces:
-            first = piece.start + min(max(0, left - piece.at), piece.cells)
-            end = piece.start + max(0, min(piece.cells, right - piece.at))
-            if piece.source >= 0:
-                done = self._seen.drawn(piece, first, end) or done
-            else:
-                note = replace(piece, source=-1 - piece.source)
-                done = self._notes_seen.drawn(note, first, end) or done
-        if done and self._told >= 0:
-            self._told = -1
-            self.call_later(self._tell)
-
-    def _tell(self) -> None:
-        """Say how much is missing, once for all that was drawn together."""
-        if self._told < 0:
-            self._told = self.unseen
-            self.post_message(self.Looked(self.unseen))
+        """True while drawn rows count as seen."""
+        return bool(self.view.proposal)
 
     @property
     def unseen(self) -> int:
-        """How many lines of what waits were not on screen in full yet."""
-        return self._seen.missing + self._notes_seen.missing if self._view.proposal else 0
+        """Number of lines of the proposal that were not on screen in full yet."""
+        return self._seen.missing
 
-    @property
-    def shown_proposal(self) -> str:
-        """The key of the proposal that is shown, empty when none is."""
-        return self._view.proposal
+    def row_drawn(self, row: Row, left: int, width: int) -> None:
+        """Count the lines of a row as seen, unless a dialog is above this screen."""
+        if self.unseen and self.counts and self.app.screen is self.screen and self._seen.drawn(row, left, width):
+            self.call_later(self._report)
+
+    def _report(self) -> None:
+        self.post_message(Looked(self._seen.report()))
 
     def show_unseen(self) -> None:
-        """Bring the first of what was not seen on screen; unfold it, wrap lines if it is behind the edge."""
-        note, line = self._notes_seen.first_missing(), self._seen.first_missing()
+        """Scroll to the first unseen line; unfold it, and wrap lines if the rest of it is behind the edge."""
+        note, line = self._seen.notes.first_missing(), self._seen.diff.first_missing()
         if note >= 0:
             self.scroll_to(x=0, y=note, animate=False)
-            return
-        if line < 0:
-            return
-        file, reached = self._shown.lines[line].file, self._seen.reached(line)
-        if file in self._files or (not self._wraps and reached):
-            self._wraps = self._wraps or bool(reached)
-            self._files -= {file}
-            self.lay_out_again()
-        self.scroll_to(x=0, y=self._row_at_cell(line, reached), animate=False)
+        elif line >= 0:
+            reached = self._seen.diff.reached(line)
+            wraps = self.diff.wraps or bool(reached)
+            if self.diff.unfold_file(line) or wraps != self.diff.wraps:
+                self.diff.wraps = wraps
+                self.lay_out_again()
+            self.scroll_to(x=0, y=len(self.rows) + self.diff.row_at_cell(line, reached), animate=False)
 
-    def _row_at_cell(self, line: int, cell: int) -> int:
-        """Return the row in which a line has this cell."""
-        first = self.row_of(line)
-        rows = range(first, first + self._layout.height(self._layout.shown_line(line))) if cell else ()
-        for row in rows:
-            if any(
-                piece.source == line and piece.start <= cell < piece.start + piece.cells
-                for piece in self.row_at(row).pieces
-            ):
-                return row
-        return first
+    def go_to_place(self, place: CodePlace) -> bool:
+        """Scroll to a line of a changed file; return whether the diff has it."""
+        line = line_in_diff(self.diff.shown, place)
+        if line < 0:
+            return False
+        if self.diff.unfold_file(line):
+            self.lay_out_again()
+        self.scroll_to(x=0, y=max(0, self.row_of(line) - self.room.height // 3), animate=False)
+        return True
+
+    def row_of(self, line: int) -> int:
+        """Return the row of the list in which a line of the diff begins."""
+        return len(self.rows) + self.diff.first_row(line)
+
+    def line_of(self, row: int) -> int:
+        """Return the line of the diff that has a row of the list; the first one for rows of notes."""
+        return self.diff.line_at(row - len(self.rows))
+
+    def toggle_fold(self, line: int) -> None:
+        """Fold the file of a line, or unfold what is folded there."""
+        self.diff.toggle_fold(line)
+        self.lay_out_again()
 
     def action_wrap(self) -> None:
-        self._wraps = not self._wraps
+        self.diff.wraps = not self.diff.wraps
         self.scroll_to(x=0, animate=False)
         self.lay_out_again()
 
     def action_side_by_side(self) -> None:
         top = self.line_of(self.scroll_offset.y)
-        self._split = not self.split_for(self.room.width)
+        self.diff.toggle_split(self.room.width)
         self.lay_out_again()
         if top > 0:
             self.scroll_to(x=0, y=self.row_of(top), animate=False)
@@ -128,29 +161,15 @@ class DiffLooking(DiffShowing):
     def action_go_left(self) -> None:
         self.scroll_relative(x=-STEP_CELLS, animate=False)
 
-    def action_next_change(self) -> None:
-        top = self.scroll_offset.y
-        self._go_to(next((row for row in map(self.row_of, self.changes()) if row > top), None))
 
-    def action_previous_change(self) -> None:
-        top = self.scroll_offset.y
-        self._go_to(next((row for row in map(self.row_of, reversed(self.changes())) if row < top), None))
-
-    def _go_to(self, row: int | None) -> None:
-        if row is not None:
-            self.scroll_to(y=row, animate=False)
-
-    def fold_at(self, line: int) -> None:
-        """Fold the file of this line, or unfold what is folded there."""
-        if line < 0:
+def note_rows(notes: tuple[Block, ...], width: int, empty: str, *, seen: bool) -> Iterator[Row]:
+    """Yield the rows above a diff, or of `empty` if there are none. `seen`: all of them have to be seen."""
+    if notes:
+        rows = entry_rows(Entry("", notes), -1, width, NOTE_LABEL_CELLS, expanded=True)
+        if not seen:  # output of a command is laid out many times a second
+            yield from rows
             return
-        if line in self._layout.folds:
-            self._folds ^= {line}
-        elif inside := next((first for first, end in self._layout.folds.items() if first < line < end), 0):
-            self._folds -= {inside}
-        elif self._shown.lines[line].file >= 0:
-            self._files ^= {self._shown.lines[line].file}
-        self.lay_out_again()
-
-    def action_fold(self) -> None:
-        self.fold_at(self.line_of(self.scroll_offset.y))
+        for number, row in enumerate(rows):
+            yield replace(row, pieces=(Piece(-1 - number, 0, row.cells, 0, row.cells),))
+    elif empty:
+        yield from entry_rows(Entry("", (Block(empty, Tone.DIM),)), -1, width, 0, expanded=True)

@@ -1,0 +1,62 @@
+"""Painter of rows: one row as a strip of styled cells."""
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agent_workbench.tui.widgets.rows import Row
+from agent_workbench.tui.widgets.text_selection import with_selection
+from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, SELECTED, Tones
+from agent_workbench.views.blocks import Tone
+
+
+class RowPainter:
+    """Paints rows on the background of a widget. `clear` must follow every change of the widget's styles."""
+
+    def __init__(self, widget: Widget) -> None:
+        self.tones = Tones(widget)
+        self._widget = widget
+        self._base: Style | None = None
+
+    def clear(self) -> None:
+        """Drop the styles that were computed for the old theme."""
+        self.tones.clear()
+        self._base = None
+
+    @property
+    def base(self) -> Style:
+        """Style of the widget's background."""
+        if self._base is None:
+            self._base = self._widget.rich_style
+        return self._base
+
+    def blank(self, width: int) -> Strip:
+        """Return an empty row."""
+        return Strip.blank(width, self.base)
+
+    def paint(self, row: Row, x: int, width: int, *, cursor: bool) -> Strip:
+        """Return `width` cells of a row from cell `x` on; a sign at the right edge marks a row that is cut."""
+        base, spans = self.base, row.spans
+        if cursor:
+            focused = self._widget.has_focus
+            base += self.tones[CURSOR if focused else CURSOR_BLURRED]
+            if focused and not self.tones.mixes:  # each colour would be another patch in what is reversed
+                spans = tuple((text, self._style(tone).without_color) for text, tone in spans)
+        fill = base if row.fill is None else base + self._style(row.fill)
+        strip = Strip([Segment(text, fill + self._style(tone)) for text, tone in spans])
+        cells = strip.cell_length
+        shown = strip.crop_extend(x, x + width, fill)
+        if cells <= x + width:
+            return shown
+        return Strip.join([shown.crop(0, width - 1), Strip([Segment("›", fill + self._style(Tone.KEY))])])
+
+    def select(self, strip: Strip, x: int, span: tuple[int, int] | None) -> Strip:
+        """Return a strip that begins at cell `x` of its row, with selected cells marked; an end of -1 is the last."""
+        if span is None:
+            return strip
+        end = strip.cell_length if span[1] < 0 else span[1] - x
+        return with_selection(strip, span[0] - x, end, self.tones[SELECTED])
+
+    def _style(self, tone: Tone | Style) -> Style:
+        return tone if isinstance(tone, Style) else self.tones[tone]
