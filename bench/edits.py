@@ -43,7 +43,7 @@ from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.answer.grammar import step_grammar
 from agent_workbench.engine.edits.offered_lines import offered_lines
 from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
-from agent_workbench.engine.tools import open_tools
+from agent_workbench.engine.tools.registry import builtin_specs
 from bench.edit_sources import given_files, library_files, odd_files
 from bench.edit_speed import Speeds, measure_speeds
 from bench.edit_walk import BrokenPromise, replay
@@ -71,7 +71,7 @@ class Offer(Struct, frozen=True):
                 shown = set(offered_lines(text.bare, [each for each in self.chunks if each.path == path]))
                 editings.append(editable(path, text, shown))
         rules = diff_rules(EditScope(tuple(editings), tuple(self.files), BOUNDS))
-        return step_grammar(open_tools(("write_diff",)).values(), rules)
+        return step_grammar(builtin_specs(("write_diff",)), rules)
 
 
 class Counts(Struct):

@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters.retrieval.vectors": {"chromadb", "httpx", "numpy", "onnxruntime", "tokenizers"},
     "adapters.rules": {"ruamel"},
     "adapters.skills": {"yaml"},
+    "adapters.tools": {"jsonschema", "referencing"},
     "adapters.web": {"aiohttp", "aiohttp_jinja2", "jinja2", "textual_serve"},
     "system": {"platformdirs"},
     "ranking": {"numpy", "rank_bm25"},

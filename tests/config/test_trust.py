@@ -65,6 +65,10 @@ RISKY = {
     "approvals.merge": ("approvals: {merge: auto}", "approvals: {merge: ask}"),
     "approvals.summary": ("approvals: {summary: auto}", "approvals: {summary: ask}"),
     "approvals.finish": ("approvals: {finish: auto}", "approvals: {finish: ask}"),
+    "approvals.plan": ("approvals: {plan: auto}", "approvals: {plan: ask}"),
+    "approvals.knowledge": ("approvals: {knowledge: auto}", "approvals: {knowledge: ask}"),
+    "approvals.script": ("approvals: {script: auto}", "approvals: {script: ask}"),
+    "approvals.external": ("approvals: {external: auto}", "approvals: {external: ask}"),
     "approvals.rules": (
         "approvals: {rules: [{kind: command, commands: ['a; b']}]}",
         "approvals: {rules: [{kind: command, commands: [a, b]}]}",

@@ -16,6 +16,20 @@ OTHERS = {
 }
 
 
+CALL = replace(PROPOSAL, kind=Permission.EXTERNAL, source="mcp:weather", spec="0" * 16, hints=("read-only",))
+OTHER_CALLS = {
+    "source": replace(CALL, source="mcp:other"),
+    "spec": replace(CALL, spec="1" * 16),
+    "hints": replace(CALL, hints=("read-only", "safe")),
+}
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_CALLS))
+def test_what_is_shown_of_a_call_changes_the_hash(name: str) -> None:
+    assert shown_sha(OTHER_CALLS[name]) != shown_sha(CALL)
+    assert shown_sha(replace(PROPOSAL, kind=Permission.EXTERNAL)) != shown_sha(CALL)
+
+
 @pytest.mark.parametrize("name", sorted(OTHERS))
 def test_what_is_shown_changes_the_hash(name: str) -> None:
     assert shown_sha(OTHERS[name]) != shown_sha(PROPOSAL)
@@ -35,6 +49,7 @@ def test_every_field_is_known() -> None:
     # Who adds a field that a gate shows has to add it to the hash.
     assert {each.name for each in fields(Proposal)} == {
         *OTHERS,
+        *OTHER_CALLS,
         "id",
         "step",
         "paths",

@@ -1,6 +1,7 @@
 """A stage for the engine: a real repo, worktree, journal and scratchpad, a model that says what it is told to."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -14,18 +15,20 @@ from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
+from agent_workbench.adapters.tools.schema_checker import SchemaChecker
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionStarted
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import Plan, Task
 from agent_workbench.core.ports.services import Model, Retriever
+from agent_workbench.core.ports.tools import ToolSource
 from agent_workbench.core.settings import Approval, Approvals, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import Ports
-from agent_workbench.engine.session.session_start import begin
+from agent_workbench.engine.session.session_start import begin, session_tools
 from tests.adapters.git.user import User, make_repo
 from tests.fakes.ports import (
     GivenChunks,
@@ -129,6 +132,7 @@ async def a_stage(
     skills: Mapping[str, str] | None = None,
     model: Model | None = None,
     start: Mapping[str, str] = WRONG_ANSWER,
+    tool_sources: tuple[ToolSource, ...] = (),
 ) -> AsyncIterator[Stage]:
     """Open a session over a new repo of the files `start` in `folder`; it is closed again unless something else did."""
     user = make_repo(folder / "repo", start)
@@ -156,6 +160,8 @@ async def a_stage(
         inbox=MemoryInbox(),
         environment_for=environment_for,
         redacted=redactor.redact,
+        schemas=SchemaChecker(os.environ),
+        tool_sources=tool_sources,
     )
     writer = await asyncio.to_thread(JournalWriter.open_new, folder / "sessions" / SESSION, redactor)
     stage = await _opened(
@@ -222,7 +228,7 @@ async def _opened(  # noqa: PLR0917 - one caller for each way in
         own_rules=await ports.rules.kept(),
     )
     await begin(recorder, SessionStarted(SESSION, str(user.root), user.head(), "0"), config, 0)
-    session = SessionContext(ports, settings, recorder, board)
+    session = SessionContext(ports, settings, recorder, board, session_tools(ports))
     return Stage(user, sessions, ports, model, shell, plan, settings, headless, board, recorder, session)
 
 

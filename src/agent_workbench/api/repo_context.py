@@ -86,7 +86,7 @@ async def open_desk(
     """
     from agent_workbench.core.events import SessionConfigured, SessionStarted
     from agent_workbench.engine.runtime.session_context import SessionContext
-    from agent_workbench.engine.session.session_start import begin
+    from agent_workbench.engine.session.session_start import begin, session_tools
 
     settings = await asyncio.to_thread(lambda: site.settings(trusted=trusted))
     async with AsyncExitStack() as opened:
@@ -118,7 +118,7 @@ async def open_desk(
         recorder = _recorder(opening, ports.clock, board, on_recorded)
         await begin(recorder, header, config, opening.torn_bytes)
         opened.pop_all()
-        return SessionContext(ports, settings, recorder, board), recorder
+        return SessionContext(ports, settings, recorder, board, session_tools(ports)), recorder
 
 
 def _recorder(

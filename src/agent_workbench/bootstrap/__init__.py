@@ -124,6 +124,7 @@ class Site:
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
         from agent_workbench.adapters.shell.shell import SandboxedShell
+        from agent_workbench.adapters.tools.schema_checker import SchemaChecker
         from agent_workbench.engine.runtime.tool_context import Ports
         from agent_workbench.system.user_dirs import state_dir
 
@@ -138,6 +139,7 @@ class Site:
             inbox=local_inbox(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.place.environ, settings.key_variables).redact,
+            schemas=SchemaChecker(self.place.environ),
             model=self.model(settings, say),
             retriever=self.house.retriever(settings, self.place.environ),
         )

@@ -10,6 +10,7 @@ WorkbenchError
 │   └── TargetMoved       the branch of a merge is not as it was shown
 ├── PatchError            a diff that is refused                                    exit 1
 ├── ShellError            a command that could not be run                           exit 4
+├── ToolError             a tool of a source that cannot be called                  exit 4
 ├── StorageError          disk full, read-only, a file moved under us               exit 4
 ├── JournalError          a journal that cannot be read or written                  exit 6
 │   └── LockedError       somebody else is writing                                  exit 7
@@ -101,6 +102,12 @@ class PatchError(WorkbenchError):
 
 class ShellError(WorkbenchError):
     """A command could not be run at all (one that ran and failed is an outcome, not an error)."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+
+class ToolError(WorkbenchError):
+    """A tool that a source brings cannot be listed or called (a call that failed is a result, not an error)."""
 
     exit_code = ExitCode.ENVIRONMENT
 

@@ -56,6 +56,9 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     `fallback`: the workbench wrote the text because the model could not. `outlook`: the estimated effect of a summary.
     `brings`: the commits of a merge, one line each. `hunks`: the diff is the user's selection from another one, with
     the outcome of each of its hunks.
+
+    Where the call is of a source's tool: `source` names it, `spec` is the digest of its spec, and `hints` are what the
+    source says of the tool, which nobody verified.
     """
 
     id: ProposalId
@@ -75,6 +78,9 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     outlook: SummaryEstimate | None = None
     brings: tuple[str, ...] = ()
     hunks: tuple[HunkVerdict, ...] = ()
+    source: str = ""
+    spec: str = ""
+    hints: tuple[str, ...] = ()
 
     @cached_property
     def patch(self) -> Patch:
@@ -127,6 +133,8 @@ def _is_cut(text: str, most_lines: int = sys.maxsize) -> bool:
 def shown_sha(proposal: Proposal) -> str:
     """Return SHA-256 of everything a gate shows of the proposal. An approval names it and counts for nothing else."""
     parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands, *proposal.brings)
+    if proposal.source:
+        parts += ("source", proposal.source, proposal.spec, *proposal.hints)
     told_apart = "".join(f"{len(part)}:{part}" for part in parts)
     return sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()
 

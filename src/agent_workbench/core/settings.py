@@ -18,7 +18,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class Permission(StrEnum):
-    """What a proposal is about; the keys of `approvals` in `.agent.yml`."""
+    """What a proposal asks permission for; the keys of `approvals` in `.agent.yml` (`core.tools.permissions`)."""
 
     READ = "read"
     DIFF = "diff"
@@ -28,6 +28,10 @@ class Permission(StrEnum):
     MERGE = "merge"
     SUMMARY = "summary"
     FINISH = "finish"
+    PLAN = "plan"
+    KNOWLEDGE = "knowledge"
+    SCRIPT = "script"
+    EXTERNAL = "external"
 
 
 class Approval(StrEnum):
@@ -42,7 +46,7 @@ class Rule(RecordedValue, frozen=True):
     """An approval rule. Exactly one field besides `kind` says what it matches (`core.rules`).
 
     `any`: all proposals of the kind. `commands`: these lines and no others. `program`: this one with any arguments.
-    `paths`: globs, one of which each file must match. `tool`: calls of this tool.
+    `paths`: globs, one of which each file must match. `tool`: calls of this tool; `NAME@DIGEST` if a source brings it.
     """
 
     kind: Permission
@@ -64,27 +68,16 @@ class Approvals(RecordedValue, frozen=True):
     merge: Approval = Approval.ASK
     summary: Approval = Approval.ASK
     finish: Approval = Approval.ASK
+    plan: Approval = Approval.ASK
+    knowledge: Approval = Approval.ASK
+    script: Approval = Approval.ASK
+    external: Approval = Approval.ASK
     rules: tuple[Rule, ...] = ()
 
     def of(self, kind: Permission) -> Approval:
         """Return the approval of `kind`."""
-        match kind:
-            case Permission.READ:
-                return self.read
-            case Permission.DIFF:
-                return self.diff
-            case Permission.CHECK:
-                return self.check
-            case Permission.COMMAND:
-                return self.command
-            case Permission.COMMIT:
-                return self.commit
-            case Permission.MERGE:
-                return self.merge
-            case Permission.SUMMARY:
-                return self.summary
-            case Permission.FINISH:
-                return self.finish
+        approval: Approval = getattr(self, kind.value)
+        return approval
 
 
 class Limits(RecordedValue, frozen=True):

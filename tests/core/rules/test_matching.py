@@ -11,8 +11,11 @@ from agent_workbench.core.rules.matching import rule_allows, rule_problem, runs_
 from agent_workbench.core.rules.offers import is_wide, offered_rules
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import Permission, Rule
+from agent_workbench.core.tools.permissions import CALLS
 
 SESSION = SessionId("20260102T030405-abc234")
+
+DIGEST = "0123456789abcdef"
 
 
 def proposal(
@@ -24,8 +27,9 @@ def proposal(
     commands: tuple[str, ...] = (),
     paths: tuple[str, ...] = (),
     special: tuple[str, ...] = (),
+    spec: str = "",
 ) -> Proposal:
-    return Proposal(ProposalId(number), kind, tool, text, 1, commands=commands, paths=paths, special=special)
+    return Proposal(ProposalId(number), kind, tool, text, 1, commands=commands, paths=paths, special=special, spec=spec)
 
 
 def diff(*paths: str, special: tuple[str, ...] = ()) -> Proposal:
@@ -192,7 +196,8 @@ def test_a_tool_is_let_through_by_its_alias_too() -> None:
 
 @pytest.mark.parametrize("kind", Permission)
 def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
-    waits = proposal(kind, "make all", commands=("make all",), paths=("src/[id]/a.py", "b.py"))
+    spec = DIGEST if kind in CALLS else ""
+    waits = proposal(kind, "make all", commands=("make all",), paths=("src/[id]/a.py", "b.py"), spec=spec)
     rules = offered_rules(waits)
     assert all(rule_allows(each, waits) and not rule_problem(each) for each in rules)
     assert not any(is_wide(each) for each in rules[:1])
@@ -205,7 +210,25 @@ def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
         Permission.MERGE: [],
         Permission.SUMMARY: ["any summary"],
         Permission.FINISH: ["any finish"],
+        **{each: [f"{each} tool grep@{DIGEST}"] for each in CALLS},
     }[kind]
+
+
+@pytest.mark.parametrize("kind", sorted(CALLS))
+def test_a_tool_of_a_source_is_let_through_as_long_as_its_spec_stays(kind: Permission) -> None:
+    rule = Rule(kind, tool=f"weather@{DIGEST}")
+    assert rule_allows(rule, proposal(kind, tool="weather", spec=DIGEST))
+    assert not rule_allows(rule, proposal(kind, tool="weather", spec=DIGEST[::-1]))
+    assert not rule_allows(rule, proposal(kind, tool="other", spec=DIGEST))
+    other = next(each for each in sorted(CALLS) if each is not kind)
+    assert not rule_allows(rule, proposal(other, tool="weather", spec=DIGEST))
+    assert not rule_allows(Rule(kind, tool="weather"), proposal(kind, tool="weather"))
+
+
+@pytest.mark.parametrize("tool", ["weather", "weather@", f"@{DIGEST}", f"a b@{DIGEST}", f"weather@{DIGEST}0", "*"])
+def test_a_rule_for_a_tool_of_a_source_names_its_spec(tool: str) -> None:
+    assert "NAME@DIGEST" in rule_problem(Rule(Permission.EXTERNAL, tool=tool))
+    assert rule_problem(Rule(Permission.EXTERNAL, any=True)) == "a rule for external needs tool, and nothing else"
 
 
 @pytest.mark.parametrize("line", ["pytest -q | tee x", "bash x.sh", "python -m pytest", "X=1 make"])

@@ -15,18 +15,19 @@ from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rule
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
 from agent_workbench.core.plan import Scope, Task
 from agent_workbench.core.settings import DEFAULT_TOOLS, RetrievalSettings
+from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.answer.step_protocol import StepCall, read_step
 from agent_workbench.engine.approval.proposals import REFLEXION_PREFIX
 from agent_workbench.engine.prompt.prompt_text import rules
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.engine.tools import all_tools, open_tools
+from agent_workbench.engine.tools.registry import builtin_specs, builtin_tools
 from tests.adapters.llama_cpp.answers import collect
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 from tests.engine.stage import OPEN, a_stage
 from tests.llama_fixtures import LlamaServer
 
-TOOLS = open_tools((*DEFAULT_TOOLS, "run_command"))
+TOOLS = by_name(builtin_specs((*DEFAULT_TOOLS, "run_command")))
 REFLEXIONS = script.SCRIPTS["T-1:reflexion"]
 STEPS = tuple(text for name in ("T-1", "T-2") for text in script.SCRIPTS[name] if not text.startswith(REFLEXION_PREFIX))
 HEAD = "Thought: I do it.\nAction: "
@@ -140,7 +141,7 @@ async def test_a_reflexion_is_one_bounded_paragraph(tmp_path: Path) -> None:
 
 
 async def test_what_every_tool_takes_fits_alone_and_among_all(tmp_path: Path) -> None:
-    assert set(RIGHT) == set(TOOLS) == {name for name, tool in all_tools().items() if tool.offered}
+    assert set(RIGHT) == set(TOOLS) == set(builtin_tools())
     everything = [sentence for name in TOOLS for sentence in sentences_of(name)]
     async with grammar_oracle(tmp_path, everything) as server:
         together = step_grammar(TOOLS.values(), DIFFS)
@@ -182,7 +183,7 @@ async def test_whatever_a_random_model_says_under_the_grammar_is_a_step(llama_se
     ended = 0
     used = set()
     for number in range(30):
-        messages = (Message(Role.SYSTEM, rules(TOOLS)), Message(Role.USER, f"Task number {number * 7919}"))
+        messages = (Message(Role.SYSTEM, rules(TOOLS.values())), Message(Role.USER, f"Task number {number * 7919}"))
         got = await collect(model, ModelRequest(messages, grammar=grammar, answer_tokens=1500))
         if got.end.stop is StopCause.END:
             ended += 1

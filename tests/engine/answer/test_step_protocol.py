@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.settings import DEFAULT_TOOLS
+from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step, thought_of
-from agent_workbench.engine.tools import open_tools
+from agent_workbench.engine.tools.registry import builtin_specs
 
-TOOLS = open_tools((*DEFAULT_TOOLS, "run_command"))
+TOOLS = by_name(builtin_specs((*DEFAULT_TOOLS, "run_command")))
 DIFF = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 
 

@@ -43,6 +43,7 @@ from agent_workbench.core.settings import (
     SkillSettings,
 )
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.engine.approval.policy import PolicyDecision, ruling
 from agent_workbench.engine.session.unattended import run_unattended
@@ -55,11 +56,13 @@ from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, diff, re
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 COMMANDS = Settings(tools_allowed=("run_command", "write_diff", "finish"))
+DIGEST = "0123456789abcdef"
 KEPT = {
     Permission.READ: Rule(Permission.READ, tool="grep"),
     Permission.DIFF: Rule(Permission.DIFF, paths=("**",)),
     Permission.COMMAND: Rule(Permission.COMMAND, commands=("text",)),
     **{kind: Rule(kind, any=True) for kind in set(Permission) - {Permission.READ, Permission.DIFF, Permission.COMMAND}},
+    **{kind: Rule(kind, tool=f"grep@{DIGEST}") for kind in CALLS},
 }
 RULES = [*itertools.product(Permission, Approval, (False, True), (False, True), (False, True), (False, True))]
 
@@ -78,7 +81,10 @@ def state_of(
 
 
 def proposal_of(kind: Permission, *, special: tuple[str, ...] = ()) -> Proposal:
-    return Proposal(ProposalId("P-1"), kind, "grep", "text", 1, commands=("text",), paths=("a.py",), special=special)
+    spec = DIGEST if kind in CALLS else ""
+    return Proposal(
+        ProposalId("P-1"), kind, "grep", "text", 1, commands=("text",), paths=("a.py",), special=special, spec=spec
+    )
 
 
 @pytest.mark.parametrize(("kind", "rule", "always", "headless", "holds", "special"), RULES)
@@ -88,7 +94,9 @@ def test_the_policy(
     state = state_of(kind, rule, always=always, headless=headless, holds=holds)
     found = ruling(state, proposal_of(kind, special=(".gitattributes",) if special else ()))
 
-    needs_a_person = (kind is Permission.DIFF and special) or (kind is Permission.COMMAND and not holds)
+    needs_a_person = (kind is Permission.DIFF and special) or (
+        kind in {Permission.COMMAND, Permission.SCRIPT} and not holds
+    )
     fits = not (kind is Permission.DIFF and special)
     if kind is Permission.SUMMARY:
         by = "unattended" if rule is Approval.ASK and not always else f"{kind}={rule}"

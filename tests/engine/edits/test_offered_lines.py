@@ -26,14 +26,14 @@ from agent_workbench.core.patch import FileContent
 from agent_workbench.core.patch.alignment import Line, SharedBlock, shared_blocks
 from agent_workbench.core.plan import Scope
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.answer.grammar_choice import granted, step_granted
 from agent_workbench.engine.edits import offered_lines as offers
 from agent_workbench.engine.edits.offered_lines import MAX_OFFERED_LINES, edit_scope, offered_lines, shown_chunks
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import start_task
-from agent_workbench.engine.tools import all_tools
-from agent_workbench.engine.tools.arguments import Arguments
-from agent_workbench.engine.tools.read_file import MAX_CHOICES
+from agent_workbench.engine.tools.builtin.read_file import MAX_CHOICES
+from agent_workbench.engine.tools.registry import builtin_tools
 from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, task
 from tests.fakes.ports import Cut, GivenChunks, Saying
 
@@ -217,7 +217,7 @@ async def test_only_what_makes_sense_now_is_offered(tmp_path: Path) -> None:
         grammar = await granted(stage.session, Purpose.EXECUTOR)
         context = await stage.session.tool_context()
         with pytest.raises(UsageError, match=r"cannot be 'anser.txt'; near it are: answer.txt"):
-            await all_tools()["read_file"].draft(context, Arguments({"path": "anser.txt"}), "{}")
+            await builtin_tools()["read_file"].draft(context, Arguments({"path": "anser.txt"}), "{}")
     assert "run_tests" not in grammar
     assert "static_analyze" not in grammar
     assert '\\"answer.txt\\"' in grammar
@@ -229,5 +229,5 @@ async def test_where_files_are_too_many_any_path_may_be_tried(tmp_path: Path) ->
     async with a_stage(tmp_path, ["?"], tasks=(task(accept=()),), start=start) as stage:
         await start_task(stage.session, T1)
         bench = await stage.session.tool_context()
-        assert await all_tools()["read_file"].choices(bench.scope, bench.workspace) == {}
+        assert await builtin_tools()["read_file"].choices(bench.scope, bench.workspace) == {}
         assert "char{0,200}" in await granted(stage.session, Purpose.EXECUTOR)

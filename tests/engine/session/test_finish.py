@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.cli.verbs.run import YES
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import (
     ActionDecided,
@@ -20,6 +19,7 @@ from agent_workbench.core.intents import AbortTask, EditProposal, UndoStep
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Rule, Settings
+from agent_workbench.core.tools.permissions import opened_by
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.outcomes import Ending
 from agent_workbench.engine.session.unattended import run_unattended
@@ -66,7 +66,7 @@ async def test_the_first_goes_back_and_the_second_is_parked(tmp_path: Path, acce
 
 
 def test_yes_opens_no_finish() -> None:
-    assert not {"approvals.finish", "approvals.merge"}.intersection(YES)
+    assert not {"approvals.finish", "approvals.merge"}.intersection(opened_by("--yes"))
 
 
 async def test_a_person_lets_it_through(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.engine.tools.arguments import (
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import (
     MAX_INTEGER,
     MAX_JSON_CHARS,
     Argument,
@@ -15,7 +16,9 @@ from agent_workbench.engine.tools.arguments import (
     check_choices,
     example,
     read_arguments,
+    schema_of,
 )
+from agent_workbench.core.tools.spec import ToolSpec
 
 SCHEMA = (
     Argument("path", ArgumentKind.STRING, "a path", max_length=10),
@@ -23,21 +26,28 @@ SCHEMA = (
 )
 
 
-def fault(line: str, schema: tuple[Argument, ...] = SCHEMA) -> str:
+def spec_of(*arguments: Argument) -> ToolSpec:
+    return ToolSpec("tool", "a tool", Permission.READ, schema_of(arguments))
+
+
+SPEC, EMPTY = spec_of(*SCHEMA), spec_of()
+
+
+def fault(line: str, spec: ToolSpec = SPEC) -> str:
     with pytest.raises(ArgumentFault) as refused:
-        read_arguments(line, schema)
+        read_arguments(line, spec)
     return str(refused.value)
 
 
 def test_values_come_by_name() -> None:
-    found = read_arguments('{"path": "a/é.py", "line": 7}', SCHEMA)
+    found = read_arguments('{"path": "a/é.py", "line": 7}', SPEC)
     assert (found.text("path"), found.number("line", 1)) == ("a/é.py", 7)
 
 
 def test_what_was_left_out_has_its_default() -> None:
-    found = read_arguments('{"path": ""}', SCHEMA)
+    found = read_arguments('{"path": ""}', SPEC)
     assert (found.text("path", "x"), found.number("line", 1)) == ("", 1)
-    assert read_arguments("{}", ()).text("path", "x") == "x"
+    assert read_arguments("{}", EMPTY).text("path", "x") == "x"
 
 
 @pytest.mark.parametrize(
@@ -83,16 +93,16 @@ def test_what_does_not_fit_is_named(line: str, reason: str) -> None:
 
 
 def test_a_tool_without_arguments_takes_none() -> None:
-    assert fault('{"a": 1}', ()) == "unknown argument 'a'; known are: none"
+    assert fault('{"a": 1}', EMPTY) == "unknown argument 'a'; known are: none"
 
 
 def test_a_pair_of_surrogates_is_a_character() -> None:
-    assert read_arguments('{"path": "\\ud83d\\ude00"}', SCHEMA).text("path") == "😀"
+    assert read_arguments('{"path": "\\ud83d\\ude00"}', SPEC).text("path") == "😀"
 
 
 @given(st.text(max_size=10).filter(str.isprintable), st.integers(0, MAX_INTEGER))
 def test_what_fits_is_taken_as_it_is(path: str, line: int) -> None:
-    found = read_arguments(json.dumps({"path": path, "line": line}), SCHEMA)
+    found = read_arguments(json.dumps({"path": path, "line": line}), SPEC)
     assert found.values == {"path": path, "line": line}
 
 
@@ -105,14 +115,14 @@ JSON = st.recursive(
 @given(JSON.map(json.dumps) | st.text() | st.text(alphabet='{}[]":,path0123456789-eE.\\u'))
 def test_only_faults_are_raised(line: str) -> None:
     with contextlib.suppress(ArgumentFault):
-        found = read_arguments(line, SCHEMA)
+        found = read_arguments(line, SPEC)
         assert set(found.values) <= {"path", "line"}
         assert len(found.text("path")) <= 10
 
 
 def test_an_example_shows_every_argument() -> None:
-    assert example(SCHEMA) == '{"path": "…", "line": 1}'
-    assert example(()) == "{}"
+    assert example(SPEC) == '{"path": "…", "line": 1}'
+    assert example(EMPTY) == "{}"
 
 
 PATHS = (".editorconfig", "README.md", "src/shop/basket.py", "src/shop/cart.py", "web/basket.ts", "zoo/cart.py")

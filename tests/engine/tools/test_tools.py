@@ -9,13 +9,14 @@ from agent_workbench.core.events import ScratchpadChanged
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import ALL_TOOLS, DEFAULT_TOOLS, TOOL_ALIASES, Settings
+from agent_workbench.core.tools.arguments import Arguments, properties_of
+from agent_workbench.core.tools.shapes import StringShape
+from agent_workbench.engine.runtime.tool import REFUSALS, ToolResult
 from agent_workbench.engine.task.task_start import start_task
-from agent_workbench.engine.tools import all_tools, open_tools
-from agent_workbench.engine.tools.arguments import Arguments
-from agent_workbench.engine.tools.grep import MAX_HITS
-from agent_workbench.engine.tools.list_files import MAX_FILES
-from agent_workbench.engine.tools.read_file import MAX_CHARS, MAX_LINES
-from agent_workbench.engine.tools.tool import REFUSALS, Outcome
+from agent_workbench.engine.tools.builtin.grep import MAX_HITS
+from agent_workbench.engine.tools.builtin.list_files import MAX_FILES
+from agent_workbench.engine.tools.builtin.read_file import MAX_CHARS, MAX_LINES
+from agent_workbench.engine.tools.registry import builtin_specs, builtin_tools
 from tests.engine.stage import T1, Stage, a_stage, task
 
 
@@ -33,10 +34,10 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
         yield stage
 
 
-async def use(stage: Stage, tool: str, arguments: dict[str, object]) -> Outcome:
+async def use(stage: Stage, tool: str, arguments: dict[str, object]) -> ToolResult:
     text = json.dumps(arguments)
-    proposal = Proposal(ProposalId("P-1"), all_tools()[tool].kind, tool, text, 1)
-    return await all_tools()[tool].run(await stage.session.tool_context(), proposal)
+    proposal = Proposal(ProposalId("P-1"), builtin_tools()[tool].spec.permission, tool, text, 1)
+    return await builtin_tools()[tool].run(await stage.session.tool_context(), proposal)
 
 
 async def seen(stage: Stage, tool: str, **arguments: object) -> str:
@@ -86,7 +87,7 @@ async def test_what_is_wide_is_cut_and_what_is_not_utf8_is_shown(stage: Stage) -
 
 
 async def test_what_is_shown_of_files_is_told_line_by_line(stage: Stage) -> None:
-    def lines(outcome: Outcome) -> list[tuple[str, int, int, str]]:
+    def lines(outcome: ToolResult) -> list[tuple[str, int, int, str]]:
         return [(chunk.path, chunk.first_line, chunk.last_line, chunk.text) for chunk in outcome.shown]
 
     assert lines(await use(stage, "read_file", {"path": "src/shop.py"})) == [
@@ -148,7 +149,7 @@ async def test_notes_are_lines_of_the_scratchpad(stage: Stage) -> None:
 
 
 def test_the_settings_know_every_tool_that_a_model_may_be_given() -> None:
-    assert set(ALL_TOOLS) == {name for name, tool in all_tools().items() if tool.offered}
+    assert set(ALL_TOOLS) == set(builtin_tools())
     assert set(TOOL_ALIASES.values()) <= set(ALL_TOOLS)
 
 
@@ -173,9 +174,10 @@ ODD = [
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("tool", ["read_file", "list_files", "grep", "search_code", "note"])
 async def test_odd_arguments_are_answered_or_refused(stage: Stage, tool: str, text: str) -> None:
-    for argument in all_tools()[tool].arguments:
-        if argument.kind == "string":
-            others = {each.name: "x" for each in all_tools()[tool].arguments if each.required}
+    arguments = properties_of(builtin_tools()[tool].spec)
+    for argument in arguments:
+        if isinstance(argument.shape, StringShape):
+            others = {each.name: "x" for each in arguments if each.required}
             with contextlib.suppress(*REFUSALS):
                 assert (await use(stage, tool, {**others, argument.name: text})).observation
 
@@ -190,7 +192,7 @@ async def test_drafts_of_odd_diffs_are_refused(stage: Stage) -> None:
         "\ud800" * 3,
     ]:
         with pytest.raises(REFUSALS):
-            await all_tools()["write_diff"].draft(bench, Arguments({}), text)
+            await builtin_tools()["write_diff"].draft(bench, Arguments({}), text)
 
 
 async def test_tools_that_need_settings_say_so(tmp_path: Path) -> None:
@@ -199,18 +201,18 @@ async def test_tools_that_need_settings_say_so(tmp_path: Path) -> None:
         bench = await stage.session.tool_context()
         for tool, word in (("run_tests", "test_command"), ("static_analyze", "lint_command")):
             with pytest.raises(REFUSALS) as refused:
-                await all_tools()[tool].draft(bench, Arguments({}), "{}")
+                await builtin_tools()[tool].draft(bench, Arguments({}), "{}")
             assert word in refused.value.advice
 
 
 def test_a_tool_is_what_its_module_says() -> None:
-    for name, tool in all_tools().items():
-        assert name == tool.name
-        assert tool.summary
-        assert len({each.name for each in tool.arguments}) == len(tool.arguments)
-        assert not (tool.raw and tool.arguments)
-    assert set(DEFAULT_TOOLS) <= {name for name, tool in all_tools().items() if tool.offered}
+    for name, tool in builtin_tools().items():
+        assert name == tool.spec.name
+        assert tool.spec.summary
+        assert tool.spec.builtin
+        assert tool.spec.raw == (name == "write_diff")
+    assert set(DEFAULT_TOOLS) <= set(builtin_tools())
 
 
 def test_the_order_of_tools_is_the_one_allowed() -> None:
-    assert list(open_tools(("finish", "commit", "grep", "nonsense"))) == ["finish", "grep"]
+    assert [spec.name for spec in builtin_specs(("finish", "commit", "grep", "nonsense"))] == ["finish", "grep"]

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from agent_workbench.cli.output import say_last
-from agent_workbench.cli.verbs.run import YES, run_tasks
+from agent_workbench.cli.verbs.run import run_tasks
 from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
 from agent_workbench.core.invocation import Place
 
@@ -29,9 +29,10 @@ def execute(options: argparse.Namespace) -> int:
     if not options.headless:
         check_terminal("agent demo", "`agent demo --headless` works without one")
     from agent_workbench.api.runs import demo_place
+    from agent_workbench.core.tools.permissions import opened_by
 
     folder = options.folder or Path(tempfile.mkdtemp(prefix="agent-demo-")) / "shop"
-    flags, pace = (YES, 0.0) if options.headless else ({}, READABLE_TOKENS_PER_SECOND)
+    flags, pace = (opened_by("--yes"), 0.0) if options.headless else ({}, READABLE_TOKENS_PER_SECOND)
     start = Place(folder, os.environ, flags, unconfined=True, demo_tokens_per_second=pace)
     place = asyncio.run(demo_place(folder.absolute(), start))
     if not options.json:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.state.session_state import SessionState
 
-YES = {"approvals.diff": "auto", "approvals.check": "auto", "approvals.commit": "auto"}
-COMMANDS = {"approvals.command": "auto"}
-
 
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
@@ -73,7 +70,9 @@ def unattended_place(
     """
     if options.commands and not options.yes:
         raise UsageError("--commands goes with --yes", advice="say --yes --commands, or approvals in a --policy FILE")
-    opened = {**(YES if options.yes else {}), **(COMMANDS if options.commands else {})}
+    from agent_workbench.core.tools.permissions import opened_by
+
+    opened = {**(opened_by("--yes") if options.yes else {}), **(opened_by("--commands") if options.commands else {})}
     return Place(
         Path.cwd(),
         os.environ,

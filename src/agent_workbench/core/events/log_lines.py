@@ -191,3 +191,5 @@ def describe(proposal: Proposal) -> str:
             return f"summary: {proposal.text}"
         case Permission.READ:
             return f"{proposal.tool} {proposal.text}"
+        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+            return f"{proposal.tool} of {proposal.source}: {proposal.text}"

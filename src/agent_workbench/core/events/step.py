@@ -10,6 +10,7 @@ from agent_workbench.core.model import AnswerFigures, Purpose, Sampling
 from agent_workbench.core.plan import Task
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.workspace import WorkspaceFacts
 
 
@@ -21,11 +22,12 @@ class SkillText(RecordedValue, frozen=True):
 
 
 class TaskStarted(RecordedValue, frozen=True):
-    """A task got its workspace. `definition` and `tools` apply to this run even if the plan changes.
+    """A task got its workspace. `definition` and `specs` apply to this run even if the plan or a tool changes.
 
     `checks` are its acceptance commands, the repo's test command and lint, in order. The first `required` must pass;
     the others must not get worse than before the change. `wording` is the version of the texts for the model in this
-    run; 0 is any version that did not record it.
+    run; 0 is any version that did not record it. `tools` are the names of `specs`; journals of 0.1 hold the names
+    alone.
     """
 
     task: TaskId
@@ -36,6 +38,7 @@ class TaskStarted(RecordedValue, frozen=True):
     required: int = 0
     skills: tuple[SkillText, ...] = ()
     wording: int = 0
+    specs: tuple[ToolSpec, ...] = ()
 
 
 class CodeRetrieved(RecordedValue, frozen=True):

@@ -25,6 +25,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.prompt_reads import reads_of, reusable_figures
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
+from agent_workbench.core.tools.specs_of_0_1 import specs_of_0_1
 
 
 def fold_step(state: SessionState, event: StepEvent) -> SessionState:
@@ -131,7 +132,7 @@ def _started(state: SessionState, event: TaskStarted) -> SessionState:
         workspace=event.workspace,
         checks=event.checks,
         required=event.required,
-        tools=event.tools,
+        specs=event.specs or specs_of_0_1(event.tools),
         skills=event.skills,
         phase=Phase.BASELINE if event.checks else Phase.RETRIEVING,
         tree=event.workspace.tree,

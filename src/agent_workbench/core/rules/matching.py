@@ -10,19 +10,10 @@ from agent_workbench.core.patch.paths import check_path
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Permission, Rule, tool_name
 from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.tools.permissions import PERMISSIONS
 
 EVERY_FILE = "**"
-# Fields of a rule that say what it matches; exactly one is set.
-MATCHING_FIELDS: dict[Permission, tuple[str, ...]] = {
-    Permission.READ: ("tool",),
-    Permission.DIFF: ("paths",),
-    Permission.CHECK: ("commands", "any"),
-    Permission.COMMAND: ("commands", "program"),
-    Permission.COMMIT: ("any",),
-    Permission.MERGE: (),
-    Permission.SUMMARY: ("any",),
-    Permission.FINISH: ("any",),
-}
+_SOURCE_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}@[0-9a-f]{16}", re.ASCII)
 RULE_FIELDS = ("any", "commands", "program", "paths", "tool")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
 # Characters with which a shell does more than run one program; in quotes too, because shells differ.
@@ -40,7 +31,8 @@ _RUNS_ANYTHING = re.compile(
 
 def rule_problem(rule: Rule) -> str:
     """Return why a rule is invalid and allows nothing; empty if it is valid."""
-    fits = MATCHING_FIELDS[rule.kind]
+    facts = PERMISSIONS[rule.kind]
+    fits = facts.rule_fields
     said = [name for name in RULE_FIELDS if getattr(rule, name)]
     if not fits:
         return f"a {rule.kind} is never let through by a rule"
@@ -48,6 +40,9 @@ def rule_problem(rule: Rule) -> str:
         return f"a rule for {rule.kind} needs {' or '.join(fits)}, and nothing else"
     if not all(line.strip() for line in rule.commands):
         return "a command is empty"
+    if rule.tool and facts.calls:
+        advice = f"a rule for {rule.kind} names the tool as NAME@DIGEST, as `A` at the gate writes it"
+        return "" if _SOURCE_TOOL.fullmatch(rule.tool) else advice
     if rule.tool and tool_name(rule.tool) not in ALL_TOOLS:
         return f"there is no tool {quoted(rule.tool)}{did_you_mean(rule.tool, (*ALL_TOOLS, *TOOL_ALIASES))}"
     if rule.program and not _may_take_anything(rule.program):
@@ -74,7 +69,14 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
             return rule.any
         case Permission.MERGE:
             return False
+        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+            return rule.tool == source_tool(proposal)
     assert_never(rule.kind)
+
+
+def source_tool(proposal: Proposal) -> str:
+    """Return a source's tool as a rule names it: with the digest of its spec, so that a changed one needs approval."""
+    return f"{proposal.tool}@{proposal.spec}"
 
 
 def runs_only(line: str, program: str) -> bool:

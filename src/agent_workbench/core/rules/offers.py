@@ -4,7 +4,7 @@ from typing import assert_never
 
 from agent_workbench.core.patch.globs import literal_glob
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.matching import EVERY_FILE, rule_allows
+from agent_workbench.core.rules.matching import EVERY_FILE, rule_allows, source_tool
 from agent_workbench.core.settings import Permission, Rule
 
 
@@ -36,6 +36,8 @@ def _candidates(proposal: Proposal) -> tuple[Rule, ...]:
             return (Rule(kind, any=True),)
         case Permission.MERGE:
             return ()
+        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+            return (Rule(kind, tool=source_tool(proposal)),)
     assert_never(kind)
 
 

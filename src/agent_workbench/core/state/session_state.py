@@ -24,6 +24,7 @@ from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.core.state.prompt_reads import PromptReads
+from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 
 NO_COMMIT = CommitId("")
@@ -69,7 +70,7 @@ class TaskRun(Struct, frozen=True):
     workspace: WorkspaceFacts
     checks: tuple[str, ...]
     required: int
-    tools: tuple[str, ...] = ()
+    specs: tuple[ToolSpec, ...] = ()
     skills: tuple[SkillText, ...] = ()
     phase: Phase = Phase.BASELINE
     tree: str = ""

@@ -1,16 +1,16 @@
-"""GBNF for one step: only tools that are open now, only arguments of their schema.
+"""GBNF of a step: only tools that are offered now, only arguments of their schemas.
 
 GBNF is llama.cpp's grammar format (its `grammars/README.md`). Every repetition is bounded, and so is an answer.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from agent_workbench.core.patch.grammar.rule_list import RuleList
-from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
-from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, Choices
-from agent_workbench.engine.tools.tool import Tool
+from agent_workbench.core.tools.arguments import Choices
+from agent_workbench.core.tools.schema import read_schema
+from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.engine.answer.argument_grammar import ArgumentRules
 
 THOUGHT_CHARS = 600
 REFLEXION_CHARS = 900
@@ -24,26 +24,29 @@ SHARED = (
 
 
 def step_grammar(
-    tools: Iterable[Tool], diff: Sequence[str] = (), choices: Mapping[str, Choices] = MappingProxyType({})
+    specs: Iterable[ToolSpec], diff: Sequence[str] = (), choices: Mapping[str, Choices] = MappingProxyType({})
 ) -> str:
     """Return the grammar whose sentences are the steps that may be taken with these tools.
 
-    `diff` are the rules of the diffs that may be written (`edits.sections`); without them no tool is offered that takes
-    one. `choices` holds, by tool, what may be chosen for its arguments.
+    `diff` are the rules of the diffs that may be written (`engine.edits`); without them no tool is offered that takes
+    one. `choices` holds, by tool, the values that its arguments may have now.
     """
-    listed = RuleList("v")
-    offered = tuple(tool for tool in tools if diff or not tool.raw)
-    rules = [
+    rules = RuleList("v")
+    values = ArgumentRules(rules)
+    offered = [(_rule_name(spec, at), spec) for at, spec in enumerate(specs) if diff or not spec.raw]
+    lines = [
         r'root ::= "Thought: " thought "\nAction: " action',
         rf"thought ::= text{{1,{THOUGHT_CHARS}}}",
-        "action ::= " + " | ".join(f"act-{_dashed(tool.name)}" for tool in offered),
+        "action ::= " + " | ".join(name for name, _ in offered),
     ]
-    for tool in offered:
-        body = "diff" if tool.raw else _object(tool.arguments, listed, choices.get(tool.name, {}))
-        rules.append(f'act-{_dashed(tool.name)} ::= "{tool.name}\\n" {body}')
-    if any(tool.raw for tool in offered):
-        rules += diff
-    return "\n".join([*rules, *listed.lines, *SHARED]) + "\n"
+    for name, spec in offered:
+        body = (
+            "diff" if spec.raw else values.arguments(read_schema(spec.input_schema).shape, choices.get(spec.name, {}))
+        )
+        lines.append(f'{name} ::= "{spec.name}\\n" {body}')
+    if any(spec.raw for _, spec in offered):
+        lines += diff
+    return "\n".join([*lines, *rules.lines, *SHARED]) + "\n"
 
 
 def reflexion_grammar() -> str:
@@ -58,35 +61,6 @@ def summary_grammar() -> str:
     return f'root ::= "Summary: " line ("\\n" line){{0,{SUMMARY_LINES - 1}}}\n{line}\n{SHARED[0]}\n'
 
 
-def _dashed(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _object(schema: tuple[Argument, ...], rules: RuleList, choices: Choices) -> str:
-    required = [each for each in schema if each.required]
-    optional = [each for each in schema if not each.required]
-    if not required:
-        first = " | ".join(_member(each, rules, choices) for each in optional)
-        return f'"{{" ({first})? "}}"' if optional else '"{}"'
-    members = ' ", " '.join(_member(each, rules, choices) for each in required)
-    extra = "".join(f' (", " {_member(each, rules, choices)})?' for each in optional)
-    return f'"{{" {members}{extra} "}}"'
-
-
-def _member(argument: Argument, rules: RuleList, choices: Choices) -> str:
-    if argument.name in choices:
-        value = _one_of(choices[argument.name], rules)
-    elif argument.kind is ArgumentKind.INTEGER:
-        value = "number"
-    else:
-        value = rf'"\"" char{{0,{argument.max_length}}} "\""'
-    return rf'"\"{argument.name}\": " {value}'
-
-
-def _one_of(values: Iterable[str], rules: RuleList) -> str:
-    """Return the rule for one of these values, as JSON."""
-    trie: Trie[str] | None = None
-    for value in values:
-        written = json.dumps(value, ensure_ascii=not value.isprintable())
-        trie = with_text(trie, written, "")
-    return rules.add(TrieRules[str](rules, str).body(trie) if trie else r'"\"\""')
+def _rule_name(spec: ToolSpec, number: int) -> str:
+    # The names of a source's tools may be alike once `_` and `.`, which no rule's name may have, are replaced.
+    return f"act-{spec.name.replace('_', '-')}" if spec.builtin else f"call-{number}"

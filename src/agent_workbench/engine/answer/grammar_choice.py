@@ -9,7 +9,7 @@ from agent_workbench.engine.answer.grammar import reflexion_grammar, step_gramma
 from agent_workbench.engine.edits.offered_lines import edit_scope
 from agent_workbench.engine.runtime.scope import Files, Scope
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.tools import open_tools
+from agent_workbench.engine.tools.registry import builtin_tools
 
 
 async def granted(session: SessionContext, purpose: Purpose) -> str:
@@ -30,13 +30,14 @@ def grammar_besides(purpose: Purpose) -> str:
 async def step_granted(scope: Scope, present: Files) -> str:
     """Return the grammar of the steps that may be taken in this scope, with these files."""
     present = _ListedOnce(present)
-    choices = {name: await tool.choices(scope, present) for name, tool in open_tools(scope.run.tools).items()}
+    specs, tools = scope.run.specs, builtin_tools()
+    choices = {spec.name: await tools[spec.name].choices(scope, present) for spec in specs if spec.name in tools}
     sensible = {name: found for name, found in choices.items() if found is not None}
-    tools = open_tools(tuple(sensible or choices))
+    offered = [spec for spec in specs if spec.name in sensible or spec.name not in choices] or specs
     diff: tuple[str, ...] = ()
-    if any(tool.raw for tool in tools.values()):
+    if any(spec.raw for spec in offered):
         diff = await asyncio.to_thread(diff_rules, await edit_scope(scope, present))
-    return await asyncio.to_thread(step_grammar, tools.values(), diff, sensible)
+    return await asyncio.to_thread(step_grammar, offered, diff, sensible)
 
 
 class _ListedOnce:

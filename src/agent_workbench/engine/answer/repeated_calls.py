@@ -1,6 +1,6 @@
 """Calls that the model makes again though nothing has changed: what it is told of them, and which ones are a loop."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agent_workbench.core.events import (
     ActionDecided,
@@ -25,12 +25,10 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.tools.arguments import read_arguments
+from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec, by_name
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step
-from agent_workbench.engine.tools import all_tools, open_tools
-from agent_workbench.engine.tools.arguments import read_arguments
-from agent_workbench.engine.tools.finish import TOOL as FINISH
-from agent_workbench.engine.tools.note import TOOL as NOTE
-from agent_workbench.engine.tools.tool import Outcome
+from agent_workbench.engine.runtime.tool import ToolResult
 
 AS_IN = "As in step"
 IN_A_ROW = 3
@@ -51,40 +49,41 @@ def loop_told(run: TaskRun) -> str:
     return ""
 
 
-def without_repeat(run: TaskRun, proposal: Proposal, outcome: Outcome) -> Outcome:
+def without_repeat(run: TaskRun, proposal: Proposal, outcome: ToolResult) -> ToolResult:
     """Return what is told of a read: one line where the same call told the same and that still stands in the prompt.
 
     A loop of such reads is a failed step.
     """
-    step = _told_in(run.history, proposal, outcome.observation) if proposal.tool != FINISH.name else None
+    step = _told_in(run, proposal, outcome.observation) if proposal.tool != FINISH else None
     if step is None:
         return outcome
     if loop := loop_told(run):
-        return Outcome(f"{AS_IN} {step}: {loop}.", ActionResult.FAILED)
-    return Outcome(f"{AS_IN} {step}, word for word: nothing has changed since.")
+        return ToolResult(f"{AS_IN} {step}: {loop}.", ActionResult.FAILED)
+    return ToolResult(f"{AS_IN} {step}, word for word: nothing has changed since.")
 
 
-def _told_in(history: Sequence[Recorded], proposal: Proposal, observation: str) -> int | None:
+def _told_in(run: TaskRun, proposal: Proposal, observation: str) -> int | None:
     """Return the step in which the same call told the same, None where none did since a change or a compaction."""
     told: set[ProposalId] = set()
-    for recorded in reversed(history):
+    specs = by_name(run.specs)
+    for recorded in reversed(run.history):
         match recorded.event:
             case PatchApplied() | StepUndone() | ContextCompacted():
                 return None
             case ActionFinished(result=ActionResult.OK) as finished if finished.observation == observation:
                 told.add(finished.proposal_id)
-            case ActionProposed(proposal=earlier) if earlier.id in told and _is_same(earlier, proposal):
+            case ActionProposed(proposal=earlier) if earlier.id in told and _is_same(earlier, proposal, specs):
                 return earlier.step
             case _:
                 continue
     return None
 
 
-def _is_same(one: Proposal, other: Proposal) -> bool:
-    if one.tool != other.tool:
+def _is_same(one: Proposal, other: Proposal, specs: Mapping[str, ToolSpec]) -> bool:
+    if one.tool != other.tool or one.tool not in specs:
         return False
-    schema = all_tools()[one.tool].arguments
-    return read_arguments(one.text, schema) == read_arguments(other.text, schema)
+    spec = specs[one.tool]
+    return read_arguments(one.text, spec) == read_arguments(other.text, spec)
 
 
 def _told_news(history: Sequence[Recorded]) -> bool:
@@ -98,7 +97,7 @@ def _told_news(history: Sequence[Recorded]) -> bool:
                 finished = event
             case ActionProposed(proposal=proposal) if finished is not None and proposal.id == finished.proposal_id:
                 new = finished.result is ActionResult.OK and not finished.observation.startswith(AS_IN)
-                return new and proposal.kind is Permission.READ and proposal.tool != NOTE.name
+                return new and proposal.kind is Permission.READ and proposal.tool != NOTE
             case _:
                 continue
     return False
@@ -106,7 +105,7 @@ def _told_news(history: Sequence[Recorded]) -> bool:
 
 def _newest_calls(run: TaskRun, most: int) -> list[tuple[object, ...]]:
     """Return the newest calls since something changed, the newest first; one that is no step equals no other."""
-    tools = open_tools(run.tools)
+    tools = by_name(run.specs)
     found: list[tuple[object, ...]] = []
     answer: ModelAnswered | None = None
     for recorded in reversed(run.history):

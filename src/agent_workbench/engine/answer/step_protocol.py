@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
+from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.answer.step_repair import DIFF_BEGINS, LOOSE_ACTION, cut_made_up, read_meaning
-from agent_workbench.engine.tools.arguments import ArgumentFault, Arguments, read_arguments
-from agent_workbench.engine.tools.tool import Tool
 
 # Possessive, or a line of many blanks would be divided in every way there is.
 ACTION_LINE = re.compile(r"^Action:[ \t]*+(?P<name>\S*+)[ \t]*+$", re.MULTILINE)
@@ -20,7 +20,7 @@ class StepCall(Struct, frozen=True):
     """
 
     thought: str
-    tool: Tool
+    tool: ToolSpec
     arguments: Arguments
     text: str
     mended: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ def thought_of(answer: str) -> str:
     return before.lstrip().removeprefix("Thought:").strip()
 
 
-def read_step(answer: str, tools: Mapping[str, Tool]) -> StepCall | StepFault:
+def read_step(answer: str, tools: Mapping[str, ToolSpec]) -> StepCall | StepFault:
     """Return the step that `answer` holds, or exactly what keeps it from being one.
 
     An answer that is not quite in the form of a step is read where it can mean only one.
@@ -57,7 +57,7 @@ def read_step(answer: str, tools: Mapping[str, Tool]) -> StepCall | StepFault:
     if meant.tool.raw:
         return StepCall(meant.thought, meant.tool, Arguments({}), _ended(meant.text), meant.mended)
     try:
-        arguments = read_arguments(meant.text, meant.tool.arguments)
+        arguments = read_arguments(meant.text, meant.tool)
     except ArgumentFault as fault:
         return StepFault(f"{meant.tool.name}: {fault}")
     return StepCall(meant.thought, meant.tool, arguments, meant.text, meant.mended)
@@ -73,7 +73,7 @@ def _ended(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def _as_written(answer: str, tools: Mapping[str, Tool]) -> StepCall | StepFault:
+def _as_written(answer: str, tools: Mapping[str, ToolSpec]) -> StepCall | StepFault:
     if not answer.strip():
         return StepFault("the answer is empty; write a line `Thought: …` and then a line `Action: <tool>`")
     if not answer.lstrip().startswith("Thought:"):
@@ -88,7 +88,7 @@ def _as_written(answer: str, tools: Mapping[str, Tool]) -> StepCall | StepFault:
     return _with_arguments(thought_of(answer), tool, answer[action.end() :])
 
 
-def _with_arguments(thought: str, tool: Tool, rest: str) -> StepCall | StepFault:
+def _with_arguments(thought: str, tool: ToolSpec, rest: str) -> StepCall | StepFault:
     body = rest.removeprefix("\n")
     if tool.raw:
         if not body.strip():
@@ -99,6 +99,6 @@ def _with_arguments(thought: str, tool: Tool, rest: str) -> StepCall | StepFault
         extra = line.split("\n", 1)[1].strip().split("\n", 1)[0]
         return StepFault(f"one line of JSON arguments must end the answer, but more follows: {extra[:80]!r}")
     try:
-        return StepCall(thought, tool, read_arguments(line or "{}", tool.arguments), line or "{}")
+        return StepCall(thought, tool, read_arguments(line or "{}", tool), line or "{}")
     except ArgumentFault as fault:
         return StepFault(f"{tool.name}: {fault}")

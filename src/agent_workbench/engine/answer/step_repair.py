@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from agent_workbench.engine.tools.tool import Tool
+from agent_workbench.core.tools.arguments import properties_of
+from agent_workbench.core.tools.spec import ToolSpec
 
 _THOUGHT_END = "</think>"
 _FENCE = re.compile(r"^[ \t]*+```[\w+-]*+[ \t]*+$")
@@ -35,12 +36,12 @@ class Meant(Struct, frozen=True):
     """
 
     thought: str
-    tool: Tool
+    tool: ToolSpec
     text: str
     mended: tuple[str, ...]
 
 
-def read_meaning(answer: str, tools: Mapping[str, Tool]) -> Meant | None:
+def read_meaning(answer: str, tools: Mapping[str, ToolSpec]) -> Meant | None:
     """Return the step that the answer means, None where that is not certain."""
     mended: list[str] = []
     text = _without_wrapping(answer, mended)
@@ -74,7 +75,7 @@ def _without_wrapping(answer: str, mended: list[str]) -> str:
     return "\n".join(lines).lstrip()
 
 
-def _tool(name: str, tools: Mapping[str, Tool], mended: list[str]) -> Tool | None:
+def _tool(name: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> ToolSpec | None:
     if name in tools:
         return tools[name]
     plain = name.lower().replace("-", "_")
@@ -83,7 +84,7 @@ def _tool(name: str, tools: Mapping[str, Tool], mended: list[str]) -> Tool | Non
     return tools.get(plain)
 
 
-def _json(body: str, tool: Tool, mended: list[str]) -> str | None:
+def _json(body: str, tool: ToolSpec, mended: list[str]) -> str | None:
     """Return the one JSON object in front of `body` as a line, None where there is none."""
     text = body.lstrip()
     if label := _LABEL.match(text):
@@ -93,7 +94,7 @@ def _json(body: str, tool: Tool, mended: list[str]) -> str | None:
     if fenced:
         mended.append("a fence around the arguments")
     if not text.startswith("{"):
-        needs_none = not any(argument.required for argument in tool.arguments)
+        needs_none = not any(argument.required for argument in properties_of(tool))
         if needs_none and (not text.strip() or _MARK.match(text)):
             _note_rest(text, mended)
             return "{}"
@@ -180,7 +181,7 @@ def cut_made_up(diff: str, mended: list[str]) -> str:
     return diff[: marks[0].start()].rstrip("\n") + "\n"
 
 
-def _tool_call(text: str, tools: Mapping[str, Tool], mended: list[str]) -> Meant | None:
+def _tool_call(text: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> Meant | None:
     """Return the call in the form that other templates teach: `<tool_call>{"name": …, "arguments": {…}}`."""
     before, mark, after = text.partition(_TOOL_CALL)
     if not mark or _TOOL_CALL in after:

@@ -26,7 +26,7 @@ from agent_workbench.core.proposals import HunkVerdict, Proposal, Verdict, with_
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.proposals import decide, refuse_if_redacted
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.tools.tool import Draft
+from agent_workbench.engine.runtime.tool import Draft
 
 NOTHING_TAKEN = "nothing of it was taken"
 

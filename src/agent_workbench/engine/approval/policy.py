@@ -8,6 +8,7 @@ from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.tools.permissions import PERMISSIONS, Unattended
 
 
 class PolicyDecision(Struct, frozen=True):
@@ -23,13 +24,14 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
     if state.config is None:
         return None
     approval = state.config.approvals.of(proposal.kind)
-    if proposal.kind is Permission.SUMMARY:
+    facts = PERMISSIONS[proposal.kind]
+    if facts.unattended is Unattended.WORKBENCH:
         return _summary_ruling(state, approval, proposal)
     if approval is Approval.DENY:
         by = f"policy:{proposal.kind}={approval}"
         return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
     by = _opened_by(state, approval, proposal)
-    if proposal.kind is Permission.MERGE or not by:
+    if facts.unattended is Unattended.PARKED or not by:
         return None
     refusal = _needs_a_person(state, proposal)
     if refusal and state.config.headless:
@@ -70,6 +72,7 @@ def _counts_here(state: SessionState, kept: StoredRule) -> bool:
 def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
     if proposal.kind is Permission.DIFF and proposal.special:
         return f"these files need a person's approval: {', '.join(proposal.special)}"
-    if proposal.kind is Permission.COMMAND and not (state.config and state.config.sandbox.holds):
-        return "commands need a person's approval where there is no sandbox"
+    facts = PERMISSIONS[proposal.kind]
+    if facts.unattended is Unattended.SANDBOX and not (state.config and state.config.sandbox.holds):
+        return f"{facts.plural} need a person's approval where there is no sandbox"
     return ""

@@ -29,18 +29,17 @@ from agent_workbench.core.proposals import (
 )
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
+from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
+from agent_workbench.core.tools.permissions import CALLS
+from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec, by_name
 from agent_workbench.engine.answer.grammar_compliance import grammar_ignored
 from agent_workbench.engine.answer.repeated_calls import loop_told
 from agent_workbench.engine.answer.step_protocol import StepFault, read_step
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.prompt.attempts import Fate, left_before, lost_before
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.tools import all_tools, open_tools
-from agent_workbench.engine.tools.arguments import ArgumentFault, Arguments, read_arguments
-from agent_workbench.engine.tools.finish import TOOL as FINISH
-from agent_workbench.engine.tools.finish import why_returned
-from agent_workbench.engine.tools.note import TOOL as NOTE
-from agent_workbench.engine.tools.tool import REFUSALS, Draft, Tool
+from agent_workbench.engine.runtime.tool import REFUSALS, Draft, Tool
+from agent_workbench.engine.tools.builtin.finish import why_returned
 
 REFLEXION_PREFIX = "Reflexion:"
 
@@ -55,27 +54,28 @@ async def read_answer(session: SessionContext) -> None:
         text = answer.text.strip().removeprefix(REFLEXION_PREFIX).strip()
         await session.record(ReflexionNoted(answer.step, text))
         return
-    call = read_step(answer.text, open_tools(run.tools))
+    call = read_step(answer.text, by_name(run.specs))
     if ignored := grammar_ignored(session.state, answer, call):
         await session.record(ignored)
     if isinstance(call, StepFault):
         await session.record(ActionRejected(answer.step, call.reason))
         return
-    if call.tool is FINISH and (reason := why_returned(run)):
+    if call.tool.name == FINISH and (reason := why_returned(run)):
         await session.record(ActionRejected(answer.step, f"{call.tool.name}: {reason}", empty_finish=True))
         return
     if _runs_anew(call.tool) and (loop := loop_told(run)):
         await session.record(ActionRejected(answer.step, f"{call.tool.name}: {loop}"))
         return
     try:
-        await propose(session, call.tool, call.arguments, call.text, call.mended)
+        tool = await session.tools.tool(call.tool.name)
+        await propose(session, tool, call.arguments, call.text, call.mended)
     except REFUSALS as refusal:
         await session.record(ActionRejected(answer.step, f"{call.tool.name}: {spoken(refusal)}"))
 
 
-def _runs_anew(tool: Tool) -> bool:
-    """Return whether each call of it does something; of one that only reads, the result tells whether it is in vain."""
-    return tool is NOTE or tool.kind in {Permission.CHECK, Permission.COMMAND}
+def _runs_anew(spec: ToolSpec) -> bool:
+    """Return True if each call has an effect; of a tool that only reads, the result tells whether it is in vain."""
+    return spec.name == NOTE or spec.permission in {Permission.CHECK, Permission.COMMAND} | CALLS
 
 
 def spoken(error: WorkbenchError) -> str:
@@ -92,7 +92,7 @@ async def propose(
     """
     draft = await tool.draft(await session.tool_context(), arguments, text)
     draft = replace(draft, repaired=(*mended, *draft.repaired))
-    if tool.kind is Permission.DIFF:
+    if tool.spec.permission is Permission.DIFF:
         await _check_new(session, tool, draft)
     await propose_draft(session, tool, draft)
 
@@ -136,22 +136,22 @@ async def refuse_if_redacted(session: SessionContext, draft: Draft) -> None:
 async def propose_checks(session: SessionContext, purpose: CheckPurpose) -> None:
     """Put the task's checks before the gate."""
     draft = Draft(text="", commands=session.run.checks, purpose=purpose)
-    await session.record(ActionProposed(_proposal(session, all_tools()[CHECKS], draft)))
+    await session.record(ActionProposed(_proposal(session, await session.tools.tool(CHECKS), draft)))
 
 
 async def propose_commit(session: SessionContext) -> None:
     """Put the task's commit before the gate."""
-    await propose(session, all_tools()[COMMIT], Arguments({}), "")
+    await propose(session, await session.tools.tool(COMMIT), Arguments({}), "")
 
 
 async def propose_end(session: SessionContext) -> None:
     """Put the end of a task in which nothing is changed before the gate."""
-    await propose(session, all_tools()[END_UNCHANGED], Arguments({}), "")
+    await propose(session, await session.tools.tool(END_UNCHANGED), Arguments({}), "")
 
 
 async def propose_merge(session: SessionContext) -> None:
     """Put the merge of the task's commit before the gate."""
-    await propose(session, all_tools()[MERGE], Arguments({}), "")
+    await propose(session, await session.tools.tool(MERGE), Arguments({}), "")
 
 
 def _proposal(
@@ -163,10 +163,11 @@ def _proposal(
     edited: bool = False,
     hunks: tuple[HunkVerdict, ...] = (),
 ) -> Proposal:
+    spec = tool.spec
     proposal = Proposal(
         id=replaced or ProposalId(f"P-{session.state.seq + 1}"),
-        kind=tool.kind,
-        tool=tool.name,
+        kind=spec.permission,
+        tool=spec.name,
         text=draft.text,
         step=session.run.step,
         diff=draft.diff,
@@ -181,14 +182,17 @@ def _proposal(
         outlook=draft.outlook,
         brings=draft.brings,
         hunks=hunks,
+        source="" if spec.builtin else spec.source,
+        spec="" if spec.builtin else spec.digest,
+        hints=spec.hints,
     )
     return proposal if draft.patch is None else with_patch(proposal, draft.patch)
 
 
 async def replace_proposal(session: SessionContext, proposal: Proposal, text: str, reason: str, by: Author) -> None:
     """Put `text` in place of what waits, drafted anew; raise what the draft raises, with the old one still waiting."""
-    tool = all_tools()[proposal.tool]
-    draft = await tool.draft(await session.tool_context(), _edited_arguments(tool, text), text)
+    tool = await session.tools.tool(proposal.tool)
+    draft = await tool.draft(await session.tool_context(), _edited_arguments(tool.spec, text), text)
     hunks = () if by is Author.USER else proposal.hunks
     if hunks:  # what the user took of it stays what they took
         draft = replace(draft, text=proposal.text)
@@ -198,16 +202,18 @@ async def replace_proposal(session: SessionContext, proposal: Proposal, text: st
     await refuse_if_redacted(session, draft)
 
 
-def _edited_arguments(tool: Tool, text: str) -> Arguments:
-    """Return the arguments that an edited proposal's text holds, none where it is a diff, a command or a message."""
-    if tool.kind is Permission.CHECK:
+def _edited_arguments(spec: ToolSpec, text: str) -> Arguments:
+    """Return the arguments in the text of an edited proposal, none if it is a diff, a command or a message."""
+    if spec.permission is Permission.CHECK:
         raise UsageError("checks cannot be edited", advice="reject them, or change the commands in the plan")
-    if tool.kind is not Permission.READ:
+    if spec.permission in CALLS:
+        raise UsageError("the call of a tool cannot be edited", advice="reject it with a reason")
+    if spec.permission is not Permission.READ:
         return Arguments({})
     try:
-        return read_arguments(text, tool.arguments)
+        return read_arguments(text, spec)
     except ArgumentFault as fault:
-        raise UsageError(f"{tool.name}: {fault}") from fault
+        raise UsageError(f"{spec.name}: {fault}") from fault
 
 
 async def decide(

@@ -17,6 +17,7 @@ from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
 from agent_workbench.engine.answer.step_protocol import ACTION_LINE
 from agent_workbench.engine.approval.proposals import propose_draft
+from agent_workbench.engine.compaction.compact import TOOL as COMPACT_TOOL
 from agent_workbench.engine.compaction.compacted_context import compact_context, estimate_summary
 from agent_workbench.engine.compaction.fallback_summary import fallback_summary
 from agent_workbench.engine.prompt.prompt_size import CHARS_PER_TOKEN, Drawn, draw_up, summary_tokens
@@ -25,8 +26,7 @@ from agent_workbench.engine.prompt.step_history import answers_since_compaction,
 from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.runtime.budget import tokens_left
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.tools import all_tools
-from agent_workbench.engine.tools.tool import Draft
+from agent_workbench.engine.runtime.tool import Draft
 
 PREFIX = "Summary:"
 MOST_ASKED = 3
@@ -122,7 +122,7 @@ async def _propose_own(session: SessionContext) -> None:
 async def _propose(session: SessionContext, summary: str, by: Author) -> None:
     outlook = await estimate_summary(await session.tool_context(), summary, by)
     draft = Draft(summary, fallback=by is Author.WORKBENCH, outlook=outlook)
-    await propose_draft(session, all_tools()[COMPACT], draft)
+    await propose_draft(session, COMPACT_TOOL, draft)
 
 
 async def _propose_notes(session: SessionContext, step: int, summary: str) -> None:
@@ -132,7 +132,7 @@ async def _propose_notes(session: SessionContext, step: int, summary: str) -> No
     run = session.run
     path = session.ports.memory.path(run.task, run.fork)
     shown = Preimage(path, notes_sha(session.state.scratchpad(run.task)))
-    await propose_draft(session, all_tools()[COMPACT], Draft(summary, paths=(path,), preimages=(shown,)))
+    await propose_draft(session, COMPACT_TOOL, Draft(summary, paths=(path,), preimages=(shown,)))
 
 
 def _model_was_refused(run: TaskRun) -> bool:

@@ -13,13 +13,13 @@ from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rule
 from agent_workbench.core.patch.grammar.editable_file import editable, text_lines
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.settings import DEFAULT_TOOLS
+from agent_workbench.core.tools.spec import ToolSpec, by_name
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step
 from agent_workbench.engine.prompt.prompt_text import rules
 from agent_workbench.engine.prompt.reflexion import QUESTION
 from agent_workbench.engine.task.planner import GRAMMAR, plan_request, read_tasks
-from agent_workbench.engine.tools import open_tools
-from agent_workbench.engine.tools.tool import Tool
+from agent_workbench.engine.tools.registry import builtin_specs
 
 PATH = "calc.py"
 CODE = '''def add(first, second):
@@ -98,7 +98,7 @@ def questions() -> tuple[Question, ...]:
 
 def opening() -> Message:
     """Return the first message of the conversation: the rules as every task begins with them."""
-    return Message(Role.SYSTEM, rules(_tools()))
+    return Message(Role.SYSTEM, rules(_tools().values()))
 
 
 def plan_messages() -> tuple[Message, ...]:
@@ -126,8 +126,8 @@ def purpose_of(question: Question) -> Purpose:
             return Purpose.EXECUTOR
 
 
-def _tools() -> dict[str, Tool]:
-    return open_tools(DEFAULT_TOOLS)
+def _tools() -> dict[str, ToolSpec]:
+    return by_name(builtin_specs(DEFAULT_TOOLS))
 
 
 def _call(name: str, word: str, tool: str, said: str) -> Question:

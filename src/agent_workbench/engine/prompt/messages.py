@@ -22,7 +22,6 @@ from agent_workbench.engine.prompt.parts import Part, compacted_parts, parts_of,
 from agent_workbench.engine.prompt.prompt_text import NOTES_SUMMARY, SUMMARY, notes_shown, notes_told, rules
 from agent_workbench.engine.prompt.reflexion import reflexion_request
 from agent_workbench.engine.prompt.step_history import steps_of
-from agent_workbench.engine.tools import open_tools
 
 NOTES = "scratchpad"
 ABOUT_NOTES = (PromptBuilt, ModelAnswered, ModelInterrupted, ActionRejected, ActionDecided)
@@ -75,7 +74,7 @@ class _Growth:
         self._run = run
         self._wording = wording_of(run.history)
         self.tried = Trying()
-        self._rules = Part(Role.SYSTEM, "rules", rules(open_tools(run.tools)))
+        self._rules = Part(Role.SYSTEM, "rules", rules(run.specs))
         self._parts: list[tuple[int, Part]] = [(-1, self._rules)]
         # Said after a prompt was sent and before its answer: the model reads it after its answer.
         self._unseen: list[tuple[int, Part]] = []

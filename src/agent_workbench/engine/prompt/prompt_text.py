@@ -1,6 +1,6 @@
 """What the model is told about each event, as text; the same event always gives the same words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from agent_workbench.core.events import (
     ActionDecided,
@@ -21,9 +21,9 @@ from agent_workbench.core.events import (
 from agent_workbench.core.hunk_choice import hunk_choice_summary, hunk_location, left_out_hunks
 from agent_workbench.core.proposals import OURS, HunkVerdict, Proposal, Verdict
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.tools.arguments import example
-from agent_workbench.engine.tools.tool import Tool
+from agent_workbench.core.tools.arguments import example, properties_of
+from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.engine.runtime.text_limits import clip, clip_line
 
 RULES = """\
 You work on one task in a git repository, one step at a time. Each of your messages is exactly one step:
@@ -58,6 +58,9 @@ VERSION = 1
 diff that is not quite the model's, and each change of the notes before the first prompt is told. 1: none of that.
 """
 
+SOURCE_SHAPE_CHARS, SOURCE_SUMMARY_CHARS, SOURCE_NOTE_CHARS, SOURCE_NOTES = 400, 600, 200, 20
+"""How much of the texts of a source's tool a prompt shows."""
+
 CUT_BEFORE = "Your answer was cut because it was too long, and was not taken. Be shorter."
 CUT_LINES, CUT_CHARS = 12, 600
 """The lines and characters of an answer that was cut that are sent back."""
@@ -69,13 +72,19 @@ FOUND = "Code that may matter:"
 FOUND_NOTHING = "No code was found for the task's words."
 
 
-def rules(tools: dict[str, Tool]) -> str:
+def rules(specs: Iterable[ToolSpec]) -> str:
     """Return the first part of every prompt: how to answer, and with which tools."""
     lines = []
-    for tool in tools.values():
-        shape = "<unified diff>" if tool.raw else example(tool.arguments)
-        lines.append(f"{tool.name}  {shape}\n    {tool.summary}")
-        lines += [f"    {each.name}: {each.note}{'' if each.required else ' (optional)'}" for each in tool.arguments]
+    for spec in specs:
+        shape = "<unified diff>" if spec.raw else example(spec)
+        notes = [(each.name, each.note, "" if each.required else " (optional)") for each in properties_of(spec)]
+        if not spec.builtin:
+            # A source's texts are data: each stays on its line, and none fills the context.
+            shape = clip_line(shape, SOURCE_SHAPE_CHARS)
+            notes = [(name, clip_line(note, SOURCE_NOTE_CHARS), more) for name, note, more in notes[:SOURCE_NOTES]]
+        summary = spec.summary if spec.builtin else f"{clip_line(spec.summary, SOURCE_SUMMARY_CHARS)} [{spec.source}]"
+        lines.append(f"{spec.name}  {shape}\n    {summary}")
+        lines += [f"    {name}: {note}{more}" for name, note, more in notes]
     return RULES + "\n\nTools:\n" + "\n".join(lines)
 
 

@@ -22,6 +22,7 @@ from agent_workbench.core.history.reproduced_prompts import PromptDifference, Re
 from agent_workbench.core.model import Message, Purpose
 from agent_workbench.core.proposals import COMPACT, OURS
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.model_request import text_sha
 from agent_workbench.engine.answer.step_protocol import StepFault, read_step
 from agent_workbench.engine.answer.streaming import NEVER_WRITTEN
@@ -29,7 +30,6 @@ from agent_workbench.engine.approval.proposals import REFLEXION_PREFIX
 from agent_workbench.engine.compaction.summary_request import parse_summary
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
-from agent_workbench.engine.tools import open_tools
 
 SHOWN_LINES = 12
 SHOWN_CHARS = 160
@@ -186,7 +186,7 @@ def _state_with(asked: Asked, answer: ModelAnswered) -> SessionState:
 
 def _step_read(asked: Asked, answer: ModelAnswered, outcome: Outcome) -> PromptDifference | None:
     run = asked.before.run
-    call = read_step(answer.text, open_tools(run.tools if run is not None else ()))
+    call = read_step(answer.text, by_name(run.specs if run is not None else ()))
     if isinstance(outcome, ActionRejected) and outcome.reason == NEVER_WRITTEN:
         return None
     if isinstance(call, StepFault):

@@ -13,6 +13,7 @@ from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_task import BackgroundTask
 from agent_workbench.engine.runtime.index_progress import show_index
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.engine.runtime.tool import Tools
 from agent_workbench.engine.runtime.tool_context import Ports, ToolContext
 
 TAIL_CHARS = 4_000
@@ -21,10 +22,13 @@ TAIL_CHARS = 4_000
 class SessionContext:
     """What the functions that carry out moves share."""
 
-    def __init__(self, ports: Ports, settings: Settings, recorder: Recorder, publisher: UpdatePublisher) -> None:
+    def __init__(
+        self, ports: Ports, settings: Settings, recorder: Recorder, publisher: UpdatePublisher, tools: Tools
+    ) -> None:
         self.ports = ports
         self.settings = settings
         self.publisher = publisher
+        self.tools = tools
         self._recorder = recorder
         self._workspace: Workspace | None = None
         # What is begun beside the moves wants the workspace too: opened twice, one of the two would never be let go.
@@ -101,14 +105,17 @@ class SessionContext:
             await workspace.release(keep=self.settings.workspace.keep)
 
     async def close(self) -> None:
-        """Let go of workspace, index and model; each is tried whatever became of the one before."""
+        """Release workspace, index, tools and model; each is tried whatever became of the one before."""
         try:
             await self.release_workspace()
         finally:
             try:
                 await self.ports.retriever.close()
             finally:
-                await self.ports.model.close()
+                try:
+                    await self.tools.close()
+                finally:
+                    await self.ports.model.close()
 
     async def tool_context(self) -> ToolContext:
         """Return the context of a tool call made now."""

@@ -10,3 +10,9 @@ def clip(text: str, limit_chars: int, *, tail: bool = False) -> str:
     head = limit_chars * 2 // 3
     rest = limit_chars - head
     return f"{text[:head]}\n… {len(text) - limit_chars} characters cut …\n{text[-rest:]}"
+
+
+def clip_line(text: str, limit_chars: int) -> str:
+    """Return `text` on one line of at most `limit_chars` characters, its white space joined."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit_chars else f"{line[: limit_chars - 1]}…"

@@ -9,6 +9,7 @@ from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.services import Clock, Memory, Model, Plans, Retriever, RuleStore, Skills
 from agent_workbench.core.ports.stores import Inbox
+from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
 from agent_workbench.core.ports.workspace import OnOutput, Shell, Workspace, Workspaces
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -34,6 +35,8 @@ class Ports(Struct, frozen=True):
     inbox: Inbox
     environment_for: Callable[[str], Awaitable[Mapping[str, str]]]
     redacted: Callable[[str], str]
+    schemas: SchemaValidator
+    tool_sources: tuple[ToolSource, ...] = ()
 
 
 class ToolContext(Struct, frozen=True):

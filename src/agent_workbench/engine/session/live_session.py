@@ -20,12 +20,12 @@ from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Carry, Close, Decide, Idle, Move, next_move
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 from agent_workbench.engine.session.intents import handle
 from agent_workbench.engine.session.trouble import trouble_event
 from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task
 from agent_workbench.engine.task.undo import why_not_undo
-from agent_workbench.engine.tools.tool import REFUSALS
 
 
 class LiveSession:

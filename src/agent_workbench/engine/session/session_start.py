@@ -3,13 +3,20 @@
 import asyncio
 
 from agent_workbench.core.events import SessionConfigured, SessionResumed, SessionStarted
+from agent_workbench.engine.compaction.compact import TOOL as COMPACT_TOOL
 from agent_workbench.engine.recorder import Recorder
-from agent_workbench.engine.tools import all_tools
+from agent_workbench.engine.runtime.tool_context import Ports
+from agent_workbench.engine.tools.registry import ToolRegistry, builtin_tools
+
+
+def session_tools(ports: Ports) -> ToolRegistry:
+    """Return the tools of a new session; no source is asked yet."""
+    return ToolRegistry(ports.tool_sources, ports.schemas, own=(COMPACT_TOOL,))
 
 
 async def begin(recorder: Recorder, header: SessionStarted, config: SessionConfigured, torn_bytes: int) -> None:
     """Record the header of a new session or the resumption of an old one, and what it is set to do."""
-    await asyncio.to_thread(all_tools)  # they are modules on the disk, and the loop must not wait for it
+    await asyncio.to_thread(builtin_tools)  # they are modules on the disk, and the loop must not wait for it
     if recorder.state.seq < 0:
         await recorder.record(header)
     else:

@@ -14,25 +14,27 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.patch import FileChange, render_changes
-from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, KEEP_CHANGES, Proposal
+from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Arguments
+from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal, spoken
 from agent_workbench.engine.prompt.prompt_text import answered_told
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool import REFUSALS, Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools import all_tools
-from agent_workbench.engine.tools.arguments import Arguments
+from agent_workbench.engine.tools.builtin.write_diff import KEEP, check_unmoved
 from agent_workbench.engine.tools.check_runs import named_paths
 from agent_workbench.engine.tools.merge import merged_into
-from agent_workbench.engine.tools.tool import REFUSALS, Draft, Outcome
-from agent_workbench.engine.tools.write_diff import check_unmoved
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
-PUTS_BACK = frozenset({Permission.CHECK, Permission.COMMAND})
+PUTS_BACK = frozenset({Permission.CHECK, Permission.COMMAND, *CALLS})
 """What makes all files again what was approved before; a diff does so with its own, and shows what stood in them."""
 
+CHANGES_FILES = frozenset({Permission.COMMAND, *CALLS})
+"""Actions that may change files on the side: what they changed is put back, and proposed as a diff."""
 
 _RULES = ".gitignore"
 
@@ -50,12 +52,12 @@ async def carry(session: SessionContext, proposal: Proposal) -> None:
     started = session.ports.clock.monotonic_seconds()
     refusal: WorkbenchError | None = None
     try:
-        outcome = await all_tools()[proposal.tool].run(context, proposal)
+        outcome = await (await session.tools.tool(proposal.tool)).run(context, proposal)
         if proposal.kind is Permission.READ and outcome.result is ActionResult.OK and not outcome.effects:
             outcome = without_repeat(session.run, proposal, outcome)
     except REFUSALS as error:
-        refusal, outcome = error, Outcome(spoken(error), ActionResult.REFUSED)
-    kept, told = await _take_changes(session, context) if proposal.kind is Permission.COMMAND else (None, "")
+        refusal, outcome = error, ToolResult(spoken(error), ActionResult.REFUSED)
+    kept, told = await _take_changes(session, context) if proposal.kind in CHANGES_FILES else (None, "")
     for effect in outcome.effects:
         await session.record(effect)
     if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
@@ -80,7 +82,7 @@ async def carry(session: SessionContext, proposal: Proposal) -> None:
         if isinstance(refusal, TargetMoved):
             await _show_merge_again(session)
     if kept is not None:
-        await propose_draft(session, all_tools()[KEEP_CHANGES], kept)
+        await propose_draft(session, KEEP, kept)
 
 
 async def _show_merge_again(session: SessionContext) -> None:
@@ -144,7 +146,7 @@ async def _take_changes(session: SessionContext, context: ToolContext) -> tuple[
         return None, told
     try:
         diff = await to_thread(render_changes, keepable)
-        return await all_tools()[KEEP_CHANGES].draft(context, Arguments({}), diff), told
+        return await KEEP.draft(context, Arguments({}), diff), told
     except REFUSALS as refusal:
         return None, f"{told}\nWhat it changed was put back: {spoken(refusal)}"
 
@@ -189,3 +191,5 @@ def _activity(proposal: Proposal) -> str:
             return "making room in the context"
         case Permission.FINISH:
             return "ending the task"
+        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+            return f"calling {proposal.tool}"

@@ -18,13 +18,13 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.proposals import COMPACT, Proposal
 from agent_workbench.core.state.session_state import Phase, TaskRun
+from agent_workbench.engine.compaction.compact import TOOL as COMPACT_TOOL
 from agent_workbench.engine.prompt.prompt_text import WHILE_RUNNING, answered_told
 from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import take_checkpoint
-from agent_workbench.engine.tools import all_tools
+from agent_workbench.engine.tools.builtin.write_diff import describe_applied
 from agent_workbench.engine.tools.check_runs import describe_checks
-from agent_workbench.engine.tools.write_diff import describe_applied
 
 
 async def settle(session: SessionContext, proposal: Proposal) -> None:
@@ -63,7 +63,7 @@ async def _settle_compaction(session: SessionContext, proposal: Proposal) -> Non
     """Compact the context unless that is on record: it is only written down, so it may well be done again."""
     result = ActionResult.OK
     if not any(isinstance(effect, ContextCompacted) for effect in _effects_on_record(session)):
-        outcome = await all_tools()[COMPACT].run(await session.tool_context(), proposal)
+        outcome = await COMPACT_TOOL.run(await session.tool_context(), proposal)
         for effect in outcome.effects:
             await session.record(effect)
         result = outcome.result

@@ -14,11 +14,11 @@ from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.tools.spec import ToolSpec, describe_unheld
 from agent_workbench.core.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.tools import open_tools
 from agent_workbench.engine.tools.check_runs import CheckList, check_list, refuse_denied
 from agent_workbench.engine.tools.failures import latest_failures
 
@@ -72,15 +72,25 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     request = WorkspaceRequest(session.state.session, task.id, branch, base, session.settings.workspace.link)
     workspace = await session.take_workspace(request)
     await _check_still_startable(session, task.id)
-    tools = tuple(open_tools(session.settings.tools_allowed))
+    specs = await _tool_specs(session)
+    names = tuple(spec.name for spec in specs)
     await session.record(
-        TaskStarted(task.id, task, workspace.facts, checks.commands, tools, checks.required, skills, VERSION)
+        TaskStarted(task.id, task, workspace.facts, checks.commands, names, checks.required, skills, VERSION, specs)
     )
     await session.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)
     await session.record(TaskStatusChanged(task.id, TaskStatus.IN_PROGRESS))
     if notes := await session.ports.memory.read_scratchpad(task.id):
         await session.record(notes_changed(session.settings, task.id, notes, Author.WORKBENCH))
     session.publisher.show_activity("")
+
+
+async def _tool_specs(session: SessionContext) -> tuple[ToolSpec, ...]:
+    """Return the tools of a new task; the user is told which of a source are left out, or not held by a grammar."""
+    problems = await session.tools.refresh()
+    specs = session.tools.allowed_specs(session.settings.tools_allowed)
+    for notice in (*problems, *describe_unheld(specs)):
+        session.publisher.notify(notice)
+    return specs
 
 
 async def _check_still_startable(session: SessionContext, wanted: TaskId) -> None:

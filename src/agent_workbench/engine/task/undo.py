@@ -13,7 +13,7 @@ from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.engine.approval.proposals import decide
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import take_checkpoint
-from agent_workbench.engine.tools.write_diff import SHOWN_LINES
+from agent_workbench.engine.tools.builtin.write_diff import SHOWN_LINES
 
 MADE_ON_OTHERS = "the diff before it was taken back, so this was made on files that are no longer so"
 END_WORDS = {

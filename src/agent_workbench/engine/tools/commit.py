@@ -7,15 +7,16 @@ from agent_workbench.core.events import ActionDecided, TaskCommitted
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Arguments
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Arguments
-from agent_workbench.engine.tools.finish import finish_summary
-from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+from agent_workbench.engine.tools.builtin.finish import finish_summary
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 TITLE_CHARS = 72
 
 
-class Commit(ToolFace, frozen=True):
+class Commit(BuiltinTool, frozen=True):
     """Commits the tree that the approvals amount to."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
@@ -29,13 +30,13 @@ class Commit(ToolFace, frozen=True):
             paths=tuple(change.path for change in changes),
         )
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Make the commit and move the branch."""
         message = f"{proposal.text.strip()}\n\n{TRAILER}: {_approval(context)}\n"
         commit = await context.workspace.commit(context.run.tree, message)
         branch = context.workspace.facts.branch
         committed = TaskCommitted(context.task.id, commit, branch, message)
-        return Outcome(f"committed {commit[:10]} on {branch}", effects=(committed,))
+        return ToolResult(f"committed {commit[:10]} on {branch}", effects=(committed,))
 
 
 def _approval(context: ToolContext) -> str:
@@ -62,4 +63,4 @@ def _cut(title: str) -> str:
     return f"{kept}…"
 
 
-TOOL = Commit(name=COMMIT, summary="commit the task", kind=Permission.COMMIT, offered=False)
+TOOL = Commit(name=COMMIT, summary="commit the task", permission=Permission.COMMIT)

@@ -3,13 +3,14 @@
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.proposals import END_UNCHANGED, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Arguments
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Arguments
-from agent_workbench.engine.tools.finish import finish_summary
-from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+from agent_workbench.engine.tools.builtin.finish import finish_summary
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 
-class EndUnchanged(ToolFace, frozen=True):
+class EndUnchanged(BuiltinTool, frozen=True):
     """Ends a task as done without a commit."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
@@ -18,11 +19,9 @@ class EndUnchanged(ToolFace, frozen=True):
             raise UsageError("the end of a task cannot be edited", advice="approve it, or reject it with a reason")
         return Draft(finish_summary(context.run))
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the announcement: the end is written down when the task is closed."""
-        return Outcome("the task ends with nothing changed")
+        return ToolResult("the task ends with nothing changed")
 
 
-TOOL = EndUnchanged(
-    name=END_UNCHANGED, summary="end the task with nothing changed", kind=Permission.FINISH, offered=False
-)
+TOOL = EndUnchanged(name=END_UNCHANGED, summary="end the task with nothing changed", permission=Permission.FINISH)

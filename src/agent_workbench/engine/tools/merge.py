@@ -10,15 +10,16 @@ from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import MERGE, Preimage, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.workspace import MergePreview, MergeTarget
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Arguments
-from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 DETACHED = "HEAD"
 
 
-class Merge(ToolFace, frozen=True):
+class Merge(BuiltinTool, frozen=True):
     """Merges what was committed."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
@@ -29,13 +30,13 @@ class Merge(ToolFace, frozen=True):
             preview = replace(preview, changes=await context.workspace.changes(context.run.tree))
         return await merge_draft(preview, f"{context.workspace.facts.branch} ({commit[:10]})", text)
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Merge, or raise with nothing changed."""
         (shown,) = proposal.preimages
         target = MergeTarget("" if shown.path == DETACHED else shown.path, CommitId(shown.sha))
         outcome = await context.ports.workspaces.merge(_commit(context), proposal.text, target)
         done = f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})"
-        return Outcome(done, effects=(TaskMerged(context.task.id, outcome),))
+        return ToolResult(done, effects=(TaskMerged(context.task.id, outcome),))
 
 
 async def merge_draft(preview: MergePreview, what: str, text: str = "") -> Draft:
@@ -66,4 +67,4 @@ def _commit(context: ToolContext) -> CommitId:
     return context.run.commit
 
 
-TOOL = Merge(name=MERGE, summary="merge the task into the user's branch", kind=Permission.MERGE, offered=False)
+TOOL = Merge(name=MERGE, summary="merge the task into the user's branch", permission=Permission.MERGE)

@@ -15,7 +15,7 @@ from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.gate.notes import commit_notes, finish_notes, merge_notes
+from agent_workbench.views.gate.notes import call_notes, commit_notes, finish_notes, merge_notes
 from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 
@@ -98,6 +98,8 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
             return DiffView("Finish · waits", key, finish_notes(run, proposal), proposal.diff, key)
         case Permission.COMMAND | Permission.READ:
             return _asked(proposal, key)
+        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+            return DiffView(f"{proposal.kind.capitalize()} tool · waits", key, call_notes(run, proposal), "", key)
     assert_never(proposal.kind)
 
 

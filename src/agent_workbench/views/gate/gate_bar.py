@@ -14,6 +14,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.tools.permissions import PERMISSIONS
 from agent_workbench.views.diff.lines import diff_stat
 from agent_workbench.views.gate.diff_pane import proposal_key, repairs
 from agent_workbench.views.gate.summary_proposal import frees_text, summarized_steps
@@ -73,10 +74,8 @@ class GateView(Struct, frozen=True):
     paused: bool | None = None
 
 
-EDITABLE = frozenset({Permission.DIFF, Permission.COMMAND, Permission.COMMIT, Permission.SUMMARY})
 TOO_LONG_CHARS = 40
 """So much is said of what is too long to be approved: why that is has to fit beside it."""
-SKIPPABLE = frozenset({Permission.CHECK, Permission.COMMAND, Permission.MERGE})
 
 
 def view_gate(update: SessionUpdate) -> GateView:
@@ -134,11 +133,12 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
     A summary that the user `asked` for can be skipped. Any other is required; a rejected one is requested again.
     """
     approvable = () if is_too_long(proposal) else (GateAct.APPROVE,)
-    skippable = proposal.kind in SKIPPABLE or (asked and proposal.kind is Permission.SUMMARY)
+    facts = PERMISSIONS[proposal.kind]
+    skippable = facts.skips or (asked and proposal.kind is Permission.SUMMARY)
     return (
         *approvable,
         GateAct.REJECT,
-        *((GateAct.EDIT,) if proposal.kind in EDITABLE and proposal.tool != KEEP_CHANGES else ()),
+        *((GateAct.EDIT,) if facts.edits and proposal.tool != KEEP_CHANGES else ()),
         *((GateAct.SKIP,) if skippable else ()),
         *((GateAct.ALWAYS,) if offered_rules(proposal) else ()),
         *((GateAct.ABORT,) if proposal.kind is not Permission.MERGE else ()),
@@ -168,6 +168,9 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
             return "finish", "nothing changed", sanitize_line(proposal.text) or "no reason given"
         case Permission.READ:
             return proposal.tool.replace("_", " "), sanitize_line(proposal.text), ""
+        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+            called = sanitize_line(f"{proposal.tool} {proposal.text}")
+            return f"{proposal.kind} tool", called, f"from {sanitize_line(proposal.source, 80)}"
 
 
 def _progress(live: Live) -> str:

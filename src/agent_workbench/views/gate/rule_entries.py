@@ -14,6 +14,7 @@ from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.tools.permissions import CALLS, PERMISSIONS, Unattended
 from agent_workbench.views.blocks import Block, Entry, Tone
 
 NEWEST_SHOWN = 4
@@ -66,7 +67,7 @@ def _much(rule: Rule, past: PastActions, passed: int) -> str:
     if not past.actions:
         return f"nothing so far: no {rule.kind} was decided {among}"
     count = f"{passed:,}" if passed else "none"
-    return f"{count} of {len(past.actions):,} past {_plural(rule.kind)} {among}"
+    return f"{count} of {len(past.actions):,} past {PERMISSIONS[rule.kind].plural} {among}"
 
 
 def rule_entries(state: SessionState) -> tuple[Entry, ...]:
@@ -101,7 +102,7 @@ def _hindrance(state: SessionState, kept: StoredRule) -> tuple[Block, ...]:
     if config.approvals.of(kind) is Approval.DENY:
         return (Block(f"counts for nothing: approvals.{kind} is deny", Tone.WARN),)
     anywhere = kind is Permission.CHECK and kept.rule.any and kept.kept is RuleScope.EVERYWHERE
-    if (kind is Permission.COMMAND or anywhere) and not config.sandbox.holds:
+    if (PERMISSIONS[kind].unattended is Unattended.SANDBOX or anywhere) and not config.sandbox.holds:
         return (Block("you are asked all the same: there is no sandbox", Tone.WARN),)
     return ()
 
@@ -130,14 +131,10 @@ def _what(proposal: Proposal) -> str:
             return sanitize_line(" ".join(proposal.paths), 200)
         case Permission.CHECK:
             return sanitize_line("; ".join(proposal.commands), 200)
-        case Permission.READ:
+        case _ if proposal.kind is Permission.READ or proposal.kind in CALLS:
             return sanitize_line(f"{proposal.tool} {proposal.text}", 200)
         case _:
             return sanitize_line(proposal.text.strip().split("\n")[0], 200)
-
-
-def _plural(kind: Permission) -> str:
-    return {Permission.SUMMARY: "summaries", Permission.FINISH: "finishes"}.get(kind, f"{kind}s")
 
 
 def _shown(rule: Rule) -> str:

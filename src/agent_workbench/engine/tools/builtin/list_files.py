@@ -2,25 +2,26 @@
 
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.tools.arguments import Argument, ArgumentKind
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
-from agent_workbench.engine.tools.tool import Outcome, ToolFace
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 MAX_FILES = 300
 
 
-class ListFiles(ToolFace, frozen=True):
+class ListFiles(BuiltinTool, frozen=True):
     """Lists the workspace's files, those that git ignores left out."""
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return matching paths, one a line."""
-        glob = read_arguments(proposal.text, self.arguments).text("glob", "**")
+        glob = self.read(proposal.text).text("glob", "**")
         files = await context.workspace.list_files()
         found = [path for path in files if matches_glob(path, glob) and context.may_read(path)]
         if not found:
-            return Outcome(f"no file matches {glob!r}")
+            return ToolResult(f"no file matches {glob!r}")
         cut = f"\n… {len(found) - MAX_FILES} more …" if len(found) > MAX_FILES else ""
-        return Outcome(f"{len(found)} files match {glob!r}:\n" + "\n".join(found[:MAX_FILES]) + cut)
+        return ToolResult(f"{len(found)} files match {glob!r}:\n" + "\n".join(found[:MAX_FILES]) + cut)
 
 
 TOOL = ListFiles(

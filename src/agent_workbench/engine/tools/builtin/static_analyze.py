@@ -3,11 +3,11 @@
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Arguments, Choices
 from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.tool import Draft
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Arguments, Choices
-from agent_workbench.engine.tools.checks import Checks
-from agent_workbench.engine.tools.tool import Draft
+from agent_workbench.engine.tools.check_tool import Checks
 
 
 class StaticAnalyze(Checks, frozen=True):
@@ -24,4 +24,4 @@ class StaticAnalyze(Checks, frozen=True):
         return Draft(text=text, commands=(context.settings.lint_command,), purpose=CheckPurpose.ASKED)
 
 
-TOOL = StaticAnalyze(name="static_analyze", summary="run the repo's lint command", kind=Permission.CHECK)
+TOOL = StaticAnalyze(name="static_analyze", summary="run the repo's lint command", permission=Permission.CHECK)

@@ -20,21 +20,22 @@ from agent_workbench.core.patch import (
     render_patch,
     special_paths,
 )
-from agent_workbench.core.proposals import Preimage, Proposal
+from agent_workbench.core.proposals import KEEP_CHANGES, Preimage, Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.edits.constrained_diff import fit_constrained_answer
 from agent_workbench.engine.prompt.repeated_lines import is_as_written
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Arguments
-from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 STAND_IN = re.compile("«redacted:[^«»\\s]+»".encode())
 SHOWN_CONTEXT = 3
 SHOWN_LINES = 60
 
 
-class WriteDiff(ToolFace, frozen=True):
+class WriteDiff(BuiltinTool, frozen=True):
     """Applies an approved diff: whole, exactly where it says, or not at all."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
@@ -59,7 +60,7 @@ class WriteDiff(ToolFace, frozen=True):
             patch=patch,
         )
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Apply the diff that was shown to what was approved before."""
         strays = {change.path for change in await context.workspace.strays(context.run.tree)}
         await context.workspace.put_back(context.run.tree, strays.intersection(proposal.paths))
@@ -71,7 +72,7 @@ class WriteDiff(ToolFace, frozen=True):
         tree = await context.workspace.write(changes, context.run.tree)
         shown = await to_thread(lambda: tuple(chunk for change in changes for chunk in _now(change)))
         applied = PatchApplied(proposal.id, proposal.paths, patch_hash(proposal.diff), tree, shown)
-        return Outcome(describe_applied(applied, proposal), effects=(applied,))
+        return ToolResult(describe_applied(applied, proposal), effects=(applied,))
 
 
 def describe_applied(applied: PatchApplied, proposal: Proposal) -> str:
@@ -152,6 +153,8 @@ TOOL = WriteDiff(
     name="write_diff",
     summary="change files with a unified diff (--- a/path, +++ b/path, @@ hunks with 3 lines of context); no fence; "
     "a new file has --- /dev/null, a removed one +++ /dev/null, a renamed one begins with `rename from`, `rename to`",
-    kind=Permission.DIFF,
+    permission=Permission.DIFF,
     raw=True,
 )
+KEEP = WriteDiff(name=KEEP_CHANGES, summary="keep what a command changed", permission=Permission.DIFF, raw=True)
+"""The changes that a command left behind: kept if the user approves, restored if not."""

@@ -7,17 +7,18 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch import similar_paths
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, Arguments, Choices, read_arguments
-from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 MAX_CHOICES = 400
 MAX_LINES = 400
 MAX_CHARS = 24_000
 
 
-class ReadFile(ToolFace, frozen=True):
+class ReadFile(BuiltinTool, frozen=True):
     """Shows the model a file, at most `MAX_LINES` lines at a time."""
 
     async def choices(self, scope: Scope, present: Files) -> Choices:
@@ -32,9 +33,9 @@ class ReadFile(ToolFace, frozen=True):
         context.check_readable(arguments.text("path"))
         return await super().draft(context, arguments, text)
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the lines asked for, with where they stand."""
-        asked = read_arguments(proposal.text, self.arguments)
+        asked = self.read(proposal.text)
         path = asked.text("path")
         context.check_readable(path)
         content = await context.workspace.read(path)
@@ -50,7 +51,7 @@ class ReadFile(ToolFace, frozen=True):
         first = max(1, asked.number("first_line", 1))
         last = min(count, max(asked.number("last_line", count), first), first + MAX_LINES - 1)
         if not count:
-            return Outcome(f"{path} is empty", shown=(Chunk(path, 1, 0, "", 0.0),))
+            return ToolResult(f"{path} is empty", shown=(Chunk(path, 1, 0, "", 0.0),))
         if first > count:
             raise WorkspaceError(f"{path!r} has {count} lines, line {first} was asked for")
         text = "\n".join(lines[first - 1 : last])
@@ -58,7 +59,7 @@ class ReadFile(ToolFace, frozen=True):
         if len(text) > MAX_CHARS:
             text = text[:MAX_CHARS] + "\n… the rest of these lines is cut …"
         rest = "" if last >= count else f" (ask for first_line {last + 1} to see more)"
-        return Outcome(f"{path}, lines {first} to {last} of {count}{rest}:\n{text}", shown=shown)
+        return ToolResult(f"{path}, lines {first} to {last} of {count}{rest}:\n{text}", shown=shown)
 
 
 def _whole(path: str, first: int, text: str) -> tuple[Chunk, ...]:

@@ -3,18 +3,19 @@
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.tools.arguments import Argument, ArgumentKind
 from agent_workbench.engine.prompt.attempts import attempts
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
-from agent_workbench.engine.tools.tool import Outcome, ToolFace
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 
-class Finish(ToolFace, frozen=True):
+class Finish(BuiltinTool, frozen=True):
     """Ends the steps; whether the task is done is decided by its checks."""
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the announcement."""
-        return Outcome("the task's checks decide whether it is done")
+        return ToolResult("the task's checks decide whether it is done")
 
 
 TOOL = Finish(
@@ -41,5 +42,5 @@ def finish_summary(run: TaskRun) -> str:
     for recorded in reversed(run.history):
         event = recorded.event
         if isinstance(event, ActionProposed) and event.proposal.tool == TOOL.name:
-            return read_arguments(event.proposal.text, TOOL.arguments).text("summary").strip()
+            return TOOL.read(event.proposal.text).text("summary").strip()
     return ""

@@ -3,11 +3,11 @@
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Arguments, Choices
 from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.tool import Draft
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Arguments, Choices
-from agent_workbench.engine.tools.checks import Checks
-from agent_workbench.engine.tools.tool import Draft
+from agent_workbench.engine.tools.check_tool import Checks
 
 
 class RunTests(Checks, frozen=True):
@@ -25,4 +25,4 @@ class RunTests(Checks, frozen=True):
         return Draft(text=text, commands=commands, purpose=CheckPurpose.ASKED)
 
 
-TOOL = RunTests(name="run_tests", summary="run the task's tests", kind=Permission.CHECK)
+TOOL = RunTests(name="run_tests", summary="run the task's tests", permission=Permission.CHECK)

@@ -10,9 +10,10 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.tools.arguments import Argument, ArgumentKind
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
-from agent_workbench.engine.tools.tool import Outcome, ToolFace
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 MAX_HITS = 60
 MAX_FILES = 20_000
@@ -20,12 +21,12 @@ MAX_BYTES = 1_000_000
 LINE_CHARS = 240
 
 
-class Grep(ToolFace, frozen=True):
+class Grep(BuiltinTool, frozen=True):
     """Searches text files line by line, regardless of case."""
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return hits as `path:line: text`, the text with its indentation so that a diff can name the line."""
-        asked = read_arguments(proposal.text, self.arguments)
+        asked = self.read(proposal.text)
         words, glob = asked.text("text"), asked.text("glob", "**")
         if not words.strip():
             raise WorkspaceError("grep needs a text to look for")
@@ -36,10 +37,10 @@ class Grep(ToolFace, frozen=True):
             if len(hits) >= MAX_HITS:
                 break
         if not hits:
-            return Outcome(f"nothing holds {words!r} in {glob!r}")
+            return ToolResult(f"nothing holds {words!r} in {glob!r}")
         cut = f"\n… stopped at {MAX_HITS} hits …" if len(hits) >= MAX_HITS else ""
         told = "\n".join(f"{hit.path}:{hit.first_line}: {hit.text[:LINE_CHARS]}" for hit in hits[:MAX_HITS])
-        return Outcome(told + cut, shown=tuple(hit for hit in hits[:MAX_HITS] if len(hit.text) <= LINE_CHARS))
+        return ToolResult(told + cut, shown=tuple(hit for hit in hits[:MAX_HITS] if len(hit.text) <= LINE_CHARS))
 
     async def _search(self, context: ToolContext, path: str, words: str) -> list[Chunk]:
         try:

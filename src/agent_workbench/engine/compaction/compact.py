@@ -4,15 +4,16 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionResult, Author, Event
 from agent_workbench.core.proposals import COMPACT, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.compaction.compacted_context import compact_context, estimate_summary
 from agent_workbench.engine.compaction.prompt_budget import PromptBudget
 from agent_workbench.engine.prompt.scratchpad import notes_changed, notes_sha
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Arguments
-from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 
-class Compact(ToolFace, frozen=True):
+class Compact(BuiltinTool, frozen=True):
     """Makes room in the context."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
@@ -29,15 +30,15 @@ class Compact(ToolFace, frozen=True):
             raise UsageError(f"the summary has {size} tokens, there is room for {most}", advice="make it shorter")
         return Draft(text.strip(), outlook=await estimate_summary(context, text.strip(), Author.USER))
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Compact the context; there is nothing to tell of it but what the next prompt says."""
         by = Author.USER if proposal.edited else Author.WORKBENCH if proposal.fallback else Author.MODEL
         if context.run.notes_full:
             return await _replace_notes(context, proposal)
-        return Outcome("", effects=(await compact_context(context, proposal.text, by),))
+        return ToolResult("", effects=(await compact_context(context, proposal.text, by),))
 
 
-async def _replace_notes(context: ToolContext, proposal: Proposal) -> Outcome:
+async def _replace_notes(context: ToolContext, proposal: Proposal) -> ToolResult:
     """Archive the scratchpad and put the summary in its place, if it still says what the summary was made of.
 
     Done once already, before a stop, there is nothing left but to record it.
@@ -53,7 +54,7 @@ async def _replace_notes(context: ToolContext, proposal: Proposal) -> Outcome:
     by = Author.MODEL if done else Author.USER
     changed = recorded != context.state.scratchpad(task)
     effects: tuple[Event, ...] = (notes_changed(context.settings, task, found, by),) if changed else ()
-    return Outcome("", ActionResult.OK if done else ActionResult.REFUSED, effects)
+    return ToolResult("", ActionResult.OK if done else ActionResult.REFUSED, effects)
 
 
-TOOL = Compact(name=COMPACT, summary="sum up the older steps", kind=Permission.SUMMARY, offered=False)
+TOOL = Compact(name=COMPACT, summary="sum up the older steps", permission=Permission.SUMMARY)

@@ -2,27 +2,28 @@
 
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.tools.arguments import Argument, ArgumentKind
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, read_arguments
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.failures import latest_failures
-from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 MAX_CHUNKS = 5
 
 
-class SearchCode(ToolFace, frozen=True):
+class SearchCode(BuiltinTool, frozen=True):
     """Finds the pieces of code that a question is about."""
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the best pieces with their places."""
-        query = read_arguments(proposal.text, self.arguments).text("query")
+        query = self.read(proposal.text).text("query")
         chunks = await context.ports.retriever.search(
             context.workspace, CodeQuery(query, latest_failures(context.run)), MAX_CHUNKS
         )
         readable = [chunk for chunk in chunks if context.may_read(chunk.path)]
         if not readable:
-            return Outcome(f"nothing was found for {query!r}")
-        return Outcome("\n\n".join(f"{chunk.place}\n{chunk.text}" for chunk in readable), shown=tuple(readable))
+            return ToolResult(f"nothing was found for {query!r}")
+        return ToolResult("\n\n".join(f"{chunk.place}\n{chunk.text}" for chunk in readable), shown=tuple(readable))
 
 
 TOOL = SearchCode(

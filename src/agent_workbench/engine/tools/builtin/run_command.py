@@ -4,16 +4,17 @@ from agent_workbench.core.errors import ShellError
 from agent_workbench.core.events import ActionResult
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments
 from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.arguments import Argument, ArgumentKind, Arguments
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.check_runs import refuse_denied, run_command
-from agent_workbench.engine.tools.tool import Draft, Outcome, ToolFace
 
 OBSERVED_CHARS = 6_000
 
 
-class RunCommand(ToolFace, frozen=True):
+class RunCommand(BuiltinTool, frozen=True):
     """Runs a command in the workspace; patterns of denied commands stop accidents, the sandbox stops the rest."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
@@ -24,11 +25,11 @@ class RunCommand(ToolFace, frozen=True):
         refuse_denied(context.task, (line,))
         return Draft(text=line, commands=(line,))
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Run it and tell how it ended."""
         outcome = await run_command(context, proposal.text)
         ended = outcome.reason or f"exit code {outcome.exit_code}"
-        return Outcome(
+        return ToolResult(
             f"{ended}\n{clip(outcome.output.strip(), OBSERVED_CHARS)}",
             result=ActionResult.OK if outcome.exit_code == 0 else ActionResult.FAILED,
             output=outcome.output,
@@ -39,6 +40,6 @@ class RunCommand(ToolFace, frozen=True):
 TOOL = RunCommand(
     name="run_command",
     summary="run a shell command in the workspace",
-    kind=Permission.COMMAND,
+    permission=Permission.COMMAND,
     arguments=(Argument("command", ArgumentKind.STRING, "one command line", max_length=500),),
 )

@@ -7,18 +7,19 @@ from agent_workbench.core.events.output_digests import digest_results
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.prompt.repeated_lines import change_shown
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.check_runs import describe_checks, run_checks
 from agent_workbench.engine.tools.failures import code_for_failure, code_told
-from agent_workbench.engine.tools.tool import Outcome, ToolFace
 
 HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "The final checks:\n"}
 
 
-class Checks(ToolFace, frozen=True):
+class Checks(BuiltinTool, frozen=True):
     """Runs what a check proposal lists."""
 
-    async def run(self, context: ToolContext, proposal: Proposal) -> Outcome:
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Run every command and tell which passed."""
         finished = await run_checks(context, proposal.commands, proposal.purpose or CheckPurpose.ASKED)
         history, baseline = context.run.history, context.run.baseline
@@ -27,7 +28,7 @@ class Checks(ToolFace, frozen=True):
         described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history)))
         told = HEADINGS.get(finished.purpose, "") + described
         new = await code_for_failure(context, kept)
-        return Outcome("\n\n".join((told, *code_told(new))), effects=(finished,), shown=new)
+        return ToolResult("\n\n".join((told, *code_told(new))), effects=(finished,), shown=new)
 
 
-TOOL = Checks(name=CHECKS, summary="run the task's checks", kind=Permission.CHECK, offered=False)
+CHECKS_TOOL = Checks(name=CHECKS, summary="run the task's checks", permission=Permission.CHECK)

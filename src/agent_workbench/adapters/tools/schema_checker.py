@@ -1,0 +1,78 @@
+"""The port `SchemaValidator`: each question goes to a short-lived process (`schema_process`)."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agent_workbench.adapters.tools import schema_process
+from agent_workbench.core.errors import ToolError
+from agent_workbench.system.child_environment import handed_on
+
+_SECONDS = 10.0
+_ANSWER_BYTES = 1_000_000
+
+
+class SchemaChecker:
+    """Checks values and schemas. `environ` is the user's environment, of which the process gets what it needs."""
+
+    def __init__(self, environ: Mapping[str, str], *, seconds: float = _SECONDS) -> None:
+        self._environ = environ
+        self._seconds = seconds
+
+    async def schema_problems(self, schemas: Sequence[str]) -> tuple[str, ...]:
+        """Return for each schema why it is invalid, empty where it is valid; raise `ToolError`."""
+        return await self._ask([(schema, None) for schema in schemas]) if schemas else ()
+
+    async def problem(self, schema: str, value: str) -> str:
+        """Return why a JSON value does not fit a valid schema, empty if it fits; raise `ToolError`."""
+        (found,) = await self._ask([(schema, value)])
+        return found
+
+    async def _ask(self, pairs: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
+        process = await self._started()
+        try:
+            async with asyncio.timeout(self._seconds):
+                answer, _ = await process.communicate(json.dumps(pairs).encode())
+        except TimeoutError:
+            answer = b""
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        problems = _problems(answer[:_ANSWER_BYTES])
+        if len(problems) != len(pairs):
+            raise ToolError(
+                f"the arguments could not be checked against their schema within {self._seconds:g} s and 1 GB",
+                advice="the schema is too costly to check; use another tool",
+            )
+        return problems
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        paths = os.pathsep.join(path for path in sys.path if Path(path).is_absolute())
+        # `-P`: the current folder may hold modules that pass for ours.
+        argv = (sys.executable, "-P", "-m", schema_process.__name__)
+        try:
+            return await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                cwd="/",
+                env={**handed_on(self._environ), "PYTHONPATH": paths},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolError(f"the check of arguments could not be started: {error}") from error
+
+
+def _problems(answer: bytes) -> tuple[str, ...]:
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()

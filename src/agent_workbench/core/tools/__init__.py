@@ -1,0 +1,1 @@
+"""Tools that a model may call: specs, permissions, arguments, and the part of JSON Schema that describes them."""

@@ -1,0 +1,76 @@
+"""Permissions of proposals: one table says for each how it is decided, shown and matched by rules."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from agent_workbench.core.settings import Approval, Permission
+
+
+class Unattended(StrEnum):
+    """What happens to a proposal when no person is there."""
+
+    POLICY = "policy"
+    """`auto` and rules approve it; otherwise the task is parked."""
+    SANDBOX = "sandbox"
+    """As `policy`, but only where a sandbox confines it; elsewhere it is rejected."""
+    WORKBENCH = "workbench"
+    """The workbench approves it: the task cannot go on without."""
+    PARKED = "parked"
+    """It always waits for a person."""
+
+
+class PermissionFacts(Struct, frozen=True):
+    """Facts of one permission.
+
+    `plural` names several proposals. `default` is the setting where `.agent.yml` has none. `rule_fields` are the fields
+    of which a rule names exactly one; none: no rule matches. `opened_by` is the flag of `agent run` that approves it.
+    `edits` names what the user may edit before approving (empty: nothing). `skips`: the task can go on without it.
+    `calls`: the proposal is the call of a source's tool, whose arguments are shown in full.
+    """
+
+    plural: str
+    default: Approval
+    rule_fields: tuple[str, ...]
+    unattended: Unattended = Unattended.POLICY
+    opened_by: str = ""
+    edits: str = ""
+    skips: bool = False
+    calls: bool = False
+
+
+_AUTO, _ASK = Approval.AUTO, Approval.ASK
+_YES, _COMMANDS = "--yes", "--commands"
+
+PERMISSIONS: Mapping[Permission, PermissionFacts] = MappingProxyType(
+    {
+        Permission.READ: PermissionFacts("reads", _AUTO, ("tool",)),
+        Permission.DIFF: PermissionFacts("diffs", _ASK, ("paths",), opened_by=_YES, edits="diff"),
+        Permission.CHECK: PermissionFacts("checks", _ASK, ("commands", "any"), opened_by=_YES, skips=True),
+        Permission.COMMAND: PermissionFacts(
+            *("commands", _ASK, ("commands", "program"), Unattended.SANDBOX),
+            opened_by=_COMMANDS,
+            edits="command",
+            skips=True,
+        ),
+        Permission.COMMIT: PermissionFacts("commits", _ASK, ("any",), opened_by=_YES, edits="message"),
+        Permission.MERGE: PermissionFacts("merges", _ASK, (), Unattended.PARKED, skips=True),
+        Permission.SUMMARY: PermissionFacts("summaries", _ASK, ("any",), Unattended.WORKBENCH, edits="summary"),
+        Permission.FINISH: PermissionFacts("finishes", _ASK, ("any",)),
+        Permission.PLAN: PermissionFacts("plan changes", _ASK, ("tool",), skips=True, calls=True),
+        Permission.KNOWLEDGE: PermissionFacts("knowledge changes", _ASK, ("tool",), skips=True, calls=True),
+        Permission.SCRIPT: PermissionFacts("scripts", _ASK, ("tool",), Unattended.SANDBOX, skips=True, calls=True),
+        Permission.EXTERNAL: PermissionFacts("external calls", _ASK, ("tool",), skips=True, calls=True),
+    }
+)
+"""One row for each permission."""
+
+CALLS = frozenset(permission for permission, facts in PERMISSIONS.items() if facts.calls)
+"""Permissions of tools that a source brings: their arguments are shown in full, and a rule names the tool's spec."""
+
+
+def opened_by(flag: str) -> dict[str, str]:
+    """Return the settings that a flag of `agent run` overrides."""
+    return {f"approvals.{name}": Approval.AUTO.value for name, facts in PERMISSIONS.items() if facts.opened_by == flag}

@@ -1,0 +1,167 @@
+"""GBNF for the arguments of a tool: JSON on one line, as the shape of its schema allows.
+
+Every repetition is bounded. Whatever the rules admit is a value of the shape.
+"""
+
+import json
+from collections.abc import Iterable
+from types import MappingProxyType
+
+from agent_workbench.core.patch.grammar.rule_list import RuleList
+from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
+from agent_workbench.core.text.gbnf import literal
+from agent_workbench.core.tools.arguments import MAX_INTEGER, Choices
+from agent_workbench.core.tools.shapes import (
+    AnyShape,
+    ArrayShape,
+    BooleanShape,
+    ConstShape,
+    IntegerShape,
+    NullShape,
+    NumberShape,
+    ObjectShape,
+    Property,
+    Shape,
+    StringShape,
+    UnionShape,
+)
+from agent_workbench.engine.answer.number_ranges import integer_range
+
+PLAIN_DEPTH = 3
+PLAIN_ITEMS = 8
+PLAIN_TEXT = 500
+_NO_CHOICES: Choices = MappingProxyType({})
+_SCALAR = r'"true" | "false" | "null" | "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,6})?'
+
+
+class ArgumentRules:
+    """Writes the rules of arguments into those of one grammar, each shape once.
+
+    The grammar has the rules `char` and `number` of `engine.answer.grammar`.
+    """
+
+    def __init__(self, rules: RuleList) -> None:
+        self._rules = rules
+        self._names: dict[Shape, str] = {}
+        self._plain: dict[int, str] = {}
+
+    def arguments(self, shape: Shape, choices: Choices = _NO_CHOICES) -> str:
+        """Return what stands for the arguments; `choices` are the values that some of them may have now."""
+        if isinstance(shape, ObjectShape) and shape.properties:
+            return self._members(shape.properties, choices)
+        return self._value(shape)
+
+    def _value(self, shape: Shape) -> str:
+        match shape:
+            case ObjectShape(properties=()):
+                return self._map(shape.others)
+            case ObjectShape():
+                return self._named(shape)
+            case ArrayShape():
+                return self._array(shape)
+            case UnionShape(choices=choices):
+                return f"({' | '.join(map(self._value, choices))})"
+            case ConstShape(values=values):
+                return self._one_of(values)
+            case StringShape():
+                return rf'"\"" char{{{shape.min_length},{shape.max_length}}} "\""'
+            case IntegerShape(minimum=0, maximum=most) if most == MAX_INTEGER:
+                return "number"
+            case IntegerShape():
+                return integer_range(shape.minimum, shape.maximum)
+            case NumberShape():
+                return self._named(shape)
+            case BooleanShape():
+                return '("true" | "false")'
+            case NullShape():
+                return '"null"'
+            case AnyShape():
+                return self._plain_value(PLAIN_DEPTH)
+
+    def _named(self, shape: ObjectShape | NumberShape) -> str:
+        if shape not in self._names:
+            body = self._members(shape.properties, {}) if isinstance(shape, ObjectShape) else _number(shape)
+            self._names[shape] = self._rules.add(body)
+        return self._names[shape]
+
+    def _members(self, properties: tuple[Property, ...], choices: Choices) -> str:
+        required = [self._member(each, choices) for each in properties if each.required]
+        optional = [self._member(each, choices) for each in properties if not each.required]
+        if required:
+            extra = "".join(f' (", " {each})?' for each in optional)
+            return f'"{{" {_listed(required)}{extra} "}}"'
+        if not optional:
+            return '"{}"'
+        return f'"{{" ({self._some(optional)})? "}}"'
+
+    def _some(self, members: list[str]) -> str:
+        """Return what stands for at least one of these members, in order."""
+        rest = [self._rules.add(each) for each in members[1:]]
+        first = [members[0], *rest]
+        after = [" ".join(f'(", " {name})?' for name in rest[at:]) for at in range(len(members))]
+        return " | ".join(" ".join(filter(None, pair)) for pair in zip(first, after, strict=True))
+
+    def _member(self, argument: Property, choices: Choices) -> str:
+        name = json.dumps(argument.name, ensure_ascii=not argument.name.isprintable())
+        if argument.name in choices:
+            texts = (json.dumps(each, ensure_ascii=not each.isprintable()) for each in choices[argument.name])
+            value = self._one_of(texts)
+        else:
+            value = self._value(argument.shape)
+        return f"{literal(f'{name}: ')} {value}"
+
+    def _map(self, others: Shape | None) -> str:
+        if others is None:
+            return '"{}"'
+        entry = self._rules.add(rf'"\"" char{{0,{PLAIN_TEXT}}} "\": " {self._value(others)}')
+        return f'"{{" ({entry} (", " {entry}){{0,{PLAIN_ITEMS - 1}}})? "}}"'
+
+    def _array(self, shape: ArrayShape) -> str:
+        if shape.items is None or not shape.max_items:
+            return '"[]"'
+        # A rule of its own: llama.cpp refuses repetitions inside a repetition where they multiply to too many.
+        item = self._rules.add(self._value(shape.items))
+        least, most = max(0, shape.min_items - 1), shape.max_items - 1
+        listed = f'{item} (", " {item}){{{least},{most}}}' if most else item
+        return f'"[" {listed} "]"' if shape.min_items else f'"[" ({listed})? "]"'
+
+    def _one_of(self, texts: Iterable[str]) -> str:
+        """Return the rule for one of these JSON texts."""
+        trie: Trie[str] | None = None
+        others: list[str] = []
+        for text in texts:
+            if text.startswith('"'):
+                trie = with_text(trie, text, "")
+            else:
+                # The number 1 is the beginning of 12, which a trie cannot hold.
+                others.append(literal(text))
+        if trie:
+            others.insert(0, TrieRules[str](self._rules, str).body(trie))
+        return self._rules.add(" | ".join(others) or r'"\"\""')
+
+    def _plain_value(self, depth: int) -> str:
+        """Return the rule for any JSON value that is nested no deeper than this."""
+        if depth not in self._plain:
+            body = rf'"\"" char{{0,{PLAIN_TEXT}}} "\"" | {_SCALAR}'
+            if depth:
+                inner = self._plain_value(depth - 1)
+                entry = self._rules.add(rf'"\"" char{{0,{PLAIN_TEXT}}} "\": " {inner}')
+                more = f"{{0,{PLAIN_ITEMS - 1}}}"
+                body = f'{inner} | "[" ({inner} (", " {inner}){more})? "]" | "{{" ({entry} (", " {entry}){more})? "}}"'
+            self._plain[depth] = self._rules.add(body)
+        return self._plain[depth]
+
+
+def _listed(members: list[str]) -> str:
+    return ' ", " '.join(members)
+
+
+def _number(shape: NumberShape) -> str:
+    ways: list[str] = []
+    if shape.whole:
+        ways.append(integer_range(*shape.whole))
+    # The last digit is no zero, so the number is between two whole ones.
+    for sign, bounds in (("", shape.fractions), ('"-" ', shape.negative_fractions)):
+        if bounds:
+            ways.append(f'{sign}{integer_range(*bounds)} "." [0-9]{{0,5}} [1-9]')
+    return " | ".join(ways)

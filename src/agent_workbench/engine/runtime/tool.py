@@ -1,0 +1,101 @@
+"""The interface of a tool to the engine: a draft before the decision, a result after it, and the tools of a session."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.errors import (
+    ConfigError,
+    PatchError,
+    RepoError,
+    ShellError,
+    ToolError,
+    UsageError,
+    WorkspaceError,
+)
+from agent_workbench.core.events import ActionResult, Event
+from agent_workbench.core.patch import Patch
+from agent_workbench.core.proposals import Preimage, Proposal, SummaryEstimate
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.tools.arguments import Arguments, Choices
+from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.engine.runtime.scope import Files, Scope
+
+if TYPE_CHECKING:
+    from agent_workbench.engine.runtime.tool_context import ToolContext
+
+
+class Draft(Struct, frozen=True):
+    """The effect of a call before it is decided: the fields of a proposal that the tool knows.
+
+    `patch` is the patch of which `diff` is the text.
+    """
+
+    text: str
+    diff: str = ""
+    commands: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
+    preimages: tuple[Preimage, ...] = ()
+    purpose: CheckPurpose | None = None
+    repaired: tuple[str, ...] = ()
+    fallback: bool = False
+    outlook: SummaryEstimate | None = None
+    brings: tuple[str, ...] = ()
+    patch: Patch | None = None
+
+
+class ToolResult(Struct, frozen=True):
+    """The result of a call. `effects` are recorded, in order, before the action is recorded as finished.
+
+    `shown` are the lines of files in the observation, exactly as it shows them.
+    """
+
+    observation: str
+    result: ActionResult = ActionResult.OK
+    effects: Sequence[Event] = ()
+    output: str = ""
+    cut_bytes: int = 0
+    shown: tuple[Chunk, ...] = ()
+
+
+class Tool(Protocol):
+    """A tool: what is known of it (`spec`), and what it does."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, summary, permission, schema and source."""
+
+    async def choices(self, scope: Scope, present: Files) -> Choices | None:
+        """Return the values that arguments may have now; None if no call makes sense now."""
+
+    async def draft(self, context: "ToolContext", arguments: Arguments, text: str) -> Draft:
+        """Return what would be done; nothing has an effect yet.
+
+        Raises one of `REFUSALS` with the reason why it cannot be done.
+        """
+
+    async def run(self, context: "ToolContext", proposal: Proposal) -> ToolResult:
+        """Do what was approved; one of `REFUSALS` becomes a refusal for the model."""
+
+
+class Tools(Protocol):
+    """The tools of a session by name."""
+
+    def allowed_specs(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
+        """Return the specs of a new task: the built-in tools with these names, then those of the sources."""
+
+    async def refresh(self) -> tuple[str, ...]:
+        """Ask the sources for their tools; return a sentence for each problem."""
+
+    async def tool(self, name: str) -> Tool:
+        """Return a tool; raise `ToolError` if no source brings it now."""
+
+    async def close(self) -> None:
+        """Close the sources."""
+
+
+REFUSALS = (PatchError, WorkspaceError, ShellError, ConfigError, UsageError, RepoError, ToolError)
+"""Errors that answer a call; after any other the session itself cannot go on."""

@@ -1,0 +1,1 @@
+"""Tools that the workbench brings for the model: each module holds one as `TOOL`."""

@@ -1,0 +1,53 @@
+"""Facts of a tool that the workbench brings, from which its spec is made."""
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import (
+    Argument,
+    ArgumentFault,
+    Arguments,
+    Choices,
+    check_choices,
+    read_arguments,
+    schema_of,
+)
+from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.tool import Draft
+from agent_workbench.engine.runtime.tool_context import ToolContext
+
+
+class BuiltinTool(Struct, frozen=True):
+    """A tool of the workbench; subclasses add `run`, and `draft` or `choices` where they have their own.
+
+    `raw`: the model writes a unified diff instead of arguments.
+    """
+
+    name: str
+    summary: str
+    permission: Permission = Permission.READ
+    arguments: tuple[Argument, ...] = ()
+    raw: bool = False
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, summary, permission and schema."""
+        return ToolSpec(self.name, self.summary, self.permission, "" if self.raw else schema_of(self.arguments))
+
+    async def choices(self, scope: Scope, present: Files) -> Choices | None:
+        """Return no choices: any value that fits the schema may be tried."""
+        return {}
+
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+        """Return the call as requested; raise `UsageError` for a value that is not among the choices."""
+        try:
+            check_choices(arguments, await self.choices(context.scope, context.workspace) or {})
+        except ArgumentFault as fault:
+            raise UsageError(str(fault)) from fault
+        return Draft(text)
+
+    def read(self, text: str) -> Arguments:
+        """Return the arguments of a proposal of this tool; raise `ArgumentFault`."""
+        return read_arguments(text, self.spec)

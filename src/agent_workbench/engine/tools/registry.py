@@ -1,0 +1,115 @@
+"""Registry of a session's tools: built in, proposed by the workbench itself, and brought by sources."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+
+from agent_workbench.core.errors import ToolError
+from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
+from agent_workbench.core.settings import TOOL_ALIASES
+from agent_workbench.core.tools.spec import ToolSpec, select_specs
+from agent_workbench.engine.runtime.tool import Tool
+from agent_workbench.engine.tools import builtin
+from agent_workbench.engine.tools.builtin.write_diff import KEEP
+from agent_workbench.engine.tools.check_tool import CHECKS_TOOL
+from agent_workbench.engine.tools.commit import TOOL as COMMIT_TOOL
+from agent_workbench.engine.tools.end_unchanged import TOOL as END_TOOL
+from agent_workbench.engine.tools.merge import TOOL as MERGE_TOOL
+from agent_workbench.engine.tools.source_tool import SourceTool
+
+LIST_SECONDS = 10.0
+MOST_LISTED = 200
+MOST_PROBLEMS = 10
+_OWN: tuple[Tool, ...] = (CHECKS_TOOL, COMMIT_TOOL, END_TOOL, MERGE_TOOL, KEEP)
+
+
+@cache
+def builtin_tools() -> Mapping[str, Tool]:
+    """Return the tools of the package `builtin` by name. The first call blocks while their modules are read."""
+    names = sorted(found.name for found in iter_modules(builtin.__path__))
+    tools: list[Tool] = [import_module(f"{builtin.__name__}.{name}").TOOL for name in names]
+    return MappingProxyType({tool.spec.name: tool for tool in tools})
+
+
+def builtin_specs(names: Iterable[str]) -> tuple[ToolSpec, ...]:
+    """Return the specs of these built-in tools, in the order of the names; unknown names are left out."""
+    tools = builtin_tools()
+    return tuple(tools[name].spec for name in names if name in tools)
+
+
+class ToolRegistry:
+    """The tools of one session. `own` are further steps that the workbench itself proposes."""
+
+    def __init__(self, sources: Sequence[ToolSource], schemas: SchemaValidator, own: Iterable[Tool] = ()) -> None:
+        self._sources = tuple(sources)
+        self._schemas = schemas
+        self._own = {tool.spec.name: tool for tool in (*_OWN, *own)}
+        self._listed: dict[str, SourceTool] | None = None
+
+    def allowed_specs(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
+        """Return the specs of a new task: the built-in tools with these names, then those of the sources."""
+        return (*builtin_specs(names), *(tool.spec for tool in (self._listed or {}).values()))
+
+    async def tool(self, name: str) -> Tool:
+        """Return a tool; raise `ToolError` if no source brings it now."""
+        found = builtin_tools().get(name) or self._own.get(name)
+        if found is not None:
+            return found
+        if self._listed is None:
+            await self.refresh()
+        listed = (self._listed or {}).get(name)
+        if listed is None:
+            raise ToolError(f"no source brings the tool {name!r} any more", advice="use another tool")
+        return listed
+
+    async def refresh(self) -> tuple[str, ...]:
+        """Ask the sources for their tools; return a sentence for each problem."""
+        answers = await asyncio.gather(*map(_list_tools, self._sources))
+        problems = [problem for _, problem in answers if problem]
+        listed = [(source, spec) for source, (specs, _) in zip(self._sources, answers, strict=True) for spec in specs]
+        self._listed, refused = await self._usable(listed)
+        problems += refused
+        more = len(problems) - MOST_PROBLEMS
+        return (*problems[:MOST_PROBLEMS], f"and {more} more problems with tools") if more > 0 else tuple(problems)
+
+    async def _usable(self, listed: list[tuple[ToolSource, ToolSpec]]) -> tuple[dict[str, SourceTool], list[str]]:
+        """Return the tools that can be used, and why the others cannot."""
+        taken = {*builtin_tools(), *self._own, *TOOL_ALIASES}
+        chosen = list(select_specs((spec for _, spec in listed), taken))
+        problems = [
+            problem or ("" if spec.source == source.name else f"it says that it comes from {spec.source[:80]!r}")
+            for (source, _), (spec, problem) in zip(listed, chosen, strict=True)
+        ]
+        left = [at for at, problem in enumerate(problems) if not problem]
+        if left:
+            found = await self._schemas.schema_problems([listed[at][1].input_schema for at in left])
+            for at, problem in zip(left, found, strict=True):
+                problems[at] = problem and f"its schema is invalid: {problem}"
+        usable: dict[str, SourceTool] = {}
+        refused: list[str] = []
+        for (source, spec), problem in zip(listed, problems, strict=True):
+            if problem:
+                refused.append(f"the tool {spec.name[:80]!r} of {source.name} is left out: {problem}")
+            else:
+                usable[spec.name] = SourceTool(spec, source, self._schemas)
+        return usable, refused
+
+    async def close(self) -> None:
+        """Close the sources."""
+        await asyncio.gather(*(source.close() for source in self._sources))
+
+
+async def _list_tools(source: ToolSource) -> tuple[Sequence[ToolSpec], str]:
+    """Return the tools of a source, and what is wrong with its answer."""
+    try:
+        async with asyncio.timeout(LIST_SECONDS):
+            listed = await source.list_tools()
+    except TimeoutError:
+        return (), f"{source.name} did not list its tools within {LIST_SECONDS:g} s; none of them is used"
+    except ToolError as error:
+        return (), f"the tools of {source.name} are not used: {error}"
+    many = f"{source.name} lists {len(listed)} tools; only {MOST_LISTED} are looked at"
+    return listed[:MOST_LISTED], many if len(listed) > MOST_LISTED else ""

@@ -1,0 +1,71 @@
+"""A tool that a source brings: checked against its recorded spec before it is proposed, and again before it runs."""
+
+import asyncio
+
+from agent_workbench.core.errors import ToolError, UsageError
+from agent_workbench.core.events import ActionResult
+from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.tools.arguments import Arguments, Choices
+from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.core.tools.strict_json import one_line
+from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool_context import ToolContext
+
+OBSERVED_CHARS = 6_000
+KEPT_CHARS = 200_000
+
+
+class SourceTool:
+    """The tool `spec` of `source`; `schemas` checks its arguments in full."""
+
+    def __init__(self, spec: ToolSpec, source: ToolSource, schemas: SchemaValidator) -> None:
+        self.spec = spec
+        self._source = source
+        self._schemas = schemas
+
+    async def choices(self, scope: Scope, present: Files) -> Choices | None:
+        """Return no choices: the schema alone says what may be tried."""
+        return {}
+
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+        """Return the call with its arguments on one line; raise `UsageError` for arguments that the schema refuses."""
+        self._check_unchanged(context)
+        line = one_line(dict(arguments.values))
+        if problem := await self._schemas.problem(self.spec.input_schema, line):
+            raise UsageError(problem)
+        return Draft(line)
+
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
+        """Call the tool with the approved arguments, for as long as a command may run."""
+        self._check_unchanged(context)
+        seconds = context.command_seconds()
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await self._source.call(self.spec.name, proposal.text, context.on_output)
+        except TimeoutError:
+            return self._unanswered(f"no answer came within {seconds:g} s")
+        except ToolError as error:
+            return self._unanswered(str(error))
+        text = answer.text.encode("utf-8", "replace").decode()
+        return ToolResult(
+            clip(text.strip(), OBSERVED_CHARS) or "(no text)",
+            ActionResult.FAILED if answer.failed else ActionResult.OK,
+            output=text[:KEPT_CHARS],
+            cut_bytes=answer.cut_bytes + len(text[KEPT_CHARS:].encode()),
+        )
+
+    def _unanswered(self, reason: str) -> ToolResult:
+        """Return the result of a call that may have had an effect, and of which nothing else is known."""
+        what = f"{self.spec.name} of {self.spec.source} failed: {clip(reason, OBSERVED_CHARS)}"
+        return ToolResult(f"{what}\nWhat it did until then is unknown.", ActionResult.FAILED)
+
+    def _check_unchanged(self, context: ToolContext) -> None:
+        """Raise `ToolError` if the task did not start with this spec."""
+        if self.spec not in context.run.specs:
+            raise ToolError(
+                f"the definition of {self.spec.name} of {self.spec.source} changed after the task started",
+                advice="use another tool; a new task starts with the new definition",
+            )
