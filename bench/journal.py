@@ -5,7 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from agent_workbench.adapters.journal.line_format import compose
+from agent_workbench.adapters.journal.line_format import encode_line
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.journal.redaction import environment_redactor
 from agent_workbench.adapters.journal.session_files import JOURNAL
@@ -65,7 +65,7 @@ def _write(folder: Path, count: int) -> None:
     lines, previous = [], ""
     for seq in range(count):
         kind, body = encode_event(_event(seq))
-        line, previous = compose(seq, TIME, kind, body, previous)
+        line, previous = encode_line(seq, TIME, kind, body, previous)
         lines.append(line)
     (folder / JOURNAL).write_bytes(b"".join(lines))
 

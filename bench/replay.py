@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from agent_workbench.adapters.journal.line_format import compose
+from agent_workbench.adapters.journal.line_format import encode_line
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.session_files import JOURNAL
 from agent_workbench.core.events import Recorded
@@ -61,7 +61,7 @@ def write_journal(folder: Path, story: Sequence[Recorded]) -> None:
     lines, previous = [], ""
     for recorded in story:
         kind, body = encode_event(recorded.event)
-        line, previous = compose(recorded.seq, recorded.time, kind, body, previous)
+        line, previous = encode_line(recorded.seq, recorded.time, kind, body, previous)
         lines.append(line)
     (folder / JOURNAL).write_bytes(b"".join(lines))
 

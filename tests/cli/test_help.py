@@ -22,7 +22,7 @@ def test_there_are_as_many_verbs_as_the_readme_speaks_of() -> None:
     names = {path[0] for path in verbs(parser()) if path}
     assert names == {*("tui", "run", "replay", "init", "new", "plan", "sessions", "verify", "merge", "search")} | {
         "index",
-        *("model", "rules", "trust", "doctor", "demo"),
+        *("inbox", "model", "rules", "trust", "doctor", "demo"),
     }
 
 

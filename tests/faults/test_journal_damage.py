@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.line_format import claimed_hash, compose
+from agent_workbench.adapters.journal.line_format import claimed_hash, encode_line
 from agent_workbench.adapters.journal.past_actions import past_actions
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.journal.writer import JournalWriter
@@ -99,7 +99,7 @@ def test_a_deeply_nested_line_is_red(tmp_path: Path, levels: int) -> None:
     for _ in range(levels):
         nested = [nested]
     # A valid chain: only the body of the line is hostile.
-    line, _ = compose(
+    line, _ = encode_line(
         1,
         "2026-01-01T00:00:00.000000Z",
         "action_proposed",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_workbench.adapters.journal.blobs import Blobs
-from agent_workbench.adapters.journal.line_format import compose
+from agent_workbench.adapters.journal.line_format import encode_line
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.core import events as e
@@ -49,7 +49,7 @@ def write_quickly(directory: Path, events: tuple[e.Event, ...] = STORY) -> list[
     blobs, prev, lines = Blobs(directory), "", []
     for seq, event in enumerate(events):
         kind, body = encode_event(event)
-        line, prev = compose(seq, time_of(seq), kind, blobs.move_out(body), prev)
+        line, prev = encode_line(seq, time_of(seq), kind, blobs.replace_long_texts(body), prev)
         lines.append(line)
     (directory / "journal.jsonl").write_bytes(b"".join(lines))
     return lines

@@ -26,10 +26,10 @@ SHA = hashlib.sha256(TEXT.encode()).hexdigest()
     ],
 )
 def test_texts_over_4_kb_move_out(text: str, moves: bool, tmp_path: Path) -> None:
-    body = Blobs(tmp_path).move_out({"output": text})
+    body = Blobs(tmp_path).replace_long_texts({"output": text})
     data = text.encode()
     assert body == {"output": {"blob": hashlib.sha256(data).hexdigest(), "bytes": len(data)} if moves else text}
-    assert Blobs(tmp_path).bring_back(body) == {"output": text}
+    assert Blobs(tmp_path).restore_long_texts(body) == {"output": text}
     assert (tmp_path / "blobs").exists() == moves
 
 
@@ -43,30 +43,30 @@ _json: st.SearchStrategy[JsonValue] = st.recursive(
 @given(st.dictionaries(texts(), _json, max_size=4))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_what_moves_out_comes_back(tmp_path: Path, body: JsonObject) -> None:
-    assert Blobs(tmp_path).bring_back(Blobs(tmp_path).move_out(body)) == body
+    assert Blobs(tmp_path).restore_long_texts(Blobs(tmp_path).replace_long_texts(body)) == body
 
 
 def test_a_text_is_kept_once(tmp_path: Path) -> None:
-    Blobs(tmp_path).move_out({"a": TEXT, "b": [TEXT, {"c": TEXT}]})
+    Blobs(tmp_path).replace_long_texts({"a": TEXT, "b": [TEXT, {"c": TEXT}]})
     assert [each.name for each in (tmp_path / "blobs").iterdir()] == [SHA]
     assert (tmp_path / "blobs" / SHA).read_text() == TEXT
 
 
 def test_a_blob_that_was_cut_is_written_again(tmp_path: Path) -> None:
-    Blobs(tmp_path).move_out({"a": TEXT})
+    Blobs(tmp_path).replace_long_texts({"a": TEXT})
     (tmp_path / "blobs" / SHA).write_text("x")
-    body = Blobs(tmp_path).move_out({"a": TEXT})
-    assert Blobs(tmp_path).bring_back(body) == {"a": TEXT}
+    body = Blobs(tmp_path).replace_long_texts({"a": TEXT})
+    assert Blobs(tmp_path).restore_long_texts(body) == {"a": TEXT}
 
 
 @pytest.mark.parametrize("content", ["", "x" * 4999, "y" * 5000, None])
 def test_a_blob_that_is_not_as_written_is_named(content: str | None, tmp_path: Path) -> None:
-    body = Blobs(tmp_path).move_out({"a": TEXT})
+    body = Blobs(tmp_path).replace_long_texts({"a": TEXT})
     (tmp_path / "blobs" / SHA).unlink()
     if content is not None:
         (tmp_path / "blobs" / SHA).write_text(content)
     with pytest.raises(JournalError, match=f"blob {SHA} {'is missing' if content is None else 'was changed'}"):
-        Blobs(tmp_path).bring_back(body)
+        Blobs(tmp_path).restore_long_texts(body)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_blob_that_is_not_as_written_is_named(content: str | None, tmp_path: P
 )
 def test_what_names_no_blob_is_refused(value: JsonObject, tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="names no blob"):
-        Blobs(tmp_path).bring_back({"a": [value]})
+        Blobs(tmp_path).restore_long_texts({"a": [value]})
 
 
 def test_nothing_is_written_or_read_through_links(tmp_path: Path) -> None:
@@ -90,13 +90,13 @@ def test_nothing_is_written_or_read_through_links(tmp_path: Path) -> None:
     session.mkdir()
     (session / "blobs").symlink_to(outside)
     with pytest.raises(JournalError, match="symbolic link"):
-        Blobs(session).move_out({"a": TEXT})
+        Blobs(session).replace_long_texts({"a": TEXT})
     assert list(outside.iterdir()) == []
     (session / "blobs").unlink()
     (session / "blobs").mkdir()
     (outside / "victim").write_text(TEXT)
     (session / "blobs" / SHA).symlink_to(outside / "victim")
     with pytest.raises(JournalError, match="symbolic link"):
-        Blobs(session).move_out({"a": TEXT})
+        Blobs(session).replace_long_texts({"a": TEXT})
     with pytest.raises(JournalError, match="cannot be read"):
-        Blobs(session).bring_back({"a": {"blob": SHA, "bytes": 5000}})
+        Blobs(session).restore_long_texts({"a": {"blob": SHA, "bytes": 5000}})

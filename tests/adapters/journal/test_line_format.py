@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.journal.line_format import Line, claimed_hash, compose, join_surrogates, parse
+from agent_workbench.adapters.journal.line_format import Line, claimed_hash, decode_line, encode_line, join_surrogates
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events.codec import JsonObject
 from tests.strategies import joined, texts
@@ -15,7 +15,7 @@ BODY: JsonObject = {"reason": "tschüß"}
 
 
 def line() -> bytes:
-    return compose(7, "2026-01-02T03:04:05.000006Z", "session_left", BODY, "a" * 64)[0].removesuffix(b"\n")
+    return encode_line(7, "2026-01-02T03:04:05.000006Z", "session_left", BODY, "a" * 64)[0].removesuffix(b"\n")
 
 
 def rehashed(raw: bytes) -> bytes:
@@ -42,10 +42,10 @@ def test_the_hash_is_over_the_line_with_the_hash_left_empty() -> None:
 
 @given(st.integers(0, 2**53), texts(), texts(), st.dictionaries(texts(), texts()))
 def test_what_goes_in_comes_out(seq: int, time: str, kind: str, body: dict[str, str]) -> None:
-    raw, digest = compose(seq, time, kind, dict(body), "")
+    raw, digest = encode_line(seq, time, kind, dict(body), "")
     assert raw.endswith(b"\n")
     assert raw.count(b"\n") == 1
-    assert parse(raw[:-1]) == Line(seq, time, kind, dict(body), "", digest)
+    assert decode_line(raw[:-1]) == Line(seq, time, kind, dict(body), "", digest)
     assert claimed_hash(raw[:-1]) == digest
 
 
@@ -71,18 +71,18 @@ def test_what_goes_in_comes_out(seq: int, time: str, kind: str, body: dict[str, 
 def test_forged_lines_are_refused(before: bytes, after: bytes, said: str) -> None:
     assert line().count(before) == 1
     with pytest.raises(JournalError, match=re.escape(said)):
-        parse(rehashed(line().replace(before, after)))
+        decode_line(rehashed(line().replace(before, after)))
 
 
 def test_a_changed_line_does_not_have_its_hash() -> None:
     with pytest.raises(JournalError, match="hash is"):
-        parse(line().replace(b'"seq":7', b'"seq":8'))
+        decode_line(line().replace(b'"seq":7', b'"seq":8'))
 
 
 @pytest.mark.parametrize("raw", [b"", b"null", b"[]", b"{}", b'"text"', b"\xff", b"\0" * 80, b'{"v":1}'])
 def test_what_is_no_line_is_refused(raw: bytes) -> None:
     with pytest.raises(JournalError):
-        parse(raw)
+        decode_line(raw)
     assert claimed_hash(raw) is None
 
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.journal.line_index import Lines
+from agent_workbench.adapters.journal.line_index import LineIndex
 
 
 @given(st.lists(st.sampled_from([b"\n", b"ab", b"{}", b"\r"])).map(b"".join))
 def test_they_are_what_splitting_gives(text: bytes) -> None:
     *whole, torn = text.split(b"\n")
-    lines = Lines(text)
+    lines = LineIndex(text)
     assert list(lines) == whole
     assert list(lines[1:]) == whole[1:]
     assert lines.torn == torn

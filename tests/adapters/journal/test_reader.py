@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.line_format import compose
+from agent_workbench.adapters.journal.line_format import encode_line
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import JournalError, StorageError
@@ -58,7 +58,7 @@ def test_a_line_that_is_missing_shows_once(tmp_path: Path) -> None:
 def test_a_line_of_another_journal_is_named(tmp_path: Path) -> None:
     lines = write_quickly(tmp_path)
     body = encode_event(STORY[2])
-    foreign, _ = compose(2, time_of(2), body[0], body[1], "f" * 64)
+    foreign, _ = encode_line(2, time_of(2), body[0], body[1], "f" * 64)
     write(tmp_path, *lines[:2], foreign, *lines[3:])
     problems = verify_journal(tmp_path).problems
     assert [each.line for each in problems] == [3, 4]
@@ -97,16 +97,16 @@ def test_a_blob_that_is_not_as_written_is_named(damage: str, tmp_path: Path) -> 
 
 
 def test_an_event_that_does_not_fit_its_class_is_named(tmp_path: Path) -> None:
-    first, prev = compose(0, time_of(0), *encode_event(started()), "")
-    write(tmp_path, first, compose(1, time_of(1), "session_resumed", {"torn_bytes": "many"}, prev)[0])
+    first, prev = encode_line(0, time_of(0), *encode_event(started()), "")
+    write(tmp_path, first, encode_line(1, time_of(1), "session_resumed", {"torn_bytes": "many"}, prev)[0])
     assert verify_journal(tmp_path).problems == (
         Problem(2, "event session_resumed: Expected `int`, got `str` - at `$.torn_bytes`"),
     )
 
 
 def test_a_newer_kind_of_event_says_so(tmp_path: Path) -> None:
-    first, prev = compose(0, time_of(0), *encode_event(started()), "")
-    write(tmp_path, first, compose(1, time_of(1), "moon_landed", {}, prev)[0])
+    first, prev = encode_line(0, time_of(0), *encode_event(started()), "")
+    write(tmp_path, first, encode_line(1, time_of(1), "moon_landed", {}, prev)[0])
     with pytest.raises(JournalError, match="line 2: unknown kind of event 'moon_landed'") as refused:
         read_journal(tmp_path)
     assert "newer version" in refused.value.advice

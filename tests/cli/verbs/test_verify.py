@@ -13,7 +13,7 @@ import pytest
 from msgspec import Struct
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.journal.line_format import compose, parse
+from agent_workbench.adapters.journal.line_format import decode_line, encode_line
 from agent_workbench.adapters.journal.reader import verify_journal
 from agent_workbench.core.history.journal_proof import Proof, prove_journal
 from tests.adapters.git.user import User
@@ -83,9 +83,9 @@ class Shop(Struct, frozen=True):
         """Change bodies of the journal, and hash all of it anew."""
         prev, lines = "", []
         for raw in self.lines:
-            line = parse(raw.rstrip(b"\n"))
+            line = decode_line(raw.rstrip(b"\n"))
             change(line.seq, line.body)
-            made, prev = compose(line.seq, line.time, line.kind, line.body, prev)
+            made, prev = encode_line(line.seq, line.time, line.kind, line.body, prev)
             lines.append(made)
         self.journal.write_bytes(b"".join(lines))
 

@@ -1,1 +1,1 @@
-"""The session's log on disk: append-only lines and the blobs beside them."""
+"""Sessions on disk: append-only journals chained by hashes, the blobs beside them, and their locks."""

@@ -1,4 +1,4 @@
-"""Long texts of event bodies, kept beside the journal under the hash of their content."""
+"""Blobs: long texts of events, stored beside the journal under the hash of their content."""
 
 import re
 from collections.abc import Callable
@@ -17,26 +17,26 @@ _KEYS = {"blob", "bytes"}
 
 
 class Blobs:
-    """The blobs of one session's folder."""
+    """Blobs of one session."""
 
     def __init__(self, directory: Path) -> None:
-        """Work in `directory`; nothing is touched yet."""
+        """Use the session's folder `directory`; nothing is touched yet."""
         self._folder = directory / BLOBS
         self._durable: set[str] = set()
 
-    def move_out(self, body: JsonObject) -> JsonObject:
-        """Return the body with each long text replaced by its blob's name; the blobs are durable by then.
+    def replace_long_texts(self, body: JsonObject) -> JsonObject:
+        """Store each long text durably as a blob; return the body with the blobs' hashes in place of the texts.
 
-        Raises `StorageError`, and `JournalError` where a link stands in a blob's place.
+        Raises `StorageError`, and `JournalError` for a symbolic link where a blob belongs.
         """
-        return {key: _walk(value, self._move_out) for key, value in body.items()}
+        return {key: _walk(value, self._replace_long_texts) for key, value in body.items()}
 
-    def bring_back(self, body: JsonObject) -> JsonObject:
-        """Return the body with the blobs' texts; raise `JournalError` naming one that is missing or changed."""
-        return {key: _walk(value, self._bring_back) for key, value in body.items()}
+    def restore_long_texts(self, body: JsonObject) -> JsonObject:
+        """Return the body with the texts of its blobs; raise `JournalError` for a blob that is missing or changed."""
+        return {key: _walk(value, self._restore_long_texts) for key, value in body.items()}
 
-    def _move_out(self, value: JsonValue) -> JsonValue:
-        # Four bytes are the most a character takes; most texts need not be encoded to be known as short.
+    def _replace_long_texts(self, value: JsonValue) -> JsonValue:
+        # A character takes at most four bytes, so most texts are known to be short without encoding them.
         if not isinstance(value, str) or len(value) * 4 <= LONGEST_TEXT_BYTES:
             return value
         data = value.encode("utf-8", "surrogatepass")
@@ -48,7 +48,7 @@ class Blobs:
             self._durable.add(sha)
         return {"blob": sha, "bytes": len(data)}
 
-    def _bring_back(self, value: JsonValue) -> JsonValue:
+    def _restore_long_texts(self, value: JsonValue) -> JsonValue:
         if not isinstance(value, dict) or value.keys() != _KEYS:
             return value
         match value:
@@ -58,9 +58,9 @@ class Blobs:
 
     def _write(self, sha: str, data: bytes) -> None:
         path = self._folder / sha
-        for place in (self._folder, path):
-            if place.is_symlink():
-                raise JournalError(f"{place} is a symbolic link", advice="remove it: nothing is written through it")
+        for each in (self._folder, path):
+            if each.is_symlink():
+                raise JournalError(f"{each} is a symbolic link", advice="remove it: nothing is written through it")
         try:
             make_directories(self._folder)
         except OSError as error:

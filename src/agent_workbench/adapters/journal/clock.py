@@ -1,4 +1,4 @@
-"""Names and time as the machine gives them."""
+"""Clock of the machine, and session ids made from its time."""
 
 import base64
 import secrets
@@ -9,7 +9,7 @@ from agent_workbench.core.ids import SessionId
 
 
 class SystemClock:
-    """`core.ports.Clock` on the system's clocks."""
+    """`core.ports.services.Clock` on the machine's clocks."""
 
     def now(self) -> str:
         return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -19,7 +19,7 @@ class SystemClock:
 
 
 class SystemIds:
-    """`core.ports.Ids`: the time in UTC, and 30 random bits."""
+    """`core.ports.services.Ids`: the time in UTC and 30 random bits."""
 
     def session(self) -> SessionId:
         suffix = base64.b32encode(secrets.token_bytes(5)).decode("ascii")[:6].lower()

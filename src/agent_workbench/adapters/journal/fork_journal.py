@@ -1,4 +1,4 @@
-"""A new session's journal that is there whole or not at all: made in a folder nobody looks into, then renamed."""
+"""Journal of a fork: written in a hidden folder, which gets the session's name when all of it is there."""
 
 import asyncio
 import shutil
@@ -7,48 +7,48 @@ from pathlib import Path
 
 from agent_workbench.adapters.journal.line_composer import LineComposer
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, AppendedFile
+from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, AppendOnlyFile
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
 
 UNFINISHED = ".fork-"
-"""How the folder's name begins while it is made; no session's name begins so."""
+"""Prefix of the hidden folder; no session's name begins with it."""
 
 
 class ForkedJournal:
-    """The journal of a session to come at `directory`; satisfies `core.ports.stores.ForkJournal`."""
+    """`core.ports.stores.ForkJournal` of the session that will be at `directory`."""
 
-    def __init__(self, directory: Path, redactor: Redactor, begun_here: Callable[[Path], None]) -> None:
-        """Prepare; nothing is touched yet. `begun_here` is told of the folder just before it has its name."""
+    def __init__(self, directory: Path, redactor: Redactor, register: Callable[[Path], None]) -> None:
+        """Prepare; nothing is touched yet. `register` is called with `directory` just before the session exists."""
         self._directory = directory
-        self._making = directory.with_name(f"{UNFINISHED}{directory.name}")
-        self._lock = FileLock(self._making / LOCK, describe_holder())
+        self._hidden = directory.with_name(f"{UNFINISHED}{directory.name}")
+        self._lock = FileLock(self._hidden / LOCK, describe_holder())
         self._redactor = redactor
-        self._lines = LineComposer(self._making, redactor)
-        self._begun_here = begun_here
+        self._lines = LineComposer(self._hidden, redactor)
+        self._register = register
 
     async def write(self, events: Sequence[tuple[int, str, Event]]) -> Recorded:
         """Write the first events (seq, time, event; one or more) durably and return the last.
 
-        They are no session before `keep`. Raises `JournalError`, `StorageError`.
+        Raises `JournalError`, `StorageError`.
         """
         return await asyncio.to_thread(self._write, events)
 
     async def keep(self, seq: int, time: str, event: Event) -> None:
-        """Write the last of the first events, and make the whole a session that can be opened."""
+        """Write one more event and make the whole a session, durably."""
         await asyncio.to_thread(self._keep, seq, time, event)
 
     async def drop(self) -> None:
-        """Leave nothing of what was written, unless it was kept."""
+        """Remove everything that was written, unless it was kept."""
         await asyncio.to_thread(self._drop)
 
     def _write(self, events: Sequence[tuple[int, str, Event]]) -> Recorded:
-        sweep(self._making.parent)
+        remove_unfinished_forks(self._hidden.parent)
         try:
-            make_directories(self._making)
+            make_directories(self._hidden)
         except OSError as error:
-            raise storage_error(f"{self._making} could not be made", error) from error
+            raise storage_error(f"{self._hidden} could not be made", error) from error
         self._lock.acquire()
         lines = [self._next(*each) for each in events]
         self._append(b"".join(line for line, _ in lines), fresh=True)
@@ -56,22 +56,22 @@ class ForkedJournal:
 
     def _next(self, seq: int, time: str, event: Event) -> tuple[bytes, Recorded]:
         line, recorded = self._lines.next(seq, time, event)
-        self._lines.went_on(recorded)
+        self._lines.advance(recorded)
         return line, recorded
 
     def _keep(self, seq: int, time: str, event: Event) -> None:
         line, _ = self._next(seq, time, event)
         self._append(line, fresh=False)
-        self._begun_here(self._directory)
+        self._register(self._directory)
         try:
-            self._making.rename(self._directory)
+            self._hidden.rename(self._directory)
             sync_directory(self._directory.parent)
         except OSError as error:
             raise storage_error(f"{self._directory} could not be made", error) from error
         self._lock.release()
 
     def _append(self, data: bytes, *, fresh: bool) -> None:
-        file = AppendedFile(self._making / JOURNAL, fresh=fresh)
+        file = AppendOnlyFile(self._hidden / JOURNAL, fresh=fresh)
         try:
             file.append(data)
         finally:
@@ -79,15 +79,15 @@ class ForkedJournal:
 
     def _drop(self) -> None:
         self._lock.release()
-        _remove(self._making)
+        _remove(self._hidden)
 
 
-def sweep(sessions_dir: Path) -> None:
-    """Remove what is left of journals whose making was killed."""
+def remove_unfinished_forks(sessions_dir: Path) -> None:
+    """Remove the hidden folders of forks whose process died."""
     try:
         left = [folder for folder in sessions_dir.iterdir() if folder.name.startswith(UNFINISHED)]
     except OSError:
-        return  # there is no folder yet; one that cannot be read will be heard of when it is written to
+        return  # no folder yet; one that cannot be read is reported when it is written to
     for folder in left:
         if not lock_holder(folder / LOCK):
             _remove(folder)

@@ -1,4 +1,4 @@
-"""One line of a journal as bytes: canonical JSON, chained to the line before by its hash."""
+"""Format of one journal line: canonical JSON that holds the hash of the line before and its own."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from agent_workbench.core.events.codec import JsonObject
 _KEYS = ["v", "seq", "time", "kind", "body", "prev", "hash"]
 _TAIL = re.compile(rb'"hash":"([0-9a-f]{64})"}')
 _HASH_CHARACTERS = 64
-# The kind stands before the body, where anything may be said.
+# The kind comes before the body, whose content is arbitrary.
 _HEAD = re.compile(rb'\{"v":\d+,"seq":\d+,"time":"[^"]*","kind":"([a-z_]+)"')
 
 
 class Line(Struct, frozen=True):
-    """What a line holds; `body` may name blobs."""
+    """Content of a line; `body` may name blobs."""
 
     seq: int
     time: str
@@ -28,7 +28,7 @@ class Line(Struct, frozen=True):
     hash: str
 
 
-def compose(seq: int, time: str, kind: str, body: JsonObject, prev: str) -> tuple[bytes, str]:
+def encode_line(seq: int, time: str, kind: str, body: JsonObject, prev: str) -> tuple[bytes, str]:
     """Return a line with its newline, and its hash: SHA-256 over the line without newline, its hash left empty."""
     content = {"v": SCHEMA_VERSION, "seq": seq, "time": time, "kind": kind, "body": body, "prev": prev, "hash": ""}
     unhashed = _canonical(content).encode("ascii")
@@ -36,14 +36,14 @@ def compose(seq: int, time: str, kind: str, body: JsonObject, prev: str) -> tupl
     return b'%s%s"}\n' % (unhashed[:-2], digest.encode("ascii")), digest
 
 
-def glance(raw: bytes) -> str:
-    """Return the kind that a line says it is of, without parsing it; empty where it says none. It proves nothing."""
+def peek_kind(raw: bytes) -> str:
+    """Return the kind that a line claims, without decoding or proving it; empty if it claims none."""
     match = _HEAD.match(raw)
     return match[1].decode("ascii") if match else ""
 
 
-def parse(raw: bytes) -> Line:
-    """Return what a line (without its newline) holds; raise `JournalError` saying what about it does not fit."""
+def decode_line(raw: bytes) -> Line:
+    """Return the content of a line (without its newline); raise `JournalError` saying what does not fit."""
     content = _load(raw)
     version = content.get("v")
     if version != SCHEMA_VERSION:
@@ -68,13 +68,13 @@ def parse(raw: bytes) -> Line:
 
 
 def claimed_hash(raw: bytes) -> str | None:
-    """Return the hash that stands at the end of a line, right or not; None where there is none."""
+    """Return the hash at the end of a line, right or wrong; None if there is none."""
     tail = _TAIL.fullmatch(raw, max(0, len(raw) - _HASH_CHARACTERS - 10))
     return tail[1].decode("ascii") if tail else None
 
 
 def join_surrogates(text: str) -> str:
-    """Return the text as JSON gives it back: a high surrogate followed by a low one is one character."""
+    """Return the text as JSON would read it back: a high and a low surrogate joined to one character."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,14 +1,14 @@
-"""The lines of a journal, however long it is."""
+"""Index of a journal's lines, so that each is cut from the text only when it is read."""
 
 from array import array
 from collections.abc import Sequence
 from typing import overload
 
 
-class Lines(Sequence[bytes]):
-    """The whole lines of a text, without newlines; `torn` is what stands after the last one.
+class LineIndex(Sequence[bytes]):
+    """The complete lines of a text, without newlines.
 
-    Each is cut out when it is asked for: a list of all of a long journal's lines would leave its size behind in memory.
+    A list of all lines would double the memory of a long journal.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -21,7 +21,7 @@ class Lines(Sequence[bytes]):
 
     @property
     def torn(self) -> bytes:
-        """What stands after the last newline."""
+        """The bytes after the last newline: an unfinished line."""
         return self._text[self._starts[-1] :]
 
     def __len__(self) -> int:

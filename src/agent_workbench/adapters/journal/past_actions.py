@@ -1,9 +1,9 @@
-"""What stood at the gate in the sessions of a repository, read from the lines that tell it."""
+"""Past proposals and decisions of all sessions of a repository, read without proving the journals."""
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from agent_workbench.adapters.journal.line_format import glance, parse
+from agent_workbench.adapters.journal.line_format import decode_line, peek_kind
 from agent_workbench.adapters.journal.reader import read_lines
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.core.errors import JournalError, StorageError
@@ -21,9 +21,9 @@ _WANTED = {"action_proposed", "proposal_replaced", _DECIDED}
 
 
 def past_actions(sessions_dir: Path, kind: Permission) -> PastActions:
-    """Return the actions of a kind in the newest sessions, bounded; what of a journal is damaged is left out. Blocks.
+    """Return the actions of a kind in the newest sessions, within bounds; damaged lines are left out. Blocks.
 
-    They are for the user to look at: nothing is proved here, and nothing may be decided by them.
+    They are shown to the user only: nothing is proved here, so nothing may be decided by them.
     """
     found: list[PastAction] = []
     folders = session_folders(sessions_dir)
@@ -43,9 +43,9 @@ def past_actions(sessions_dir: Path, kind: Permission) -> PastActions:
 
 
 def _copied(lines: Sequence[bytes], sessions: Collection[str]) -> int:
-    """Return the number of the last event that a fork has from one of these sessions, -1 where there is none."""
+    """Return the last event that a fork copied from one of these sessions, -1 for any other session."""
     try:
-        body = parse(lines[0]).body if lines else {}
+        body = decode_line(lines[0]).body if lines else {}
     except JournalError:
         return -1
     seq = body.get("parent_seq")
@@ -53,11 +53,11 @@ def _copied(lines: Sequence[bytes], sessions: Collection[str]) -> int:
 
 
 def _events(lines: Sequence[bytes], copied: int) -> Iterator[Event]:
-    """Yield what stood at the gate; what was decided up to event `copied` is told by another session."""
+    """Yield proposals and decisions, but no decision up to event `copied`: its own session has it."""
     for raw in lines:
-        if glance(raw) in _WANTED:
+        if peek_kind(raw) in _WANTED:
             try:
-                line = parse(raw)
+                line = decode_line(raw)
                 if line.kind != _DECIDED or line.seq > copied:
                     yield decode_event(line.kind, _without_blobs(line.body))
             except JournalError:

@@ -1,4 +1,4 @@
-"""Reading a journal back, and proving that it is as it was written."""
+"""Reader of a journal: each line is proved by its hash, its number and its blobs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.blobs import Blobs
-from agent_workbench.adapters.journal.line_format import Line, claimed_hash, parse
-from agent_workbench.adapters.journal.line_index import Lines
+from agent_workbench.adapters.journal.line_format import Line, claimed_hash, decode_line
+from agent_workbench.adapters.journal.line_index import LineIndex
 from agent_workbench.adapters.journal.session_files import JOURNAL, read_regular
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
@@ -22,23 +22,23 @@ LAST_KIND = "session_left"
 
 
 class JournalContent(Struct, frozen=True):
-    """What a journal holds; `torn` is an unfinished last line, which nobody was told of."""
+    """Content of a journal; `torn` is an unfinished last line, which was never acknowledged."""
 
     events: tuple[Recorded, ...]
     torn: bytes = b""
 
     @property
     def head(self) -> str:
-        """The hash of the last line, empty where there is none."""
+        """The hash of the last line, empty if there is none."""
         return self.events[-1].hash if self.events else ""
 
 
 def read_journal(directory: Path, *, whole: bool = False) -> JournalContent:
     """Return the events of the session in `directory`, each proved. Blocks.
 
-    Long outputs are read as the digests that a session keeps of them, or `whole`.
+    Long outputs are shortened to the digests that a session keeps, unless `whole`.
 
-    Raises `JournalError` naming the first line that does not fit and why, `StorageError` where it cannot be read.
+    Raises `JournalError` naming the first line that does not fit and why, `StorageError` if it cannot be read.
     """
     lines, torn = read_lines(directory)
     events = []
@@ -50,7 +50,7 @@ def read_journal(directory: Path, *, whole: bool = False) -> JournalContent:
 
 
 def verify_journal(directory: Path) -> VerifyReport:
-    """Return all that does not fit in the session's journal and blobs. Blocks; raises where there is none to read."""
+    """Return every problem of the session's journal and blobs. Blocks; raises `JournalError` without a journal."""
     lines, torn = read_lines(directory)
     found = tuple(_examine(lines, Blobs(directory)))
     return VerifyReport(
@@ -61,11 +61,11 @@ def verify_journal(directory: Path) -> VerifyReport:
     )
 
 
-def read_lines(directory: Path) -> tuple[Lines, bytes]:
-    """Return the journal's whole lines without newlines, and what stands after the last one."""
+def read_lines(directory: Path) -> tuple[LineIndex, bytes]:
+    """Return the journal's complete lines without newlines, and the unfinished rest."""
     path = directory / JOURNAL
     try:
-        lines = Lines(read_regular(path))
+        lines = LineIndex(read_regular(path))
     except FileNotFoundError:
         raise JournalError(f"there is no {path}") from None
     except OSError as error:
@@ -89,12 +89,12 @@ class LineProver:
         """Return the event of the next line (without its newline); raise `JournalError` saying what does not fit."""
         seq, prev = self._seq, self._prev
         self._seq, self._prev = seq + 1, claimed_hash(raw) or ""
-        line = parse(raw)
+        line = decode_line(raw)
         self._seq = line.seq + 1
         return _event(line, seq, prev, self._blobs if b'{"blob":"' in raw else None)
 
 
-def _examine(lines: Lines, blobs: Blobs) -> Iterator[Recorded | Problem]:
+def _examine(lines: LineIndex, blobs: Blobs) -> Iterator[Recorded | Problem]:
     """Yield each line's event, or what is wrong with the line."""
     prover = LineProver(blobs)
     for number, raw in enumerate(lines, 1):
@@ -111,5 +111,5 @@ def _event(line: Line, seq: int, prev: str, blobs: Blobs | None) -> Recorded:
         raise JournalError(f"prev is {line.prev[:12] or 'empty'}, the line before has {prev[:12] or 'none'}")
     if (line.kind == FIRST_KIND) != (seq == 0):
         raise JournalError(f"kind is {line.kind}; a journal has {FIRST_KIND} in its first line and only there")
-    body = blobs.bring_back(line.body) if blobs else line.body
+    body = blobs.restore_long_texts(line.body) if blobs else line.body
     return Recorded(line.seq, line.time, decode_event(line.kind, body), line.hash)

@@ -1,4 +1,4 @@
-"""Secrets of the environment, and their replacement in whatever is recorded."""
+"""Redaction: secrets of the environment are replaced in everything that is recorded."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from agent_workbench.core.text.secrets import is_ordinary, looks_secret, secrets
 _SHORTEST_SECRET = 8
 _SHORTEST_LINE = 16
 _SHORTEST_BASE64 = 9
-# A key that stands in a value of JSON has these two characters for its line ends.
+# In a JSON value, the line ends of a key are spelled with these two characters.
 _LINE_END = re.compile(r"\r?\n|(?:\\r)?\\n")
 
 
@@ -20,7 +20,7 @@ class Redactor:
     """Replaces secrets by `«redacted:NAME»`."""
 
     def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
-        """Take names and secrets; shorter ones than 8 characters are left out, they would be found everywhere."""
+        """Take names and secrets; secrets of less than 8 characters are left out, as they would match everywhere."""
         spelled: dict[str, str] = {}
         for name, value in secrets:
             for spelling in _spellings(value.strip()):
@@ -29,7 +29,7 @@ class Redactor:
         self._spelled = dict(sorted(spelled.items(), key=lambda pair: len(pair[0]), reverse=True))
 
     def redact(self, text: str) -> str:
-        """Return the text without the secrets; the same text where it holds none."""
+        """Return the text with each secret replaced by its name."""
         # A plain search for each costs less than one pattern of all of them, and mostly finds none.
         found = [each for each in self._spelled if each in text]
         if not found:
@@ -39,20 +39,20 @@ class Redactor:
 
 
 def environment_redactor(environ: Mapping[str, str], keys: Collection[str] = ()) -> Redactor:
-    """Return the redactor for variables whose names look secret or are `keys`, and for secrets inside of all others.
+    """Return the redactor of variables whose names look secret or are in `keys`, and of secrets within all others.
 
-    A value that is the path of something that exists is a place, not a secret.
+    The path of an existing file is no secret.
     """
     return Redactor((name, secret) for name, value in environ.items() for secret in _secrets_of(name, value, keys))
 
 
 def _secrets_of(name: str, value: str, keys: Collection[str]) -> Iterator[str]:
-    if name in keys or (looks_secret(name) and not is_ordinary(value.strip()) and not _is_a_place(value)):
+    if name in keys or (looks_secret(name) and not is_ordinary(value.strip()) and not _is_existing_path(value)):
         yield value
     yield from secrets_within(name, value)
 
 
-def _is_a_place(value: str) -> bool:
+def _is_existing_path(value: str) -> bool:
     try:
         return value.startswith(("/", "~/")) and Path(value).expanduser().exists()
     except (OSError, RuntimeError, ValueError):

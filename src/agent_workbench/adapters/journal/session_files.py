@@ -1,4 +1,4 @@
-"""The files of a session, opened so that nothing a repository brings can stand in for them."""
+"""Files of a session: their names, and access to them that follows no link, pipe or device of a repository."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def save_torn_bytes(directory: Path, torn: bytes) -> Path:
-    """Keep an unfinished last line as `journal.torn-<n>` and cut it off the journal, durably; raise `StorageError`."""
+    """Move an unfinished last line from the journal to `journal.torn-<n>`, durably; raise `StorageError`."""
     number = 1
     while (path := directory / f"journal.torn-{number}").exists() or path.is_symlink():
         number += 1
@@ -46,11 +46,11 @@ def _cut(journal: Path, torn: bytes) -> None:
         os.close(descriptor)
 
 
-class AppendedFile:
-    """A file that only grows, by pieces that are durable when `append` returns. Blocks; one thread at a time."""
+class AppendOnlyFile:
+    """File that only grows; a piece is durable when `append` returns. Blocks; for one thread at a time."""
 
     def __init__(self, path: Path, *, fresh: bool) -> None:
-        """Open the file, or create it durably where `fresh`; raise `JournalError`, `StorageError`."""
+        """Open the file, or create it durably if it is `fresh`; raise `JournalError`, `StorageError`."""
         self._path = path
         try:
             created = os.O_CREAT | os.O_EXCL if fresh else 0
@@ -75,7 +75,10 @@ class AppendedFile:
             raise
 
     def append(self, data: bytes) -> None:
-        """Write `data` durably, or leave the file as it was; raise `StorageError`, `JournalError` if it was changed."""
+        """Write `data` durably, or leave the file as it was.
+
+        Raises `StorageError`, and `JournalError` if another process changed or removed the file.
+        """
         try:
             self._check()
             write_all(self._descriptor, data)
@@ -90,7 +93,7 @@ class AppendedFile:
         os.close(self._descriptor)
 
     def _check(self) -> None:
-        """Refuse to write into a file that others see no more, or have changed; cut what a failed write left."""
+        """Raise `JournalError` for a file that was removed or changed; cut off what a failed write left."""
         if self._holds_rest:
             os.ftruncate(self._descriptor, self._length)
             self._holds_rest = False
@@ -100,7 +103,7 @@ class AppendedFile:
         if now.st_size != self._length:
             raise JournalError(
                 f"{self._path} has {now.st_size} bytes where {self._length} were written",
-                advice="somebody else changed it; `agent sessions verify` shows what stands in it",
+                advice="another process changed it; `agent sessions verify` shows its content",
             )
 
     def _cut_rest(self) -> None:
@@ -108,4 +111,4 @@ class AppendedFile:
             os.ftruncate(self._descriptor, self._length)
             sync_file(self._descriptor)
         except OSError:
-            self._holds_rest = True  # tried again before the next write; the write that failed is what is reported
+            self._holds_rest = True  # tried again before the next write; the failed write is reported

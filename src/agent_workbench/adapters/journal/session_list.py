@@ -1,4 +1,4 @@
-"""The sessions of a repository at a glance, read from the few lines that say most."""
+"""List of a repository's sessions, read from a few lines of each journal without proving it."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from agent_workbench.adapters.journal.line_format import Line, glance, parse
+from agent_workbench.adapters.journal.line_format import Line, decode_line, peek_kind
 from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_lines
 from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
@@ -19,7 +19,7 @@ from agent_workbench.system.locks import lock_holder
 from agent_workbench.system.regular_files import open_regular
 
 MOST_HEADER_BYTES = 100_000
-# Figures are read without parsing their line: a list is a glance, no proof.
+# Figures are read without decoding their line: a list proves nothing.
 _STEP = re.compile(rb'"body":\{"step":(\d{1,18})(?!\d)')
 _TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d{1,18})(?!\d)')
 _ANSWERS = {"model_answered", "model_interrupted"}
@@ -29,16 +29,16 @@ _CLOSES_GATE = {"action_decided", "action_finished", "task_rolled_back", "task_f
 
 
 def list_sessions(sessions_dir: Path) -> tuple[SessionSummary, ...]:
-    """Return the sessions in a folder, newest first; none where there is no folder. Blocks; raises `StorageError`."""
+    """Return the sessions in a folder, newest first; none without a folder. Blocks; raises `StorageError`."""
     return tuple(_summary(directory) for directory in session_folders(sessions_dir))
 
 
 def find_session(sessions_dir: Path, wanted: str = "") -> Path:
-    """Return the folder of the session whose id, or whose last six characters, begin with `wanted`; empty: the newest.
+    """Return the folder of the session whose id, or its last six characters, begin with `wanted`.
 
-    Raises `UsageError` when there is none or more than one.
+    An empty `wanted` means the newest. Raises `UsageError` if there is none, or more than one.
     """
-    found = [each for each in session_folders(sessions_dir) if _answers_to(each.name, wanted)]
+    found = [each for each in session_folders(sessions_dir) if _has_name(each.name, wanted)]
     if not found and not wanted:
         raise UsageError(f"there is no session yet in {sessions_dir}", advice="`agent tui` begins one")
     if not found:
@@ -63,10 +63,10 @@ def session_folders(sessions_dir: Path) -> list[Path]:
 
 
 def parent_of(directory: Path) -> tuple[SessionId, int] | None:
-    """Return which session a fork is of, and the last event it has from it; None for other sessions. Blocks."""
+    """Return the parent of a fork and the last event copied from it; None for any other session. Blocks."""
     try:
         with os.fdopen(open_regular(directory / JOURNAL), "rb") as file:
-            body = parse(file.readline(MOST_HEADER_BYTES).rstrip(b"\n")).body
+            body = decode_line(file.readline(MOST_HEADER_BYTES).rstrip(b"\n")).body
     except (OSError, JournalError):
         return None
     parent, seq = body.get("parent"), body.get("parent_seq")
@@ -76,22 +76,22 @@ def parent_of(directory: Path) -> tuple[SessionId, int] | None:
 
 
 def names_branch(directory: Path, branch: str) -> bool:
-    """Return whether the journal in a folder says that a task was begun on a branch; false where there is no folder.
+    """Return True if the journal in a folder says that a task was begun on a branch; False without a folder.
 
-    True also where that cannot be known, as a line that would say it is damaged. Blocks.
+    A journal with a damaged line may say so: True as well. Blocks.
     """
     if not os.path.lexists(directory):
         return False
     try:
         lines, _ = read_lines(directory)
-        bodies = [parse(raw).body for raw in lines if glance(raw) in _BEGINS]
+        bodies = [decode_line(raw).body for raw in lines if peek_kind(raw) in _BEGINS]
     except (JournalError, StorageError):
         return True
     places = [body.get("workspace") for body in bodies]
     return any(isinstance(place, dict) and place.get("branch") == branch for place in places)
 
 
-def _answers_to(name: str, wanted: str) -> bool:
+def _has_name(name: str, wanted: str) -> bool:
     return name.startswith(wanted) or name.rpartition("-")[2].startswith(wanted)
 
 
@@ -106,7 +106,7 @@ def _summary(directory: Path) -> SessionSummary:
         return SessionSummary(session, holder=holder, torn_bytes=len(torn), problem="no event was recorded")
     problems: list[str] = []
     first, last = (_line(lines, place, problems) for place in (0, len(lines) - 1))
-    told = _tell(lines, problems)
+    facts = _facts(lines, problems)
     header = first.body if first and first.kind == FIRST_KIND else {}
     parent, parent_seq = header.get("parent"), header.get("parent_seq")
     return SessionSummary(
@@ -115,13 +115,13 @@ def _summary(directory: Path) -> SessionSummary:
         last=last.time if last else "",
         parent=SessionId(parent) if isinstance(parent, str) else None,
         parent_seq=parent_seq if isinstance(parent_seq, int) else None,
-        tasks=tuple(told.tasks),
-        status=told.status,
-        waits=told.waits,
+        tasks=tuple(facts.tasks),
+        status=facts.status,
+        waits=facts.waits,
         left=last is not None and last.kind == LAST_KIND,
         events=len(lines),
-        steps=told.steps + told.step,
-        tokens=told.tokens,
+        steps=facts.steps + facts.step,
+        tokens=facts.tokens,
         holder=holder,
         torn_bytes=len(torn),
         problem=problems[0] if problems else "",
@@ -130,7 +130,7 @@ def _summary(directory: Path) -> SessionSummary:
 
 def _line(lines: Sequence[bytes], place: int, problems: list[str]) -> Line | None:
     try:
-        line = parse(lines[place])
+        line = decode_line(lines[place])
     except JournalError as error:
         problems.append(f"line {place + 1}: {error}")
         return None
@@ -139,8 +139,8 @@ def _line(lines: Sequence[bytes], place: int, problems: list[str]) -> Line | Non
     return line
 
 
-class _Told(Struct):
-    """What the lines so far tell: `steps` of the tasks before, `step` of the one that is worked on."""
+class _Facts(Struct):
+    """Facts from the lines read so far: `steps` of earlier tasks, `step` of the current one."""
 
     tasks: dict[TaskId, None] = field(default_factory=dict)
     status: TaskStatus | None = None
@@ -150,33 +150,33 @@ class _Told(Struct):
     tokens: int = 0
 
 
-def _tell(lines: Sequence[bytes], problems: list[str]) -> _Told:
-    told = _Told()
+def _facts(lines: Sequence[bytes], problems: list[str]) -> _Facts:
+    facts = _Facts()
     for place, raw in enumerate(lines):
-        kind = glance(raw)
+        kind = peek_kind(raw)
         if kind in {"task_started", "task_finished"}:
-            _tell_task(told, lines, place, problems)
+            _add_task(facts, lines, place, problems)
         elif kind == "prompt_built" and (step := _STEP.search(raw)):
-            told.step = int(step[1])
+            facts.step = int(step[1])
         elif kind in _ANSWERS:
-            told.tokens += sum(int(count) for count in _TOKENS.findall(raw))
+            facts.tokens += sum(int(count) for count in _TOKENS.findall(raw))
         if kind in _OPENS_GATE:
-            told.waits = True
+            facts.waits = True
         elif kind in _CLOSES_GATE:
-            told.waits = False
-    return told
+            facts.waits = False
+    return facts
 
 
-def _tell_task(told: _Told, lines: Sequence[bytes], place: int, problems: list[str]) -> None:
+def _add_task(facts: _Facts, lines: Sequence[bytes], place: int, problems: list[str]) -> None:
     line = _line(lines, place, problems)
     if line is None:
         return
-    told.tasks[TaskId(str(line.body.get("task")))] = None
+    facts.tasks[TaskId(str(line.body.get("task")))] = None
     if line.kind == "task_started":
-        told.status = TaskStatus.IN_PROGRESS
-        told.steps, told.step = told.steps + told.step, 0
+        facts.status = TaskStatus.IN_PROGRESS
+        facts.steps, facts.step = facts.steps + facts.step, 0
     else:
-        told.status = _status(line.body.get("status"))
+        facts.status = _status(line.body.get("status"))
 
 
 def _status(value: JsonValue) -> TaskStatus | None:

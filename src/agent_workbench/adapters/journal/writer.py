@@ -1,4 +1,4 @@
-"""The one writer of a session's journal: an event is on the disk when `append` returns."""
+"""Writer of a session's journal: holds its lock, and returns from `append` when the event is on the disk."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agent_workbench.adapters.journal.line_composer import LineComposer
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, AppendedFile, save_torn_bytes
+from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, AppendOnlyFile, save_torn_bytes
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.system.atomic_files import make_directories, storage_error
@@ -16,7 +16,7 @@ from agent_workbench.system.locks import FileLock, describe_holder
 
 
 class ResumedJournal(NamedTuple):
-    """A journal taken up again: its writer, what it holds, and how many bytes of an unfinished line were set aside."""
+    """A journal opened again: its writer, its events, and the length of an unfinished line that was set aside."""
 
     writer: "JournalWriter"
     events: tuple[Recorded, ...]
@@ -24,12 +24,12 @@ class ResumedJournal(NamedTuple):
 
 
 class JournalWriter:
-    """`core.ports.Journal` on a folder. Holds the folder's lock until it is closed or the process ends."""
+    """`core.ports.services.Journal` in a folder. Holds the folder's lock until it is closed or the process ends."""
 
     def __init__(self, directory: Path, redactor: Redactor, lock: FileLock, last: Recorded | None) -> None:
-        """Open what `open_new` or `open_existing` prepared; use those."""
+        """Called by `open_new` and `open_existing`, which take the lock."""
         self._lines = LineComposer(directory, redactor, last)
-        self._file = AppendedFile(directory / JOURNAL, fresh=False)
+        self._file = AppendOnlyFile(directory / JOURNAL, fresh=False)
         self._directory = directory
         self._lock = lock
         self._closed = False
@@ -39,11 +39,11 @@ class JournalWriter:
     def open_new(cls, directory: Path, redactor: Redactor) -> "JournalWriter":
         """Create the folder and an empty journal, durably. Blocks.
 
-        Raises `LockedError` naming the holder, `JournalError` when there is a journal, `StorageError`.
+        Raises `LockedError` naming the holder, `JournalError` if there is a journal, `StorageError`.
         """
         lock = _locked(directory)
         try:
-            AppendedFile(directory / JOURNAL, fresh=True).close()
+            AppendOnlyFile(directory / JOURNAL, fresh=True).close()
             return cls(directory, redactor, lock, None)
         except BaseException:
             lock.release()
@@ -51,9 +51,9 @@ class JournalWriter:
 
     @classmethod
     def open_existing(cls, directory: Path, redactor: Redactor) -> ResumedJournal:
-        """Prove the journal and take it up; an unfinished last line is kept as `journal.torn-<n>`. Blocks.
+        """Prove the journal and open it; an unfinished last line is moved to `journal.torn-<n>`. Blocks.
 
-        Raises `LockedError` naming the holder, `JournalError` for any other misfit, `StorageError`.
+        Raises `LockedError` naming the holder, `JournalError` for any other line that does not fit, `StorageError`.
         """
         if not (directory / JOURNAL).exists():
             raise JournalError(f"there is no {directory / JOURNAL}", advice="`agent sessions list` shows what there is")
@@ -76,7 +76,7 @@ class JournalWriter:
     async def append(self, seq: int, time: str, event: Event) -> Recorded:
         """Write the event durably and return it as it will be read back, redacted.
 
-        A cancelled call still waits until the write has ended, and then raises; the event may stand in the journal.
+        A cancelled call waits for the write before it raises; the event may be in the journal.
         """
         if self._closed:
             raise JournalError("the journal is closed")
@@ -85,7 +85,7 @@ class JournalWriter:
             return await asyncio.shield(write)
         except asyncio.CancelledError:
             await asyncio.wait({write})
-            write.exception()  # looked at, or asyncio would complain of it
+            write.exception()  # retrieved, or asyncio logs it
             raise
 
     async def close(self) -> None:
@@ -100,7 +100,7 @@ class JournalWriter:
     def _record(self, seq: int, time: str, event: Event) -> Recorded:
         line, recorded = self._lines.next(seq, time, event)
         self._file.append(line)
-        self._lines.went_on(recorded)
+        self._lines.advance(recorded)
         return recorded
 
     def _close(self) -> None:

@@ -1,0 +1,328 @@
+"""The inbox of a repository: what waits is listed, and a decision counts for exactly what was shown."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from agent_workbench.adapters.journal.session_store import LocalSessionStore
+from agent_workbench.api.inbox import RepoInbox
+from agent_workbench.core import events as e
+from agent_workbench.core.errors import DecisionRefused, TrustError, UsageError
+from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId
+from agent_workbench.core.inbox import InboxChoice, InboxFilter, Reference, reference_to
+from agent_workbench.core.patch import patch_hash
+from agent_workbench.core.ports.stores import OpenedSession
+from agent_workbench.core.proposals import MOST_DIFF_LINES, Proposal, Verdict
+from agent_workbench.core.settings import Permission
+from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of, write_quickly
+from tests.contracts.test_session_store import CountedIds
+from tests.fakes.ports import TickingClock
+from tests.fakes.stores import MemoryInbox
+
+DIFF = """\
+diff --git a/a.py b/a.py
+--- a/a.py
++++ b/a.py
+@@ -1 +1 @@
+-one
++two
+@@ -9 +9 @@
+-nine
++ten
+diff --git a/.github/workflows/ci.yml b/.github/workflows/ci.yml
+--- a/.github/workflows/ci.yml
++++ b/.github/workflows/ci.yml
+@@ -1 +1 @@
+-on: push
++on: pull_request
+"""
+WORKFLOW = ".github/workflows/ci.yml"
+COMMAND = Proposal(ProposalId("P-3"), Permission.COMMAND, "run_command", "make all", 1)
+CHANGE = Proposal(
+    ProposalId("P-3"), Permission.DIFF, "write_diff", DIFF, 1, diff=DIFF, paths=("a.py", WORKFLOW), special=(WORKFLOW,)
+)
+APPROVE, REJECT = InboxChoice(Verdict.APPROVE), InboxChoice(Verdict.REJECT, "no")
+
+
+class Repo:
+    """A repository's sessions, and its inbox as a person's shell has it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "repo"
+        self.store = LocalSessionStore(self.folder, folder / "registry", CountedIds(), lambda: NO_SECRETS)
+        self.decisions = MemoryInbox()
+        self.written: Counter[SessionId] = Counter()
+        self.inbox = self.of("ada@laptop")
+
+    def of(self, person: str) -> RepoInbox:
+        return RepoInbox(self.store, self.decisions, TickingClock(), lambda: person)
+
+    async def held(self, *behind: e.Event, proposal: Proposal = COMMAND) -> OpenedSession:
+        """Return a session in which a proposal waits, or what came `behind` it, open in another process."""
+        opened = await self.store.open(SessionQuery(fresh=True))
+        for event in (started(opened.id), *STORY[1:3], e.ActionProposed(proposal), *behind):
+            await self.append(opened, event)
+        return opened
+
+    async def parked(self, *behind: e.Event, proposal: Proposal = COMMAND) -> SessionId:
+        """Return a session that was left with a proposal waiting."""
+        opened = await self.held(*behind, proposal=proposal)
+        await opened.journal.close()
+        return opened.id
+
+    async def append(self, opened: OpenedSession, event: e.Event) -> None:
+        seq = self.written[opened.id]
+        await opened.journal.append(seq, time_of(seq), event)
+        self.written[opened.id] += 1
+
+    async def reference(self) -> Reference:
+        (item,) = await self.inbox.items()
+        assert item.reference is not None
+        return item.reference
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    return Repo(tmp_path)
+
+
+async def test_what_waits_is_listed_oldest_first(repo: Repo) -> None:
+    first, second = await repo.parked(), await repo.parked(proposal=CHANGE)
+    await repo.parked(e.ActionDecided(COMMAND.id, Verdict.SKIP, "user"))
+    await repo.store.discard(await repo.store.open(SessionQuery(fresh=True)))
+    items = await repo.inbox.items()
+    assert [(item.session, item.proposal, item.task, item.holder) for item in items] == [
+        (first, COMMAND, TaskId("T-1"), ""),
+        (second, CHANGE, TaskId("T-1"), ""),
+    ]
+    assert [item.since for item in items] == [time_of(3), time_of(3)]
+    assert [item.session for item in await repo.inbox.items(InboxFilter(kind=Permission.DIFF))] == [second]
+    assert [item.session for item in await repo.inbox.items(InboxFilter(session=first))] == [first]
+    assert await repo.inbox.items(InboxFilter(task="T-2")) == ()
+
+
+async def test_what_does_not_wait_is_not_listed(repo: Repo) -> None:
+    await repo.parked(e.AbortAsked("given up"))
+    await repo.parked(e.UndoAsked(ProposalId("P-2")))
+    assert await repo.inbox.items() == ()
+
+
+async def test_a_session_from_elsewhere_has_nothing_to_decide(repo: Repo) -> None:
+    brought = SessionId("20260102T030405-zzzzzz")
+    story = (started(brought), *STORY[1:3], e.ActionProposed(COMMAND))
+    await asyncio.to_thread(write_quickly, repo.folder / brought, story)
+    assert await repo.inbox.items() == ()
+    forged = reference_to(brought, COMMAND)
+    assert forged is not None
+    with pytest.raises(TrustError, match="was not begun here"):
+        await repo.inbox.decide(forged, APPROVE)
+    assert await repo.decisions.pending(brought) == ()
+
+
+async def test_a_damaged_session_hides_no_other_and_cannot_be_decided(repo: Repo) -> None:
+    await repo.parked()
+    reference = await repo.reference()
+    whole = await repo.parked()
+    journal = repo.folder / reference.session / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b"make all", b"make any"))
+    assert [item.session for item in await repo.inbox.items()] == [whole]
+
+
+@pytest.mark.parametrize("choice", [APPROVE, REJECT, InboxChoice(Verdict.SKIP)], ids=lambda choice: choice.verdict)
+async def test_a_decision_is_kept_for_whoever_opens_the_session(repo: Repo, choice: InboxChoice) -> None:
+    session = await repo.parked()
+    receipt = await repo.inbox.decide(await repo.reference(), choice)
+    assert (receipt.recorded, receipt.holder) == (False, "")
+    (kept,) = await repo.decisions.pending(session)
+    assert kept == receipt.decision
+    assert (kept.verdict, kept.reason, kept.made_by) == (choice.verdict, choice.reason, "ada@laptop")
+    (item,) = await repo.inbox.items()
+    assert item.decided == kept
+    with pytest.raises(DecisionRefused, match="was decided already"):
+        await repo.of("bob@laptop").decide(kept.reference, APPROVE)
+    assert await repo.decisions.pending(session) == (kept,)
+
+
+STALE: dict[str, tuple[e.Event, str]] = {
+    "decided": (e.ActionDecided(COMMAND.id, Verdict.REJECT, "user"), "was decided already: reject by user at 2026"),
+    "changed": (e.ProposalReplaced(replace(COMMAND, text="make any"), "edited", e.Author.USER), "not what was shown"),
+    "aborted": (e.AbortAsked("given up"), "is not waiting any more"),
+    "another": (e.ActionProposed(replace(COMMAND, id=ProposalId("P-9"))), "is not waiting any more"),
+}
+
+
+@pytest.mark.parametrize("what", STALE)
+async def test_what_is_stale_is_refused_and_kept_nowhere(repo: Repo, what: str) -> None:
+    session = await repo.parked()
+    reference = await repo.reference()
+    event, why = STALE[what]
+    opened = await repo.store.open(SessionQuery(session))
+    await repo.append(opened, event)
+    await opened.journal.close()
+    with pytest.raises(DecisionRefused, match=why):
+        await repo.inbox.decide(reference, APPROVE)
+    assert await repo.decisions.pending(session) == ()
+
+
+async def test_a_made_up_reference_is_refused(repo: Repo) -> None:
+    session = await repo.parked()
+    reference = await repo.reference()
+    for wrong, why in (
+        (replace(reference, digest="0" * 32), "not what was shown"),
+        (replace(reference, proposal=ProposalId("P-99")), "has no proposal P-99"),
+    ):
+        with pytest.raises(DecisionRefused, match=why):
+            await repo.inbox.decide(wrong, APPROVE)
+    with pytest.raises(UsageError, match="there is no session"):
+        await repo.inbox.decide(replace(reference, session=SessionId("20260102T030405-zzzzzz")), APPROVE)
+    assert await repo.decisions.pending(session) == ()
+
+
+CHANGES: dict[str, Callable[[Proposal], Proposal]] = {
+    "text": lambda it: replace(it, text="make any"),
+    "diff": lambda it: replace(it, diff=DIFF),
+    "kind": lambda it: replace(it, kind=Permission.CHECK),
+    "tool": lambda it: replace(it, tool="other"),
+    "commands": lambda it: replace(it, commands=("true",)),
+    "paths": lambda it: replace(it, paths=("a",)),
+    "special": lambda it: replace(it, special=("a",)),
+    "brings": lambda it: replace(it, brings=("a",)),
+    "id": lambda it: replace(it, id=ProposalId("P-4")),
+}
+
+
+@pytest.mark.parametrize("part", CHANGES)
+def test_the_digest_covers_all_that_is_shown(part: str) -> None:
+    session = SessionId("20260102T030405-abc234")
+    assert reference_to(session, COMMAND) != reference_to(session, CHANGES[part](COMMAND))
+    assert reference_to(session, COMMAND) == reference_to(session, replace(COMMAND))
+    assert reference_to(session, COMMAND) != reference_to(SessionId("20260102T030405-abc235"), COMMAND)
+
+
+async def test_what_is_too_long_to_be_shown_has_no_reference(repo: Repo) -> None:
+    lines = "+\n" * (MOST_DIFF_LINES + 1)
+    long = replace(CHANGE, diff=f"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1,{MOST_DIFF_LINES + 1} @@\n{lines}")
+    await repo.parked(proposal=long)
+    (item,) = await repo.inbox.items()
+    assert item.reference is None
+
+
+async def test_special_files_take_a_second_word(repo: Repo) -> None:
+    await repo.parked(proposal=CHANGE)
+    reference = await repo.reference()
+    with pytest.raises(UsageError, match=WORKFLOW) as refused:
+        await repo.inbox.decide(reference, APPROVE)
+    assert "--special" in refused.value.advice
+    with pytest.raises(UsageError, match=WORKFLOW):
+        await repo.inbox.decide(reference, InboxChoice(Verdict.APPROVE, hunks=(3,)))
+    receipt = await repo.inbox.decide(reference, InboxChoice(Verdict.APPROVE, special=True))
+    assert (receipt.decision.left, receipt.decision.result_sha) == ((), "")
+
+
+async def test_a_part_of_a_diff_is_bound_to_its_result(repo: Repo) -> None:
+    await repo.parked(proposal=CHANGE)
+    receipt = await repo.inbox.decide(await repo.reference(), InboxChoice(Verdict.APPROVE, "later", hunks=(1,)))
+    assert len(receipt.decision.left) == 2
+    assert receipt.decision.reason == "later"
+    assert receipt.decision.result_sha == patch_hash(DIFF[: DIFF.index("@@ -9")])
+
+
+@pytest.mark.parametrize(
+    ("choice", "proposal", "why"),
+    [
+        (InboxChoice(Verdict.SKIP), CHANGE, "cannot be skipped"),
+        (InboxChoice(Verdict.ABORT), COMMAND, "cannot be aborted"),
+        (InboxChoice(Verdict.APPROVE, hunks=(1,)), COMMAND, "has no hunks to choose from"),
+        (InboxChoice(Verdict.REJECT, hunks=(1,)), CHANGE, "--hunks goes with approve"),
+        (InboxChoice(Verdict.APPROVE, hunks=(1, 4)), CHANGE, "has no hunk 4"),
+        (InboxChoice(Verdict.APPROVE, hunks=(0,)), CHANGE, "has no hunk 0"),
+    ],
+    ids=lambda value: value.verdict if isinstance(value, InboxChoice) else "",
+)
+async def test_a_choice_that_does_not_fit_is_refused(
+    repo: Repo, choice: InboxChoice, proposal: Proposal, why: str
+) -> None:
+    session = await repo.parked(proposal=proposal)
+    with pytest.raises(UsageError, match=why):
+        await repo.inbox.decide(await repo.reference(), choice)
+    assert await repo.decisions.pending(session) == ()
+
+
+async def test_a_command_decides_nothing(repo: Repo) -> None:
+    session = await repo.parked()
+
+    def nobody() -> str:
+        raise TrustError("a command that the agent runs cannot decide")
+
+    inbox = RepoInbox(repo.store, repo.decisions, TickingClock(), nobody)
+    with pytest.raises(TrustError):
+        await inbox.decide(await repo.reference(), APPROVE)
+    assert await repo.decisions.pending(session) == ()
+
+
+async def test_whoever_has_the_session_open_records_it(repo: Repo) -> None:
+    opened = await repo.held()
+    deciding = asyncio.create_task(repo.inbox.decide(await repo.reference(), APPROVE))
+    (decision,) = await repo.decisions.wait(opened.id)
+    await repo.append(opened, e.ActionDecided(COMMAND.id, Verdict.APPROVE, "user", via=decision.via))
+    await repo.decisions.remove(decision)
+    receipt = await deciding
+    assert receipt.recorded
+    assert receipt.holder
+    await opened.journal.close()
+
+
+async def test_a_decision_that_came_too_late_is_told_so(repo: Repo) -> None:
+    opened = await repo.held()
+    deciding = asyncio.create_task(repo.inbox.decide(await repo.reference(), APPROVE))
+    (decision,) = await repo.decisions.wait(opened.id)
+    await repo.append(opened, e.ActionDecided(COMMAND.id, Verdict.REJECT, "user"))
+    await repo.decisions.remove(decision)
+    with pytest.raises(DecisionRefused, match="was decided already: reject by user"):
+        await deciding
+    assert await repo.decisions.pending(opened.id) == ()
+    await opened.journal.close()
+
+
+async def test_a_decision_that_nobody_took_up_in_time_is_withdrawn_if_it_is_stale(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_workbench.api.inbox.TAKE_UP_SECONDS", 0.05)
+    opened = await repo.held()
+    receipt = await repo.inbox.decide(await repo.reference(), APPROVE)
+    assert (receipt.recorded, bool(receipt.holder)) == (False, True)
+    await repo.decisions.remove(receipt.decision)
+    deciding = asyncio.create_task(repo.inbox.decide(receipt.decision.reference, REJECT))
+    await repo.decisions.wait(opened.id)
+    await repo.append(opened, e.AbortAsked("given up"))
+    with pytest.raises(DecisionRefused, match="is not waiting any more"):
+        await deciding
+    assert await repo.decisions.pending(opened.id) == ()
+    await opened.journal.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["T-1", "20260102", "abc", "abc234/P-3", "20260102T030400-abc234/P-3", "abc234/P-3@x", "abc/"]
+)
+async def test_an_item_is_found_by_its_names(repo: Repo, name: str) -> None:
+    await repo.parked()
+    assert (await repo.inbox.find(name)).item.proposal == COMMAND
+
+
+@pytest.mark.parametrize("name", ["", "/P-3", "T-2", "xyz", "abc234/P-4"])
+async def test_what_has_another_name_is_not_found(repo: Repo, name: str) -> None:
+    await repo.parked()
+    with pytest.raises(UsageError, match="nothing that waits is called"):
+        await repo.inbox.find(name)
+
+
+async def test_a_name_of_two_is_refused(repo: Repo) -> None:
+    await repo.parked()
+    await repo.parked()
+    with pytest.raises(UsageError, match="2 proposals that wait"):
+        await repo.inbox.find("T-1")
