@@ -296,7 +296,7 @@ def test_an_object_under_another_ones_name_is_no_commit(shop: Shop) -> None:
     found = shop.session_proof()
     assert (len(found["anchors"]), found["notes"]) == (
         4,
-        [f"commit {commit[:10]} is too large, or not what its name says"],
+        [f"commit {commit[:10]} is too large, unreadable, or does not match its id"],
     )
 
 

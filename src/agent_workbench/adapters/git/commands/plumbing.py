@@ -2,8 +2,10 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
@@ -60,6 +62,8 @@ _BLANKS = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")
 # The slowest command takes some ten seconds in the largest repositories. A pipe in place of a file blocks forever.
 DEADLINE_SECONDS = 120.0
 _GRACE_SECONDS = 2.0
+# A crafted pack makes git allocate without end: a delta that is its own base.
+_MIN_MEMORY_BYTES, _MEMORY_SHARE = 2 << 30, 4
 _STORAGE = re.compile(
     r"no space left|disk quota|read-only file system|file too large|permission denied|input/output error"
     r"|insufficient permission|unable to write|write error|too many open files",
@@ -109,6 +113,7 @@ class GitProgram(Struct, frozen=True):
                 # Python ignores SIGXFSZ. If git ignores it too, it gets an error and removes its lock files.
                 restore_signals=False,
             ) as process:
+                _limit_memory(process.pid)
                 try:
                     out, err = process.communicate(stdin, timeout=seconds)
                 except subprocess.TimeoutExpired:
@@ -117,6 +122,15 @@ class GitProgram(Struct, frozen=True):
         except OSError as error:
             raise RepoError(f"git could not be started ({self.path}): {error}", advice=_INSTALL) from error
         return GitResult(process.returncode, out, os.fsdecode(err))
+
+
+def _limit_memory(pid: int) -> None:
+    """Limit the memory that git may allocate to a quarter of the machine's, at least 2 GiB (Linux)."""
+    if sys.platform == "linux":
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        limit = max(_MIN_MEMORY_BYTES, machine // _MEMORY_SHARE)
+        with suppress(OSError, ValueError):  # git has ended, or a lower limit is in force
+            resource.prlimit(pid, resource.RLIMIT_DATA, (limit, limit))
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

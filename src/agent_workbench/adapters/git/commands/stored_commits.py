@@ -1,88 +1,140 @@
-"""Anchors of journals in all that a repository's refs and reflogs reach, and single commits as they are stored.
+"""Commits as git stores them, and the anchors of journals in every commit that refs and reflogs reach.
 
-The repository is not trusted: objects are read as they are, and each has to have the hash that is its name.
+The repository is not trusted. Objects are read without replacements, grafts and commit graph, and the content of each
+must have the hash that is its id. An object that git cannot read costs its own history, not that of the other refs.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
+from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.history.anchors import Anchor, FoundAnchors, read_trailers
 from agent_workbench.core.history.commit_proof import CommitFacts
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.paths import shown
 
-# Of a commit that is larger no more is read than that it is there.
-MOST_COMMIT_BYTES = 64_000_000
-MOST_COMMITS = 50_000
+# A larger commit is not read.
+MAX_COMMIT_BYTES = 64_000_000
+MAX_COMMITS = 50_000
+# Walks over parts of the history after a walk over all of it failed.
+_MAX_WALKS = 64
+_MAX_NOTES = 20
 _BATCH_BYTES = 64_000_000
-# Parents as the commits name them, not as a file beside them does; texts as they are, not as the repo wants them shown.
-_WALK = (
-    *("-c", "core.commitGraph=false", "rev-list", "--stdin", "--reflog", "--ignore-missing"),
-    *("--fixed-strings", "--encoding=UTF-8"),
-)
+# Parents as the commits name them, and messages as they are stored, whatever the repository configures.
+_WALK = ("-c", "core.commitGraph=false", "rev-list", "--ignore-missing", "--fixed-strings", "--encoding=UTF-8")
+# A file `shallow` in the git directory would hide history that is there.
+_WHOLE_HISTORY = {"GIT_SHALLOW_FILE": ""}
 
 
 class StoredCommits:
-    """The commits of one repository as they are stored; `tools` gives its git and how it names objects."""
+    """Stored commits of one repository; `tools` returns its git and the hash function of its object ids."""
 
     def __init__(self, tools: Callable[[], tuple[Plumbing, str]]) -> None:
         self._tools = tools
 
     async def anchors(self, sessions: Collection[str]) -> FoundAnchors:
-        """Return what refs and reflogs reach that names an event of these sessions."""
+        """Return the anchors of these sessions in all commits that refs and reflogs reach."""
         return await asyncio.to_thread(lambda: find_anchors(*self._tools(), sessions))
 
     async def tips(self, refs: Collection[str]) -> Mapping[str, CommitId | None]:
-        """Return the commit at each of these refs, None where there is no such ref."""
+        """Return the commit of each ref, None for a missing ref."""
         return await asyncio.to_thread(lambda: checkpoint_tips(self._tools()[0], refs))
 
     async def commit(self, revision: str) -> CommitFacts | None:
-        """Return a commit, None where the revision names none."""
+        """Return a commit, None for an unknown revision."""
         return await asyncio.to_thread(lambda: read_commit(*self._tools(), revision))
 
     async def holder(self, commit: str) -> str:
-        """Return the checked-out branch (`HEAD` where there is none) if it contains a commit, else nothing."""
+        """Return the checked-out branch (`HEAD` if detached) if it contains a commit, else an empty text."""
         return await asyncio.to_thread(lambda: _holder(self._tools()[0], commit))
 
 
 def find_anchors(plumbing: Plumbing, algorithm: str, sessions: Collection[str]) -> FoundAnchors:
-    """Return the anchors that name one of the sessions. Blocks."""
+    """Return the anchors of these sessions. Blocks."""
     wanted = sorted(sessions)
     if not wanted:
         return FoundAnchors()
     refs = _refs(plumbing)
     named = {oid: ref for ref, oid in refs if ref.startswith("refs/agent/") and ref.rpartition("/")[2].isdigit()}
-    grep = (f"--grep={each}" for each in wanted)
-    tips = "".join(f"{oid}\n" for oid in dict.fromkeys(oid for _, oid in refs)).encode()
-    result = plumbing.attempt(*_WALK, f"--max-count={MOST_COMMITS}", *grep, stdin=tips)
-    commits = result.out.decode("ascii", "replace").split()
-    notes = [f"only the newest {MOST_COMMITS:,} commits that name it were read"] if len(commits) >= MOST_COMMITS else []
-    if result.status:  # what was reached before that counts, and so does every tip
-        notes.append(f"git cannot read all of the history: {shown(result.err.strip(), 300)}")
-        commits += [oid for _, oid in refs]
+    commits, notes = _HistoryWalk(plumbing, wanted).search(list(dict.fromkeys(oid for _, oid in refs)))
+    if len(commits) >= MAX_COMMITS:
+        notes.append(f"only the newest {MAX_COMMITS:,} commits that name it were read")
     anchors: list[Anchor] = []
     malformed: list[str] = []
-    for facts in _read_commits(plumbing, algorithm, list(dict.fromkeys(commits))):
+    for facts in _read_commits(plumbing, algorithm, commits):
         if not facts.intact:
-            notes.append(f"commit {facts.commit[:10]} is too large, or not what its name says")
+            notes.append(f"commit {facts.commit[:10]} is too large, unreadable, or does not match its id")
             continue
         found = read_trailers(facts.commit, facts.message, named.get(facts.commit, ""))
         anchors += (each for each in found.anchors if each.session in sessions)
         about = (value for value in found.malformed if any(value.startswith(f"{each}:") for each in wanted))
         malformed += (f"commit {facts.commit[:10]} has the trailer {value!r}, which names no event" for value in about)
-    return FoundAnchors(tuple(anchors), tuple(malformed), tuple(notes))
+    return FoundAnchors(tuple(anchors), tuple(malformed), tuple(dict.fromkeys(notes))[:_MAX_NOTES])
+
+
+class _HistoryWalk:
+    """Search of the history for commits whose message contains one of the texts `wanted`."""
+
+    def __init__(self, plumbing: Plumbing, wanted: Sequence[str]) -> None:
+        self._plumbing = plumbing
+        self._grep = [f"--grep={each}" for each in wanted]
+        self._found: dict[str, None] = {}
+        self._notes: list[str] = []
+        self._walks_left = _MAX_WALKS
+
+    def search(self, tips: list[str]) -> tuple[list[str], list[str]]:
+        """Return the commits reachable from `tips` and from the reflogs, and notes about unreadable history."""
+        readable, missing = [], dict.fromkeys(tips)
+        for name, kind, size in _sizes(self._plumbing, tips):
+            missing.pop(name, None)
+            if kind == "commit" and size > MAX_COMMIT_BYTES:
+                self._found[name] = None  # reported as too large; a walk from it would take long
+            elif kind in {"commit", "tag"}:
+                readable.append(name)
+        self._notes += (f"object {name[:10]}, to which a ref points, is missing or unreadable" for name in missing)
+        if error := self._run(readable, reflogs=True):
+            self._notes.append(f"git cannot read all of the history: {shown(error, 300)}")
+            self._run(readable, reflogs=True, environment={})  # as far as a shallow clone goes
+            self._split(readable, reflogs=True)
+        return list(self._found), self._notes
+
+    def _run(self, tips: Sequence[str], *, reflogs: bool, environment: Mapping[str, str] = _WHOLE_HISTORY) -> str:
+        """Walk from these tips, and from the reflogs if told to; return git's error message, empty on success."""
+        self._walks_left -= 1
+        given = "".join(f"{oid}\n" for oid in tips).encode()
+        flags = ("--stdin", f"--max-count={MAX_COMMITS}", *(["--reflog"] if reflogs else []))
+        result = self._plumbing.attempt(*_WALK, *flags, *self._grep, stdin=given, environment=environment)
+        self._found.update(dict.fromkeys(result.out.decode("ascii", "replace").split()))
+        return (result.err.strip() or f"status {result.status}") if result.status else ""
+
+    def _walk(self, tips: list[str], *, reflogs: bool) -> None:
+        if self._run(tips, reflogs=reflogs):
+            self._split(tips, reflogs=reflogs)
+
+    def _split(self, tips: list[str], *, reflogs: bool) -> None:
+        """Walk from halves of the tips after a walk from all of them failed: the bad one then spoils only its own."""
+        if self._walks_left <= 0 or len(tips) + reflogs < 2:
+            self._found.update(dict.fromkeys(tips))  # a tip may be readable even if its history is not
+        elif reflogs:
+            self._walk(tips, reflogs=False)
+            self._walk([], reflogs=True)
+        else:
+            half = len(tips) // 2
+            self._walk(tips[:half], reflogs=False)
+            self._walk(tips[half:], reflogs=False)
 
 
 def read_commit(plumbing: Plumbing, algorithm: str, revision: str) -> CommitFacts | None:
-    """Return the commit that a revision stands for, None where there is none. Blocks."""
+    """Return the commit of a revision, None if there is none. Blocks."""
     name = plumbing.resolve(f"{revision}^{{commit}}")[0]
     return next(_read_commits(plumbing, algorithm, [name]), None) if name is not None else None
 
 
 def _refs(plumbing: Plumbing) -> list[tuple[str, str]]:
-    """Return every ref with its object, and `HEAD`."""
+    """Return every ref, and `HEAD`, with the id of its object."""
     out = plumbing.run("for-each-ref", "--format=%(refname) %(objectname)").decode("utf-8", "replace")
     pairs = [line.rpartition(" ") for line in out.splitlines()]
     head = plumbing.resolve("HEAD^{commit}")[0]
@@ -90,53 +142,85 @@ def _refs(plumbing: Plumbing) -> list[tuple[str, str]]:
     return [("HEAD", head), *found] if head is not None else found
 
 
-def _read_commits(plumbing: Plumbing, algorithm: str, commits: Sequence[str]) -> Iterator[CommitFacts]:
-    """Yield those of the objects that are commits."""
-    asked = "".join(f"{oid}\n" for oid in commits).encode()
-    listed = plumbing.run("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=asked)
+def _read_commits(plumbing: Plumbing, algorithm: str, oids: Sequence[str]) -> Iterator[CommitFacts]:
+    """Yield those of the objects that are commits; one that is too large or unreadable is not `intact`."""
     batch: list[str] = []
-    size = 0
-    for words in (line.decode("ascii", "replace").split(" ") for line in listed.splitlines()):
-        if words[1:2] != ["commit"]:
+    batch_bytes = 0
+    for name, kind, size in _sizes(plumbing, oids):
+        if kind != "commit":
             continue
-        name, bytes_ = words[0], int(words[2])
-        if bytes_ > MOST_COMMIT_BYTES:
-            yield CommitFacts(CommitId(name), "", (), b"", intact=False)
+        if size > MAX_COMMIT_BYTES:
+            yield _unreadable(name)
             continue
-        if batch and size + bytes_ > _BATCH_BYTES:
+        if batch and batch_bytes + size > _BATCH_BYTES:
             yield from _read_batch(plumbing, algorithm, batch)
-            batch, size = [], 0
+            batch, batch_bytes = [], 0
         batch.append(name)
-        size += bytes_
+        batch_bytes += size
     yield from _read_batch(plumbing, algorithm, batch)
 
 
+def _sizes(plumbing: Plumbing, oids: Sequence[str]) -> Iterator[tuple[str, str, int]]:
+    """Yield id, type and size in bytes of the objects that exist."""
+    asked = "".join(f"{oid}\n" for oid in oids).encode()
+    listed = plumbing.run("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=asked)
+    for words in (line.decode("ascii", "replace").split(" ") for line in listed.splitlines()):
+        if len(words) == 3 and words[2].isdigit():
+            yield words[0], words[1], int(words[2])
+
+
 def _read_batch(plumbing: Plumbing, algorithm: str, names: Sequence[str]) -> Iterator[CommitFacts]:
-    out = plumbing.run("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode()) if names else b""
+    """Yield the commits of these ids. At an unreadable object git ends; the rest is then read by another process."""
+    unread = iter(names)
+    failures = 0
+    while rest := list(unread):
+        result = plumbing.attempt("cat-file", "--batch", stdin="".join(f"{name}\n" for name in rest).encode())
+        read = list(_parse_batch(result.out, algorithm, rest))
+        yield from (facts for facts in read if facts is not None)
+        if not result.status:
+            return
+        failures += 1
+        if failures > _MAX_WALKS:
+            raise WorkspaceError(f"git cannot read many commits, {rest[len(read)]} among them", advice="run `git fsck`")
+        yield _unreadable(rest[len(read)])
+        unread = islice(rest, len(read) + 1, None)
+
+
+def _parse_batch(out: bytes, algorithm: str, names: Sequence[str]) -> Iterator[CommitFacts | None]:
+    """Yield each complete commit in the output of `cat-file --batch`, None for an object that is gone by now."""
     at = 0
     for name in names:
-        end = out.index(b"\n", at)
+        end = out.find(b"\n", at)
+        if end < 0:
+            return
         head = out[at:end].split(b" ")
-        if len(head) != 3:  # it went between the two questions
+        if len(head) != 3:
+            yield None
             at = end + 1
             continue
         data = out[end + 1 : end + 1 + int(head[2])]
-        at = end + 2 + len(data)
+        at = end + 2 + int(head[2])
+        if len(out) < at:
+            return
         digest = hashlib.new(algorithm, b"commit %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
         yield _facts(CommitId(name), data, intact=digest == name)
+
+
+def _unreadable(name: str) -> CommitFacts:
+    return CommitFacts(CommitId(name), "", (), b"", intact=False)
 
 
 def _facts(commit: CommitId, data: bytes, *, intact: bool) -> CommitFacts:
     head, _, message = data.partition(b"\n\n")
     fields = [line.partition(b" ")[::2] for line in head.split(b"\n")]
-    objects = [value.decode("ascii", "replace") for key, value in fields if key == b"tree"]
+    trees = [value.decode("ascii", "replace") for key, value in fields if key == b"tree"]
     parents = tuple(CommitId(value.decode("ascii", "replace")) for key, value in fields if key == b"parent")
     author = next((value.decode("utf-8", "replace") for key, value in fields if key == b"author"), "")
-    return CommitFacts(commit, objects[0] if objects else "", parents, message, author.rpartition(">")[0] + ">", intact)
+    return CommitFacts(commit, trees[0] if trees else "", parents, message, author.rpartition(">")[0] + ">", intact)
 
 
 def checkpoint_tips(plumbing: Plumbing, refs: Collection[str]) -> Mapping[str, CommitId | None]:
-    """Return the commit at each of these refs, None where there is no such ref. Blocks."""
+    """Return the commit of each ref, None for a missing ref. Blocks."""
     known = {ref: CommitId(oid) for ref, oid in _refs(plumbing)}
     return {ref: known.get(ref) for ref in refs}
 
