@@ -22,6 +22,7 @@ MAX_COMMITS = 50_000
 # Walks over parts of the history after a walk over all of it failed.
 _MAX_WALKS = 64
 _MAX_NOTES = 20
+_MAX_TIPS_READ = 1_000
 _BATCH_BYTES = 64_000_000
 # Parents as the commits name them, and messages as they are stored, whatever the repository configures.
 _WALK = ("-c", "core.commitGraph=false", "rev-list", "--ignore-missing", "--fixed-strings", "--encoding=UTF-8")
@@ -99,6 +100,8 @@ class _HistoryWalk:
             self._notes.append(f"git cannot read all of the history: {shown(error, 300)}")
             self._run(readable, reflogs=True, environment={})  # as far as a shallow clone goes
             self._split(readable, reflogs=True)
+        # git passes over a tip that it cannot parse without a word.
+        self._found.update(dict.fromkeys(readable[:_MAX_TIPS_READ]))
         return list(self._found), self._notes
 
     def _run(self, tips: Sequence[str], *, reflogs: bool, environment: Mapping[str, str] = _WHOLE_HISTORY) -> str:
