@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters.memory": {"yaml"},
     "adapters.plans": {"ruamel", "yaml"},
     "adapters.retrieval": {"numpy", "tree_sitter"},
-    "adapters.retrieval.vectors": {"chromadb", "httpx", "numpy", "onnxruntime", "tokenizers"},
+    "adapters.retrieval.vectors": {"chromadb", "httpx", "numpy"},
     "adapters.rules": {"ruamel"},
     "adapters.skills": {"yaml"},
     "adapters.tools": {"jsonschema", "referencing"},
@@ -53,7 +53,7 @@ DENIED: dict[str, set[str]] = {
 }
 
 # Slow to import, so never imported just because a module of ours is.
-NEVER_AT_MODULE_LEVEL = {"chromadb", "onnxruntime", "tokenizers", "xllamacpp"}
+NEVER_AT_MODULE_LEVEL = {"chromadb", "xllamacpp"}
 # Whatever reads the clock gets it through the port `Clock`, or a replay would differ from what it replays.
 CLOCK_CALLS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
 
