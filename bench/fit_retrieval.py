@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from agent_workbench.adapters.retrieval.index.file_kinds import Kind
+from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.search.features import KIND_OF, Feature
 from agent_workbench.adapters.retrieval.search.scoring import SHARES
 from bench.retrieval_cases import Case, load_cases
@@ -184,10 +184,10 @@ def left(folds: Folds, features: Sequence[Feature]) -> list[Feature]:
         best = max(best, tried[poorest].both)
 
 
-def fitted_shares(cases: Sequence[Case], columns: Sequence[int], given: Floats) -> dict[Kind, float]:
+def fitted_shares(cases: Sequence[Case], columns: Sequence[int], given: Floats) -> dict[FileKind, float]:
     """Return by kind of file the share of its score that finds most of all that commits changed."""
     scores = [case.features[:, columns] @ given for case in cases]
-    best = {kind: SHARES[kind] for kind in (Kind.TEST, Kind.DOCUMENT, Kind.GENERATED)}
+    best = {kind: SHARES[kind] for kind in (FileKind.TEST, FileKind.DOCUMENT, FileKind.GENERATED)}
     for kind in best:
         found = {share: _among_all(cases, scores, {**best, kind: share}) for share in _SHARES}
         for share, figures in found.items():
@@ -196,8 +196,8 @@ def fitted_shares(cases: Sequence[Case], columns: Sequence[int], given: Floats) 
     return best
 
 
-def _among_all(cases: Sequence[Case], scores: Sequence[Floats], given: Mapping[Kind, float]) -> Figures:
-    by_kind = np.array([given.get(kind, 1.0) for kind in Kind])
+def _among_all(cases: Sequence[Case], scores: Sequence[Floats], given: Mapping[FileKind, float]) -> Figures:
+    by_kind = np.array([given.get(kind, 1.0) for kind in FileKind])
     by_repo: dict[str, list[Figures]] = defaultdict(list)
     for case, score in zip(cases, scores, strict=True):
         by_repo[case.repo].append(Figures.of(case.changed, case.many, score * by_kind[case.kinds]))

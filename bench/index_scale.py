@@ -80,21 +80,21 @@ def _batches(chunks: int) -> Iterator[list[Path]]:
 
 
 def _segment(paths: Sequence[Path]) -> tuple[bytes, list[list[str]], list[int]]:
-    """Return a segment of these files, some queries that they could answer, and how many pieces, lines and bytes."""
+    """Return a segment of these files, some queries that they could answer, and how many chunks, lines and bytes."""
     from agent_workbench.adapters.retrieval.chunking.chunker import cut
     from agent_workbench.adapters.retrieval.chunking.chunks import Outline
-    from agent_workbench.adapters.retrieval.chunking.syntax import Syntax
+    from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
 
-    syntax, chooser = Syntax(), random.Random(str(paths[0]))
+    syntax, chooser = OutlineParser(), random.Random(str(paths[0]))
     files, asked, lines, size = [], [], 0, 0
     for path in paths:
         data = path.read_bytes()
-        pieces = cut(data.decode("utf-8", "replace"), syntax.outline(data, "python") or Outline(), 400)
-        files.append(SourceFile("/".join(path.parts[-4:]), blob_id(data), kind_of(str(path), data), pieces))
+        found = cut(data.decode("utf-8", "replace"), syntax.outline(data, "python") or Outline(), 400)
+        files.append(SourceFile("/".join(path.parts[-4:]), blob_id(data), kind_of(str(path), data), found))
         lines, size = lines + data.count(b"\n"), size + len(data)
-        told = [piece for piece in pieces if len(piece.comments) >= _QUERY_WORDS]
-        asked += [chooser.sample(sorted(piece.comments), _QUERY_WORDS) for piece in told[:1]]
-    return Segment.build(files).to_bytes(), asked, [sum(len(file.pieces) for file in files), lines, size]
+        told = [chunk for chunk in found if len(chunk.comments) >= _QUERY_WORDS]
+        asked += [chooser.sample(sorted(chunk.comments), _QUERY_WORDS) for chunk in told[:1]]
+    return Segment.build(files).to_bytes(), asked, [sum(len(file.chunks) for file in files), lines, size]
 
 
 def build(folder: Path, lines: int) -> list[Figure]:
@@ -106,7 +106,7 @@ def build(folder: Path, lines: int) -> list[Figure]:
     saving = _seconds(lambda: index.save(folder / "index"))
     size = (folder / "index").stat().st_size
     return [
-        Figure("chunks", index.view.pieces, "chunks"),
+        Figure("chunks", index.view.chunks, "chunks"),
         Figure("files", index.view.files, "files"),
         Figure("words", len(index.view.segments[0].vocabulary), "words"),
         Figure("postings", index.view.segments[0].postings, "postings"),
@@ -184,17 +184,17 @@ def _search(index: WorkspaceIndex, query: CodeQuery) -> None:
 
 def _changed(path: str, number: int) -> SourceFile:
     """Return a file of some size with that path."""
-    from agent_workbench.adapters.retrieval.chunking.chunks import Piece
+    from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
 
     spec = importlib.util.find_spec("argparse")
     assert spec is not None
     assert spec.origin is not None
     lines = Path(spec.origin).read_text(encoding="utf-8").split("\n")[number : number + 600]
-    pieces = [
-        Piece(row + 1, row + 20, "", count_stems("\n".join(lines[row : row + 20])), {}, {})
+    found = [
+        IndexedChunk(row + 1, row + 20, "", count_stems("\n".join(lines[row : row + 20])), {}, {})
         for row in range(0, len(lines), 20)
     ]
-    return SourceFile(path, f"changed{number}", kind_of(path, b""), pieces)
+    return SourceFile(path, f"changed{number}", kind_of(path, b""), found)
 
 
 class _Stalls:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.history.commit_words import MOST_COMMITS
-from agent_workbench.adapters.retrieval.history.repo_history import Past
+from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.adapters.retrieval.indexer.file_parser import Parser
+from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
 from agent_workbench.adapters.retrieval.indexer.indexable_files import is_text
 from agent_workbench.adapters.retrieval.search.features import Feature, gather
 from agent_workbench.adapters.retrieval.search.layout import layout_of
@@ -137,23 +137,23 @@ def _cases(root: Path, work: Path, repo: Repo, asked: Iterable[Question], embedd
         yield case.among(np.argsort(-features.sum(1), kind="stable")[:_CANDIDATES])
 
 
-def _view(root: Path, pieces: Path) -> IndexView:
+def _view(root: Path, chunks: Path) -> IndexView:
     listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], check=True, capture_output=True).stdout
     files: dict[str, bytes] = {}
     for path in map(os.fsdecode, listed.split(b"\0")):
         place = root / path
         if path and place.is_file() and not place.is_symlink() and is_text(data := place.read_bytes()):
             files[path] = data
-    segment = Parser(ChunkCache(pieces), RetrievalSettings().max_chunk_tokens).index(files).segment
+    segment = FileParser(ChunkCache(chunks), RetrievalSettings().max_chunk_tokens).index(files).segment
     return IndexView([segment], [np.ones(len(segment.files.kinds), bool)])
 
 
-def _past(root: Path) -> Past:
+def _past(root: Path) -> CommitIndex:
     async def commits() -> tuple[PastCommit, ...]:
         sources = await Repository(root, root.parent / "worktrees").checkout_files()
         return await sources.past_commits(MOST_COMMITS)
 
-    return Past(asyncio.run(commits()))
+    return CommitIndex(asyncio.run(commits()))
 
 
 def _similar(root: Path, paths: Sequence[str], queries: Sequence[str], embeddings: str) -> list[dict[str, float]]:

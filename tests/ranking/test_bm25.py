@@ -14,7 +14,7 @@ from rank_bm25 import BM25Okapi
 
 from agent_workbench.ranking.bm25 import Bm25
 from agent_workbench.ranking.postings import build
-from agent_workbench.ranking.postings_reader import Part
+from agent_workbench.ranking.postings_reader import IndexPart
 from agent_workbench.ranking.tokens import split_identifiers
 
 WORDS = ["read", "write", "file", "queue", "worker", "retry", "token", "self"]
@@ -26,9 +26,9 @@ def index_of(documents: Sequence[Sequence[str]]) -> Bm25:
     return Bm25.of([Counter(document) for document in documents])
 
 
-def part_of(documents: Sequence[Sequence[str]], alive: Sequence[bool] | None = None) -> Part:
+def part_of(documents: Sequence[Sequence[str]], alive: Sequence[bool] | None = None) -> IndexPart:
     vocabulary, (postings,) = build([[Counter(document) for document in documents]])
-    return Part(vocabulary, postings, None if alive is None else np.array(alive, bool))
+    return IndexPart(vocabulary, postings, None if alive is None else np.array(alive, bool))
 
 
 def real_documents() -> list[list[str]]:
@@ -107,7 +107,7 @@ def test_what_each_word_adds_sums_up_to_the_score() -> None:
 
 
 @pytest.mark.parametrize("parts", [[], [part_of([])], [part_of([[], []])], [part_of([["file"]], [False])]])
-def test_nothing_is_found_in_nothing(parts: list[Part]) -> None:
+def test_nothing_is_found_in_nothing(parts: list[IndexPart]) -> None:
     index = Bm25(parts)
     assert not index.scores(["file"]).any()
     assert not index.coverage(["file"]).any()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.ranking import postings as module
-from agent_workbench.ranking.postings import Postings, Share, build, grouped, merge
+from agent_workbench.ranking.postings import MergeInput, Postings, build, grouped, merge
 from agent_workbench.ranking.vocabulary import Vocabulary
 
 WORDS = st.sampled_from(["a", "b", "ab", "größe", "中", "\ud800", "z" * 80, "", "read_file"])
@@ -61,7 +61,7 @@ def test_merging_keeps_the_living_in_order(parts: list[list[Counter[str]]], data
         rows[alive] = np.arange(len(kept), len(kept) + sum(alive))
         kept += [each for each, lives in zip(documents, alive, strict=True) if lives]
         vocabulary, fields = build([documents, documents])
-        shares.append(Share(vocabulary, fields, [rows, rows]))
+        shares.append(MergeInput(vocabulary, fields, [rows, rows]))
     vocabulary, fields = merge(shares, [len(kept), len(kept)])
     assert [documents_of(vocabulary, field) for field in fields] == [kept, kept]
     assert list(vocabulary) == sorted({word for each in kept for word in each})
@@ -76,7 +76,7 @@ def test_merging_in_small_steps_is_merging(monkeypatch: pytest.MonkeyPatch) -> N
     shares = []
     for some, start in ((documents, 0), (others, 20)):
         vocabulary, fields = build([some])
-        shares.append(Share(vocabulary, fields, [np.arange(start, start + len(some), dtype=np.int32)]))
+        shares.append(MergeInput(vocabulary, fields, [np.arange(start, start + len(some), dtype=np.int32)]))
     merged, (field,) = merge(shares, [26])
     assert documents_of(merged, field) == [*documents, *others]
     assert list(merged) == sorted({word for each in [*documents, *others] for word in each})

@@ -100,7 +100,7 @@ def _saved(root: str, settings: RetrievalSettings) -> IndexStatus:
     if saved is None:
         return IndexStatus()
     view = saved.index.view
-    return IndexStatus(files=view.files, chunks=view.pieces, binary=len(saved.stamps) - view.files)
+    return IndexStatus(files=view.files, chunks=view.chunks, binary=len(saved.stamps) - view.files)
 
 
 @asynccontextmanager

@@ -96,11 +96,11 @@ def _texts(read: Mapping[str, bytes]) -> dict[str, str]:
 
 def _questions(sources: "PastTree", texts: Mapping[str, str]) -> list[FileQuestion]:
     from agent_workbench.adapters.retrieval.chunking.languages import language_of
-    from agent_workbench.adapters.retrieval.index.file_kinds import Kind, kind_of
+    from agent_workbench.adapters.retrieval.index.file_kinds import FileKind, kind_of
 
     def is_source(path: str) -> bool:
         head = texts.get(path, "")[:HEAD_CHARS].encode()
-        return bool(language_of(path)) and kind_of(path, head) is Kind.SOURCE
+        return bool(language_of(path)) and kind_of(path, head) is FileKind.SOURCE
 
     found = []
     for commit in sources.later:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from agent_workbench.ranking.hits import Ask, Hits, Measure, Weights, amounts
+from agent_workbench.ranking.hits import Hits, PostingWeights, ScoreKind, ScoreRequest, contributions
 from agent_workbench.ranking.postings import Postings, build, counted, spread
-from agent_workbench.ranking.postings_reader import Part, Reader
+from agent_workbench.ranking.postings_reader import IndexPart, PostingsReader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,12 +35,12 @@ class Bm25:
     includes deleted documents. The scores of a single part without deleted documents are exact. Thread-safe.
     """
 
-    def __init__(self, parts: Sequence[Part], *, k1: float = K1, b: float = B, epsilon: float = EPSILON) -> None:
+    def __init__(self, parts: Sequence[IndexPart], *, k1: float = K1, b: float = B, epsilon: float = EPSILON) -> None:
         import numpy as np
 
         self._parts = parts
         self._k1, self._epsilon = k1, epsilon
-        self._reader = Reader(parts)
+        self._reader = PostingsReader(parts)
         self._living, total = 0, 0
         for part in parts:
             lengths = part.postings.lengths if part.alive is None else part.postings.lengths[part.alive]
@@ -59,7 +59,7 @@ class Bm25:
     def of(cls, documents: Sequence[Mapping[str, int]]) -> "Bm25":
         """Return the scores of documents, each given as its words and their counts."""
         vocabulary, (postings,) = build([documents])
-        return cls([Part(vocabulary, postings)])
+        return cls([IndexPart(vocabulary, postings)])
 
     def __len__(self) -> int:
         """Return the number of live documents."""
@@ -67,13 +67,13 @@ class Bm25:
 
     def scores(self, words: Iterable[str]) -> "Scores":
         """Return the score of every document, 0 for deleted ones; a repeated word counts each time."""
-        return self.answer(Ask(tuple(words)))[0]
+        return self.answer(ScoreRequest(tuple(words)))[0]
 
     def coverage(self, words: Iterable[str]) -> "Scores":
         """Return for every document the number of distinct `words` it contains, 0 for deleted ones."""
-        return self.answer(Ask(tuple(words), Measure.COVERAGE))[0]
+        return self.answer(ScoreRequest(tuple(words), ScoreKind.COVERAGE))[0]
 
-    def answer(self, *asks: Ask) -> "list[Scores]":
+    def answer(self, *asks: ScoreRequest) -> "list[Scores]":
         """Return for each request a number for every document, 0 for deleted ones.
 
         Words of several requests are read once.
@@ -90,13 +90,13 @@ class Bm25:
             here = times[:, hits.numbers]
             reach = [int(each.nonzero()[0].max(initial=-1)) + 1 for each in here]
             scored = max(
-                (upto for ask, upto in zip(asks, reach, strict=True) if ask.measure != Measure.COVERAGE), default=0
+                (upto for ask, upto in zip(asks, reach, strict=True) if ask.measure != ScoreKind.COVERAGE), default=0
             )
             weights = self._weights(hits.first(scored)) if scored else None
             for number, upto in enumerate(reach):
                 if upto:
                     some = hits.first(upto)
-                    each = amounts(asks[number].measure, here[number, :upto], some, weights)
+                    each = contributions(asks[number].measure, here[number, :upto], some, weights)
                     found = np.bincount(some.rows, each, minlength=len(self._damping))
                     sums[number] = found if (before := sums[number]) is None else before + found
         return [self._settled(ask.measure, found) for ask, found in zip(asks, sums, strict=True)]
@@ -135,7 +135,7 @@ class Bm25:
             return hits.rows[np.isfinite(self._damping[hits.rows])]
         return np.zeros(0, np.intp)
 
-    def _weights(self, hits: Hits) -> Weights:
+    def _weights(self, hits: Hits) -> PostingWeights:
         """Return the contribution of each posting, and the idf of each word."""
         import numpy as np
 
@@ -144,16 +144,16 @@ class Bm25:
         shares += hits.counts
         np.divide(hits.counts, shares, out=shares)
         shares *= np.repeat(idfs * (self._k1 + 1), hits.sizes)
-        return Weights(shares, idfs)
+        return PostingWeights(shares, idfs)
 
-    def _settled(self, measure: Measure, found: "Scores | Rows | None") -> "Scores":
+    def _settled(self, measure: ScoreKind, found: "Scores | Rows | None") -> "Scores":
         """Return sums as the result of a request: 0 for deleted documents."""
         import numpy as np
 
         if found is None:
             return np.zeros(len(self._damping))
         settled: Scores = found.astype(np.float64, copy=False)
-        if measure != Measure.SCORE and self._living < len(settled):
+        if measure != ScoreKind.SCORE and self._living < len(settled):
             settled[np.isinf(self._damping)] = 0
         return settled
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Rows = NDArray[np.intp]
 
 
-class Measure(Enum):
+class ScoreKind(Enum):
     """Kind of number computed for each document: BM25 score, sum of idfs, or number of distinct words."""
 
     SCORE = auto()
@@ -24,11 +24,11 @@ class Measure(Enum):
     COVERAGE = auto()
 
 
-class Ask(Struct, frozen=True):
+class ScoreRequest(Struct, frozen=True):
     """Request for a number of each document. A repeated word counts each time, except in coverage."""
 
     words: Sequence[str]
-    measure: Measure = Measure.SCORE
+    measure: ScoreKind = ScoreKind.SCORE
 
 
 class Hits(Struct, frozen=True):
@@ -51,20 +51,20 @@ class Hits(Struct, frozen=True):
         return Hits(self.words[:words], self.numbers[:words], self.rows[:end], self.counts[:end], self.sizes[:words])
 
 
-class Weights(Struct, frozen=True):
+class PostingWeights(Struct, frozen=True):
     """Contribution of each posting to the score of its document, and the idf of each word."""
 
     shares: "Scores"
     idfs: "Scores"
 
 
-def amounts(measure: Measure, times: "Scores", hits: Hits, weights: Weights | None) -> "Scores | None":
+def contributions(measure: ScoreKind, times: "Scores", hits: Hits, weights: PostingWeights | None) -> "Scores | None":
     """Return the amount that each posting adds, None for 1 each; `times` is the weight of each word."""
     import numpy as np
 
-    if measure == Measure.COVERAGE or weights is None:
+    if measure == ScoreKind.COVERAGE or weights is None:
         return None if times.all() else np.repeat((times > 0).astype(np.float64), hits.sizes)
-    if measure == Measure.RARITY:
+    if measure == ScoreKind.RARITY:
         return np.repeat(weights.idfs[: len(times)] * times, hits.sizes)
     shares = weights.shares[: len(hits.rows)]
     return shares if (times == 1).all() else shares * np.repeat(times, hits.sizes)

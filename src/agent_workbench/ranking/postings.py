@@ -41,7 +41,7 @@ class Postings(Struct, frozen=True, dict=True):
         return counted(np.diff(self.starts))
 
 
-class Share(Struct, frozen=True):
+class MergeInput(Struct, frozen=True):
     """One index in a merge: its words, its fields, and for each field the new number of each document (-1: dropped)."""
 
     vocabulary: Vocabulary
@@ -57,7 +57,7 @@ def build(fields: Sequence[Sequence[Mapping[str, int]]]) -> tuple[Vocabulary, li
     return vocabulary, [_of_documents(documents, number_of) for documents in fields]
 
 
-def merge(shares: Sequence[Share], sizes: Sequence[int]) -> tuple[Vocabulary, list[Postings]]:
+def merge(shares: Sequence[MergeInput], sizes: Sequence[int]) -> tuple[Vocabulary, list[Postings]]:
     """Return several indexes merged into one; `sizes` is the number of its documents for each field.
 
     Words that no remaining document contains are left out.

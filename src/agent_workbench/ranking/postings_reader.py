@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _READ_AT_ONCE = 200_000
 
 
-class Part(Struct, frozen=True):
+class IndexPart(Struct, frozen=True):
     """Part of an index: vocabulary, postings, and the mask of live documents (None: all)."""
 
     vocabulary: Vocabulary
@@ -29,10 +29,10 @@ class Part(Struct, frozen=True):
     alive: "Mask | None" = None
 
 
-class Reader:
+class PostingsReader:
     """Reads the postings of all parts as if they were one. Thread-safe."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[IndexPart]) -> None:
         self._parts = parts
         self.offsets = list(accumulate((len(part.postings.lengths) for part in parts), initial=0))
         # A request for scores is mostly followed by one for the same words: their coverage, then explanations.

@@ -104,7 +104,7 @@ class CacheFolder:
 
     def facts(self) -> CacheFacts:
         """Return the present content of the cache."""
-        pieces = ChunkCache(self._folder)
+        chunks = ChunkCache(self._folder)
         sizes = {"pieces": sum(_size(path) for path in self._folder.glob("chunks-*"))}
         for kind in _KINDS:
             sizes[kind] = sum(_size(path) for path in (self._folder / kind).rglob("*"))
@@ -114,7 +114,7 @@ class CacheFolder:
             if (root := _root_of(path))
         )
         writable = self._folder.is_dir() and os.access(self._folder, os.W_OK | os.X_OK)
-        return CacheFacts(str(self._folder), sizes, pieces.count(), snapshots, writable)
+        return CacheFacts(str(self._folder), sizes, chunks.count(), snapshots, writable)
 
     def clear(self, root: str = "") -> int:
         """Remove index, commits and vectors of the folder `root`, or the whole cache; return the removed bytes.

@@ -13,14 +13,14 @@ from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN
 from agent_workbench.adapters.retrieval.history.folder_histories import FolderHistories
-from agent_workbench.adapters.retrieval.history.repo_history import Past
+from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
 from agent_workbench.adapters.retrieval.index.segments import blob_id
-from agent_workbench.adapters.retrieval.indexer.file_parser import Parser
-from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex, Tools
+from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
+from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex, ParsingTools
 from agent_workbench.adapters.retrieval.indexer.index_refresher import IndexRefresher
 from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
 from agent_workbench.adapters.retrieval.search.freed_memory import keep_freed_memory
-from agent_workbench.adapters.retrieval.search.scoring import Found, search
+from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, search
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
 from agent_workbench.adapters.retrieval.worker_processes.threads import in_thread
 from agent_workbench.core.background import in_background
@@ -40,7 +40,7 @@ _PAST_SECONDS = 2.0
 # A search after that uses the vectors if nearly all files have one; the index's status says how many have.
 _VECTOR_SECONDS = 10.0
 # Bound of a chunk's text, as a multiple of its size; only a single long line exceeds it.
-_LONGEST_PIECE = 4
+_LONGEST_CHUNK = 4
 
 
 class CodeRetriever:
@@ -60,7 +60,7 @@ class CodeRetriever:
         self._settings = settings
         self._cache = CacheFolder(cache_dir)
         self.workers = WorkerPool(cache_dir, settings.max_chunk_tokens)
-        self._tools = Tools(Parser(ChunkCache(cache_dir), settings.max_chunk_tokens), self.workers)
+        self._tools = ParsingTools(FileParser(ChunkCache(cache_dir), settings.max_chunk_tokens), self.workers)
         self._vectors = FolderVectors(settings.embeddings, self._cache.vectors_of, environ, make_server)
         self._pasts = FolderHistories(self._cache.history_of)
         self._folders: OrderedDict[str, IndexRefresher] = OrderedDict()
@@ -149,7 +149,7 @@ class CodeRetriever:
         text = "\n".join(filter(None, (query.text, query.failing)))
         return await self._vectors.nearest(sources.root, text, _MOST_SIMILAR)
 
-    async def _alone(self, search: Callable[[], list[Found]]) -> list[Found]:
+    async def _alone(self, search: Callable[[], list[FoundChunk]]) -> list[FoundChunk]:
         async with self._searching:
             return await in_thread(search)
 
@@ -170,18 +170,18 @@ class CodeRetriever:
 
 
 def _search(
-    folder: FolderIndex, query: CodeQuery, past: Past | None, similar: Mapping[str, float], limit: int
-) -> list[Found]:
+    folder: FolderIndex, query: CodeQuery, past: CommitIndex | None, similar: Mapping[str, float], limit: int
+) -> list[FoundChunk]:
     keep_freed_memory()
     return search(folder.index.view, query, past, similar, limit)
 
 
-def _chunk(found: Found, data: bytes | None, max_tokens: int) -> Chunk | None:
+def _chunk(found: FoundChunk, data: bytes | None, max_tokens: int) -> Chunk | None:
     """Return the chunk with its text, None if its file has changed since."""
     if data is None or blob_id(data) != found.blob:
         return None
     lines = data.decode("utf-8", "replace").split("\n")[found.first_line - 1 : found.last_line]
-    text = _bounded("\n".join(lines), max_tokens * CHARS_PER_TOKEN * _LONGEST_PIECE)
+    text = _bounded("\n".join(lines), max_tokens * CHARS_PER_TOKEN * _LONGEST_CHUNK)
     return Chunk(
         found.path,
         found.first_line,

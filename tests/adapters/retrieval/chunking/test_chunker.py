@@ -28,21 +28,21 @@ def outlines(draw: st.DrawFn, rows: int) -> Outline:
 
 
 @given(LINES, st.integers(1, 12), st.data())
-def test_pieces_are_in_order_bounded_and_hold_every_word(
+def test_chunks_are_in_order_bounded_and_hold_every_word(
     lines: list[str], max_tokens: int, data: st.DataObject
 ) -> None:
     text = "\n".join(lines)
     rows = text.split("\n")
-    pieces = cut(text, data.draw(outlines(len(rows))), max_tokens)
-    assert all(before.last_line < after.first_line for before, after in pairwise(pieces))
+    chunks = cut(text, data.draw(outlines(len(rows))), max_tokens)
+    assert all(before.last_line < after.first_line for before, after in pairwise(chunks))
     shown: set[int] = set()
-    for piece in pieces:
-        part = rows[piece.first_line - 1 : piece.last_line]
+    for chunk in chunks:
+        part = rows[chunk.first_line - 1 : chunk.last_line]
         assert part
         assert part[0].strip()
         assert part[-1].strip()
         assert sum(len(row) + 1 for row in part) <= max_tokens * CHARS_PER_TOKEN or len(part) == 1
-        shown.update(range(piece.first_line, piece.last_line + 1))
+        shown.update(range(chunk.first_line, chunk.last_line + 1))
     left_out = [row for number, row in enumerate(rows, 1) if number not in shown]
     assert not any(character.isalnum() for row in left_out for character in row)
 
@@ -51,21 +51,21 @@ def test_a_long_function_is_divided_where_it_pauses_and_keeps_its_signature() ->
     body = "\n\n".join("\n".join(f"    step_{block}_{line}()" for line in range(8)) for block in range(6))
     text = f"def migrate_everything(connection):\n{body}\n"
     outline = Outline((Definition("migrate_everything", 0, text.count("\n") - 1, 0),))
-    pieces = cut(text, outline, 60)
-    assert len(pieces) > 3
+    chunks = cut(text, outline, 60)
+    assert len(chunks) > 3
     lines = text.split("\n")
-    for piece in pieces:
-        assert piece.symbol == "migrate_everything"
-        assert {"migrate_everything", "migrat"} <= set(piece.names)
-    for piece in pieces[1:]:
-        assert "connection" in piece.names
-        assert lines[piece.first_line - 2] == ""
+    for chunk in chunks:
+        assert chunk.symbol == "migrate_everything"
+        assert {"migrate_everything", "migrat"} <= set(chunk.names)
+    for chunk in chunks[1:]:
+        assert "connection" in chunk.names
+        assert lines[chunk.first_line - 2] == ""
 
 
-def test_sections_of_a_document_are_pieces() -> None:
+def test_sections_of_a_document_are_chunks() -> None:
     text = "# Title\nwords\n\n## Use\n```sh\n# not a heading\nmake\n```\nmore\n\n## End\nlast\n"
-    pieces = cut(text, headings(text), 400)
-    assert [(piece.symbol, piece.first_line, piece.last_line) for piece in pieces] == [
+    chunks = cut(text, headings(text), 400)
+    assert [(chunk.symbol, chunk.first_line, chunk.last_line) for chunk in chunks] == [
         ("Title", 1, 2),
         ("Use", 4, 9),
         ("End", 11, 12),
@@ -77,9 +77,9 @@ def test_sections_of_a_document_are_pieces() -> None:
 def test_one_line_definitions_stay_together_and_give_their_names() -> None:
     text = "X = 1\nf = lambda: 1\ng = lambda: 2\n"
     outline = Outline((Definition("f", 1, 1, 1), Definition("g", 2, 2, 2)))
-    (piece,) = cut(text, outline, 400)
-    assert piece.symbol == "f, g"
-    assert (piece.first_line, piece.last_line) == (1, 3)
+    (chunk,) = cut(text, outline, 400)
+    assert chunk.symbol == "f, g"
+    assert (chunk.first_line, chunk.last_line) == (1, 3)
 
 
 def test_a_heading_takes_no_longer_the_more_blanks_are_in_it() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_workbench.adapters.retrieval.history import commit_words as counted_commits
 from agent_workbench.adapters.retrieval.history.history_file import load_commits
-from agent_workbench.adapters.retrieval.history.repo_history import History, Past
+from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex, RepoHistory
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.ranking.stems import count_stems
@@ -39,18 +39,18 @@ class Sources(FolderWorkspace):
         return self.commits[: ids.index(until)][:limit] if until else self.commits[:limit]
 
 
-def score(past: Past | None, path: str, words: str) -> float:
+def score(past: CommitIndex | None, path: str, words: str) -> float:
     assert past is not None
     return float(past.titles(tuple(count_stems(words)))[past.paths.index(path)])
 
 
 async def test_only_what_is_new_is_read_and_it_is_kept(tmp_path: Path) -> None:
     file, sources = tmp_path / "kept" / "past.json.gz", Sources(tmp_path, OLD)
-    history = History(file)
+    history = RepoHistory(file)
     assert history.past is None
     await history.update(sources)
     sources.commits = (NEW, OLD)
-    again = History(file)
+    again = RepoHistory(file)
     await again.update(sources)
     assert sources.asked[-1][1] == str(OLD.id)
     assert again.past is not None
@@ -61,7 +61,7 @@ async def test_only_what_is_new_is_read_and_it_is_kept(tmp_path: Path) -> None:
 
 
 async def test_a_history_that_was_rewritten_is_read_anew(tmp_path: Path) -> None:
-    history, sources = History(tmp_path / "past.json.gz"), Sources(tmp_path, OLD)
+    history, sources = RepoHistory(tmp_path / "past.json.gz"), Sources(tmp_path, OLD)
     await history.update(sources)
     sources.commits = (NEW,)
     await history.update(sources)
@@ -74,12 +74,12 @@ async def test_what_is_kept_is_what_was_counted(tmp_path: Path, monkeypatch: pyt
     many = commit(3, "Move the socket everywhere", *(f"src/{number}.py" for number in range(30)))
     other = commit(4, "Read the socket's header\n\nAnd close it twice, close it.", "src/header.py", "src/socket.py")
     for commits in ((OLD,), (many, NEW, OLD), (other, many, NEW, OLD)):
-        await History(file).update(Sources(tmp_path, *commits))
+        await RepoHistory(file).update(Sources(tmp_path, *commits))
     monkeypatch.delattr(counted_commits, "count_stems")
-    kept = History(file)
+    kept = RepoHistory(file)
     await kept.update(Sources(tmp_path, other, many, NEW, OLD))
     monkeypatch.undo()
-    made, past = Past((other, many, NEW, OLD)), kept.past
+    made, past = CommitIndex((other, many, NEW, OLD)), kept.past
     assert past is not None
     assert (past.ids, past.paths) == (made.ids, made.paths)
     assert past.recent.tolist() == made.recent.tolist()
@@ -133,7 +133,7 @@ async def test_a_file_with_one_part_that_does_not_fit_is_not_trusted(tmp_path: P
 
 async def assert_not_trusted(file: Path, content: bytes) -> None:
     file.write_bytes(content)
-    history, sources = History(file), Sources(file.parent, OLD)
+    history, sources = RepoHistory(file), Sources(file.parent, OLD)
     await history.update(sources)
     assert history.past is not None
     assert list(history.past.ids) == [OLD.id]
@@ -143,7 +143,7 @@ async def assert_not_trusted(file: Path, content: bytes) -> None:
 def test_words_of_messages_and_nearest_commits_speak_for_their_files() -> None:
     many = commit(3, "Move the socket everywhere", *(f"src/{number}.py" for number in range(30)))
     filler = [commit(10 + number, f"Other work {number}", f"lib/{number}.py") for number in range(9)]
-    past = Past([NEW, OLD, many, *filler])
+    past = CommitIndex([NEW, OLD, many, *filler])
     assert "src/0.py" not in past.paths
     assert score(past, "src/socket.py", "the socket leaks") > 0 == score(past, "src/header.py", "the socket leaks")
     assert score(past, "src/socket.py", "person") == 0
@@ -152,4 +152,4 @@ def test_words_of_messages_and_nearest_commits_speak_for_their_files() -> None:
     assert past.words_of(["gone.py", "src/socket.py"], ("socket", "header")) == [[], ["socket"]]
     # What only the rest of a message says made the commit vote, so it is told too.
     assert past.words_of(["src/socket.py"], tuple(count_stems("leaked"))) == [list(count_stems("leaked"))]
-    assert Past([]).nearest(("socket",)).tolist() == []
+    assert CommitIndex([]).nearest(("socket",)).tolist() == []

@@ -149,8 +149,8 @@ async def test_another_worktree_of_the_repo_takes_over_what_has_the_same_content
     for number in range(0, FEW, 2):
         name = f"module_{number:03}.py"
         write(other / name, (small / name).read_text())
-    for piece_cache in (tmp_path / "cache").glob("chunks-*"):
-        piece_cache.unlink()
+    for chunk_cache in (tmp_path / "cache").glob("chunks-*"):
+        chunk_cache.unlink()
     folder = FolderWorkspace(other)
     assert await find(second, folder, "procedure_042") == ["module_042.py"]
     assert await find(second, folder, "procedure_043") != ["module_043.py"]

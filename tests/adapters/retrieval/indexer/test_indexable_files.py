@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.indexer.indexable_files import (
     ExcludedPaths,
-    Stamp,
+    FileStamp,
     count_left_out,
     count_submodules,
     is_text,
@@ -50,7 +50,7 @@ def test_submodules_are_counted_by_what_names_them(tmp_path: Path) -> None:
 
 
 def test_of_too_many_files_source_is_kept_and_the_rest_left_out() -> None:
-    stamps = {path: Stamp(0, 0, 40, 0) for path in ["a.txt", "b.csv", "c.py", "d.go", "e.md"]}
+    stamps = {path: FileStamp(0, 0, 40, 0) for path in ["a.txt", "b.csv", "c.py", "d.go", "e.md"]}
     assert set(within_bounds(stamps, 1_000)) == set(stamps)
     assert list(within_bounds(stamps, 130)) == ["c.py", "d.go", "a.txt"]
     assert within_bounds(stamps, 10) == {}

@@ -2,17 +2,17 @@
 
 import pytest
 
-from agent_workbench.adapters.retrieval.indexer.indexable_files import Stamp
+from agent_workbench.adapters.retrieval.indexer.indexable_files import FileStamp
 from agent_workbench.adapters.retrieval.indexer.saved_stamps import decode_stamps, encode_stamps
 
 HEADER = {"format": "1"}
-STAMPS = {"b.py": Stamp(1, 2, 3, 4), "a.bin": Stamp(5, 6, 7, 8), "new.py": Stamp(9, 9, 9, 9, fresh=True)}
+STAMPS = {"b.py": FileStamp(1, 2, 3, 4), "a.bin": FileStamp(5, 6, 7, 8), "new.py": FileStamp(9, 9, 9, 9, fresh=True)}
 
 
 def test_stamps_come_back_and_a_fresh_one_is_equal_to_no_later_one() -> None:
     data = encode_stamps(STAMPS, ["b.py", "new.py"], HEADER)
     found = decode_stamps(data, ["b.py", "new.py"], HEADER)
-    assert found == STAMPS | {"new.py": Stamp(9, 9, -1, 9)}
+    assert found == STAMPS | {"new.py": FileStamp(9, 9, -1, 9)}
     assert decode_stamps(data, ["b.py", "new.py"], {"format": "2"}) is None
     assert decode_stamps(data, ["b.py"], HEADER) is None
 

@@ -14,7 +14,7 @@ import pytest
 
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.merge import merge
-from agent_workbench.adapters.retrieval.indexer.file_parser import Parser
+from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
 from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
 
 FILES = {
@@ -49,7 +49,7 @@ async def test_a_worker_answers_as_the_parser_does_here_and_merges_as_is_merged_
 ) -> None:
     batch = await workers.index(FILES)
     assert batch is not None
-    here = await asyncio.to_thread(Parser(ChunkCache(tmp_path / "other"), 400).index, FILES)
+    here = await asyncio.to_thread(FileParser(ChunkCache(tmp_path / "other"), 400).index, FILES)
     assert (batch.segment.to_bytes(), batch.parsed) == (here.segment.to_bytes(), 2)
     again = await workers.index({"b.py": FILES["a.py"]})
     assert again is not None

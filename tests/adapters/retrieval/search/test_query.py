@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.retrieval.search.query import Names, Place, read_query
+from agent_workbench.adapters.retrieval.search.query import MentionedPlace, PathLookup, read_query
 from agent_workbench.core.retrieval import CodeQuery
 
 FILES = [
     *("setup.py", "Makefile", "src/flask/app.py", "src/flask/json/tag.py", "tests/test_app.py", "web/src/index.ts"),
     *("a/util.py", "b/util.py", "c/util.py", "d/util.py", "crates/core/main.rs", "cmd/run.go"),
 ]
-NAMES = Names(FILES)
+NAMES = PathLookup(FILES)
 
 PYTHON_TRACE = """Traceback (most recent call last):
   File "/home/me/flask/src/flask/app.py", line 1455, in wsgi_app
@@ -26,27 +26,27 @@ KeyError: 'x'
 @pytest.mark.parametrize(
     ("text", "places"),
     [
-        (PYTHON_TRACE, [Place("src/flask/app.py", 1455)]),
-        ("tests/test_app.py:31: AssertionError", [Place("tests/test_app.py", 31)]),
-        ("FAILED tests/test_app.py::test_login - assert 1 == 2", [Place("tests/test_app.py")]),
-        ("  --> crates/core/main.rs:7:13", [Place("crates/core/main.rs", 7)]),
-        ("    at f (/home/me/web/src/index.ts:10:5)", [Place("web/src/index.ts", 10)]),
-        ("\t/root/x/cmd/run.go:88 +0x1d", [Place("cmd/run.go", 88)]),
-        (r"in C:\me\flask\src\flask\app.py:line 3", [Place("src/flask/app.py")]),
-        ("--- a/src/flask/app.py\n+++ b/src/flask/app.py", [Place("src/flask/app.py")]),
-        ("look into app.py.", [Place("src/flask/app.py")]),
-        ("json/tag.py and ./setup.py", [Place("src/flask/json/tag.py"), Place("setup.py")]),
-        ("tag.py, line 5", [Place("src/flask/json/tag.py", 5)]),
-        ("the Makefile", [Place("Makefile")]),
+        (PYTHON_TRACE, [MentionedPlace("src/flask/app.py", 1455)]),
+        ("tests/test_app.py:31: AssertionError", [MentionedPlace("tests/test_app.py", 31)]),
+        ("FAILED tests/test_app.py::test_login - assert 1 == 2", [MentionedPlace("tests/test_app.py")]),
+        ("  --> crates/core/main.rs:7:13", [MentionedPlace("crates/core/main.rs", 7)]),
+        ("    at f (/home/me/web/src/index.ts:10:5)", [MentionedPlace("web/src/index.ts", 10)]),
+        ("\t/root/x/cmd/run.go:88 +0x1d", [MentionedPlace("cmd/run.go", 88)]),
+        (r"in C:\me\flask\src\flask\app.py:line 3", [MentionedPlace("src/flask/app.py")]),
+        ("--- a/src/flask/app.py\n+++ b/src/flask/app.py", [MentionedPlace("src/flask/app.py")]),
+        ("look into app.py.", [MentionedPlace("src/flask/app.py")]),
+        ("json/tag.py and ./setup.py", [MentionedPlace("src/flask/json/tag.py"), MentionedPlace("setup.py")]),
+        ("tag.py, line 5", [MentionedPlace("src/flask/json/tag.py", 5)]),
+        ("the Makefile", [MentionedPlace("Makefile")]),
         ("a util.py of many", []),
-        ("b/util.py", [Place("b/util.py")]),
-        ("../../src/flask/app.py", [Place("src/flask/app.py")]),
+        ("b/util.py", [MentionedPlace("b/util.py")]),
+        ("../../src/flask/app.py", [MentionedPlace("src/flask/app.py")]),
         ("nothing here. Or there: app, flask", []),
-        ("src/flask/app.py:999999999999999999999999", [Place("src/flask/app.py", 9999999)]),
+        ("src/flask/app.py:999999999999999999999999", [MentionedPlace("src/flask/app.py", 9999999)]),
         ("//// ... \\\\ .. /", []),
     ],
 )
-def test_places(text: str, places: list[Place]) -> None:
+def test_places(text: str, places: list[MentionedPlace]) -> None:
     assert list(read_query(text, NAMES).places) == places
 
 

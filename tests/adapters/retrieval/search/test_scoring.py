@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval.chunking.chunks import Piece
-from agent_workbench.adapters.retrieval.history.repo_history import Past
+from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
+from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
 from agent_workbench.adapters.retrieval.index.file_kinds import kind_of
 from agent_workbench.adapters.retrieval.index.segments import SourceFile
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.search.features import Feature
-from agent_workbench.adapters.retrieval.search.scoring import Found, search, weights
+from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, search, weights
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.retrieval import CodeQuery, PastCommit, SignalKind
 from agent_workbench.ranking.stems import count_stems
@@ -33,23 +33,23 @@ def commit(number: int, message: str, *paths: str) -> PastCommit:
 
 
 OTHERS = [commit(10 + number, f"Other work {number}", f"lib/{number}.py") for number in range(9)]
-PAST = Past([commit(1, "Do not hang when the peer is slow", "src/net/retry.py"), *OTHERS])
+PAST = CommitIndex([commit(1, "Do not hang when the peer is slow", "src/net/retry.py"), *OTHERS])
 
 
 @pytest.fixture(scope="module")
 def view() -> IndexView:
     """Return a view of a small shop."""
     files = []
-    for path, pieces in SOURCES.items():
+    for path, chunks in SOURCES.items():
         cut = [
-            Piece(10 * number + 1, 10 * number + 9, symbol, count_stems(text), count_stems(symbol), {})
-            for number, (symbol, text) in enumerate(pieces)
+            IndexedChunk(10 * number + 1, 10 * number + 9, symbol, count_stems(text), count_stems(symbol), {})
+            for number, (symbol, text) in enumerate(chunks)
         ]
         files.append(SourceFile(path, "0" * 40, kind_of(path, b""), cut))
     return index_of(files).view
 
 
-def paths(found: list[Found]) -> list[str]:
+def paths(found: list[FoundChunk]) -> list[str]:
     return list(dict.fromkeys(each.path for each in found))
 
 
@@ -87,14 +87,16 @@ def test_vectors_find_what_no_word_hits(view: IndexView) -> None:
     ]
 
 
-def test_named_is_said_of_the_piece_that_defines_the_name_and_of_no_other_in_its_file(view: IndexView) -> None:
+def test_named_is_said_of_the_chunk_that_defines_the_name_and_of_no_other_in_its_file(view: IndexView) -> None:
     # `delay` has more of the words; `apply_async` is what was asked for.
-    pieces = [("Task", "delay", "apply async apply_async apply"), ("Task", "apply_async", "send the message")]
+    chunks = [("Task", "delay", "apply async apply_async apply"), ("Task", "apply_async", "send the message")]
     cut = [
-        Piece(10 * number + 1, 10 * number + 9, f"{owner}.{name}", count_stems(text), count_stems(name), {})
-        for number, (owner, name, text) in enumerate(pieces)
+        IndexedChunk(10 * number + 1, 10 * number + 9, f"{owner}.{name}", count_stems(text), count_stems(name), {})
+        for number, (owner, name, text) in enumerate(chunks)
     ]
-    other = SourceFile("app/other.py", "0" * 40, kind_of("app/other.py", b""), [Piece(1, 9, "", {"send": 1}, {}, {})])
+    other = SourceFile(
+        "app/other.py", "0" * 40, kind_of("app/other.py", b""), [IndexedChunk(1, 9, "", {"send": 1}, {}, {})]
+    )
     task = SourceFile("app/task.py", "0" * 40, kind_of("app/task.py", b""), cut)
     first, second = search(index_of([task, other]).view, CodeQuery("apply_async"), None, None, 9)[:2]
     assert (first.symbol, second.symbol) == ("Task.apply_async", "Task.delay")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent_workbench.adapters.retrieval.chunking.chunks import Piece
-from agent_workbench.adapters.retrieval.index.file_kinds import Kind
+from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
+from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.segments import SourceFile
 from agent_workbench.adapters.retrieval.vectors import folder_vectors
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient
@@ -22,7 +22,7 @@ from tests.adapters.retrieval.index.test_workspace_index import index_of
 from tests.fakes.folder_workspace import FolderWorkspace
 
 SERVER = EmbeddingSettings(EmbeddingProvider.SERVER, "http://127.0.0.1:9")
-VIEW = index_of([SourceFile("a.py", "0" * 40, Kind.SOURCE, [Piece(1, 2, "a", {"a": 1}, {}, {})])]).view
+VIEW = index_of([SourceFile("a.py", "0" * 40, FileKind.SOURCE, [IndexedChunk(1, 2, "a", {"a": 1}, {}, {})])]).view
 
 
 class WaitingVectors:

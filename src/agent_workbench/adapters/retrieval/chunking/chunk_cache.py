@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
-from agent_workbench.adapters.retrieval.chunking.chunks import Piece
+from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
 
 # Raise it whenever parsing, chunking or the form of an entry changes; it is part of the file's name.
 FORMAT = 2
@@ -41,10 +41,10 @@ class ChunkCache:
         self.path = folder / f"chunks-{FORMAT}.sqlite"
         self._max_bytes = max_bytes
 
-    def find(self, keys: Iterable[str]) -> dict[str, tuple[Piece, ...]]:
+    def find(self, keys: Iterable[str]) -> dict[str, tuple[IndexedChunk, ...]]:
         """Return the cached chunks of these keys."""
         wanted = list(dict.fromkeys(keys))
-        found: dict[str, tuple[Piece, ...]] = {}
+        found: dict[str, tuple[IndexedChunk, ...]] = {}
 
         def read(cache: sqlite3.Connection) -> None:
             stale, now = [], int(time.time())
@@ -65,12 +65,12 @@ class ChunkCache:
         self._with_cache(read)
         return found
 
-    def keep(self, entries: Mapping[str, tuple[Piece, ...]]) -> None:
+    def keep(self, entries: Mapping[str, tuple[IndexedChunk, ...]]) -> None:
         """Store chunks under their keys."""
         if not entries:
             return
         now = int(time.time())
-        rows = [(key, now, _encode(pieces)) for key, pieces in entries.items()]
+        rows = [(key, now, _encode(chunks)) for key, chunks in entries.items()]
         self._with_cache(lambda cache: _write(cache, rows))
 
     def forget(self, blobs: Collection[str]) -> bool:
@@ -159,7 +159,7 @@ def _prepare(cache: sqlite3.Connection) -> None:
         if _is_ours(cache):  # another process was faster
             return
         if cache.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise sqlite3.DatabaseError(f"not a cache of pieces, format {FORMAT}")
+            raise sqlite3.DatabaseError(f"not a cache of chunks, format {FORMAT}")
         cache.execute(_TABLE)
         cache.execute(f"PRAGMA application_id = {_APPLICATION}")
         cache.execute(f"PRAGMA user_version = {FORMAT}")
@@ -175,13 +175,13 @@ def _write(cache: sqlite3.Connection, rows: list[tuple[str, int, bytes]]) -> Non
     cache.executemany("INSERT OR REPLACE INTO pieces (key, used, data) VALUES (?, ?, ?)", rows)
 
 
-def _encode(pieces: Iterable[Piece]) -> bytes:
-    rows = [[p.first_line, p.last_line, p.symbol, p.body, p.names, p.comments] for p in pieces]
+def _encode(chunks: Iterable[IndexedChunk]) -> bytes:
+    rows = [[p.first_line, p.last_line, p.symbol, p.body, p.names, p.comments] for p in chunks]
     # Names may hold halves of surrogate pairs only if a file's bytes were not UTF-8, and those are replaced on reading.
     return zlib.compress(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(), 1)
 
 
-def _decode(data: object) -> tuple[Piece, ...]:
+def _decode(data: object) -> tuple[IndexedChunk, ...]:
     """Return the chunks; raise `ValueError` for a damaged entry."""
     if not isinstance(data, bytes):
         raise ValueError("not bytes")
@@ -193,10 +193,10 @@ def _decode(data: object) -> tuple[Piece, ...]:
         raise ValueError("damaged") from error
     if not isinstance(rows, list):
         raise ValueError("not a list")
-    return tuple(_piece(row) for row in rows)
+    return tuple(_chunk(row) for row in rows)
 
 
-def _piece(row: object) -> Piece:
+def _chunk(row: object) -> IndexedChunk:
     match row:
         case [int(first), int(last), str(symbol), dict(body), dict(names), dict(comments)]:
             fields = (body, names, comments)
@@ -206,5 +206,5 @@ def _piece(row: object) -> Piece:
                 for word, times in each.items()
             )
             if 1 <= first <= last <= _MOST_COUNTED and whole:
-                return Piece(first, last, symbol, body, names, comments)
-    raise ValueError("not a piece")
+                return IndexedChunk(first, last, symbol, body, names, comments)
+    raise ValueError("not a chunk")

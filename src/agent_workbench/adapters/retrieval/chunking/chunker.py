@@ -7,12 +7,12 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN, Definition, Outline, Piece
+from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN, Definition, IndexedChunk, Outline
 from agent_workbench.adapters.retrieval.chunking.definition_names import LONGEST_NAME
 from agent_workbench.ranking.stems import count_stems
 
 # A definition with fewer lines stays in the chunk around it.
-_WORTH_A_PIECE = 2
+_WORTH_A_CHUNK = 2
 _SIGNATURE_CHARS = 400
 _NAMES_SHOWN = 3
 # No part can match in two ways: lines may be very long.
@@ -30,9 +30,9 @@ class _Span(Struct, frozen=True):
     signature: int = -1
 
 
-def cut(text: str, outline: Outline, max_tokens: int) -> tuple[Piece, ...]:
+def cut(text: str, outline: Outline, max_tokens: int) -> tuple[IndexedChunk, ...]:
     """Return the chunks of a file in order: whole lines, at most `max_tokens` each unless a single line is longer."""
-    return _Cutter(text.split("\n"), outline, max_tokens * CHARS_PER_TOKEN).pieces()
+    return _Cutter(text.split("\n"), outline, max_tokens * CHARS_PER_TOKEN).chunks()
 
 
 def headings(text: str) -> Outline:
@@ -61,9 +61,9 @@ class _Cutter:
         self._name_rows = [each.signature for each in self._named]
         self._comment_rows = [each.row for each in outline.comments]
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def chunks(self) -> tuple[IndexedChunk, ...]:
         spans = self._lay(self._outline.definitions, 0, len(self._lines) - 1, "", -1)
-        return tuple(self._piece(part) for span in spans for part in self._parts(span))
+        return tuple(self._chunk(part) for span in spans for part in self._parts(span))
 
     def _lay(
         self, definitions: Sequence[Definition], first: int, last: int, symbol: str, signature: int
@@ -72,7 +72,7 @@ class _Cutter:
         row = first
         for each in definitions:
             start, end = max(each.first, row), min(each.last, last)
-            if end - start + 1 < _WORTH_A_PIECE:
+            if end - start + 1 < _WORTH_A_CHUNK:
                 continue
             if start > row:
                 yield _Span(row, start - 1, symbol, signature)
@@ -120,14 +120,14 @@ class _Cutter:
     def _size(self, first: int, last: int) -> int:
         return self._chars[last + 1] - self._chars[first]
 
-    def _piece(self, span: _Span) -> Piece:
+    def _chunk(self, span: _Span) -> IndexedChunk:
         text = "\n".join(self._lines[span.first : span.last + 1])
         inside = [each.name for each in self._between(span.first, span.last)]
         symbol = span.symbol or (", ".join(inside) if len(inside) <= _NAMES_SHOWN else "")
         names = [span.symbol.replace(".", " "), *inside]
         if 0 <= span.signature < span.first:
             names.append(self._lines[span.signature][:_SIGNATURE_CHARS])
-        return Piece(
+        return IndexedChunk(
             span.first + 1,
             span.last + 1,
             symbol,

@@ -7,7 +7,7 @@ from msgspec import Struct
 CHARS_PER_TOKEN = 4
 
 
-class Piece(Struct, frozen=True):
+class IndexedChunk(Struct, frozen=True):
     """Chunk with the lines `first_line` to `last_line` (from 1, inclusive).
 
     Stems are counted in all its text (`body`), in the `names` of the definitions it contains or belongs to, and in its

@@ -32,7 +32,7 @@ class _Grammar(Struct, frozen=True):
     query: "tree_sitter.Query"
 
 
-class Syntax:
+class OutlineParser:
     """Tree-sitter grammars, each loaded for the first file of its language. For one thread at a time."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from agent_workbench.adapters.retrieval.history.repo_history import History, Past
+from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex, RepoHistory
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources
@@ -16,11 +16,11 @@ class FolderHistories:
 
     def __init__(self, file_of: Callable[[str], Path]) -> None:
         self._file_of = file_of
-        self._of_file: dict[Path, History] = {}
-        self._of_root: dict[str, History] = {}
+        self._of_file: dict[Path, RepoHistory] = {}
+        self._of_root: dict[str, RepoHistory] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    def of(self, root: str) -> Past | None:
+    def of(self, root: str) -> CommitIndex | None:
         """Return the commits of the folder's repo, None until they were read."""
         history = self._of_root.get(root)
         return history.past if history else None
@@ -47,7 +47,7 @@ class FolderHistories:
         try:
             if root not in self._of_root:
                 file = await asyncio.to_thread(self._file_of, root)
-                self._of_root[root] = self._of_file.setdefault(file, History(file))
+                self._of_root[root] = self._of_file.setdefault(file, RepoHistory(file))
             # Git may be locked or broken at the moment: code is searched without new commits.
             with suppress(WorkbenchError):
                 await self._of_root[root].update(sources)

@@ -19,7 +19,7 @@ from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.ranking.bm25 import Bm25
 from agent_workbench.ranking.postings import inverted
-from agent_workbench.ranking.postings_reader import Part
+from agent_workbench.ranking.postings_reader import IndexPart
 from agent_workbench.ranking.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _NEAREST, _NEAREST_TITLES = 30, 100
 _LATELY = 500
 
 
-class Past:
+class CommitIndex:
     """Commits, searched by the words of their messages. Never changes; files are numbered as in `paths`."""
 
     def __init__(self, commits: Iterable[PastCommit] | CountedCommits) -> None:
@@ -150,11 +150,11 @@ def _best(scores: "Scores", most: int) -> "Numbers":
     return found
 
 
-class History:
+class RepoHistory:
     """The past of one repo, kept in `file` between runs. `past` is what searches take: swapped whole, None at first."""
 
     def __init__(self, file: Path) -> None:
-        self.past: Past | None = None
+        self.past: CommitIndex | None = None
         self._file = file
         self._known: CountedCommits | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -165,7 +165,7 @@ class History:
             known = self._known if self._known is not None else await asyncio.to_thread(load_commits, self._file)
             commits = await _brought_up(sources, known)
             if self.past is None or commits is not self._known:
-                self.past = await asyncio.to_thread(Past, commits)
+                self.past = await asyncio.to_thread(CommitIndex, commits)
             self._known = commits
             if commits is not known:
                 await asyncio.to_thread(save_commits, self._file, commits)
@@ -189,4 +189,4 @@ def _joined(fresh: Sequence[PastCommit], known: CountedCommits) -> CountedCommit
 
 
 def _searched(vocabulary: Vocabulary, said: TextWords) -> Bm25:
-    return Bm25([Part(vocabulary, inverted(said.sizes, said.words, said.counts, len(vocabulary)))])
+    return Bm25([IndexPart(vocabulary, inverted(said.sizes, said.words, said.counts, len(vocabulary)))])

@@ -42,7 +42,7 @@ _MINIFIED_SUFFIXES = frozenset({".js", ".mjs", ".cjs", ".css", ".ts"})
 _MINIFIED_LINE = 400
 
 
-class Kind(IntEnum):
+class FileKind(IntEnum):
     """Kind of a file; the numbers are stored in snapshots."""
 
     SOURCE = 0
@@ -51,13 +51,13 @@ class Kind(IntEnum):
     GENERATED = 3
 
 
-def kind_of(path: str, head: bytes) -> Kind:
+def kind_of(path: str, head: bytes) -> FileKind:
     """Return the kind of a file by its path in the repo and the first `HEAD_BYTES` of its content."""
     if _is_generated(PurePosixPath(path), head[:HEAD_BYTES]):
-        return Kind.GENERATED
+        return FileKind.GENERATED
     if is_test(path):
-        return Kind.TEST
-    return Kind.DOCUMENT if is_document(path) else Kind.SOURCE
+        return FileKind.TEST
+    return FileKind.DOCUMENT if is_document(path) else FileKind.SOURCE
 
 
 def is_test(path: str) -> bool:

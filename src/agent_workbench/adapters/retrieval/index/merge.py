@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.index.segments import (
     FIELDS,
+    FIELDS_OF_CHUNKS,
     FIELDS_OF_FILES,
-    FIELDS_OF_PIECES,
-    Extents,
-    Files,
+    ChunkExtents,
     Segment,
+    SegmentFiles,
 )
-from agent_workbench.adapters.retrieval.index.strings import Strings
-from agent_workbench.ranking.postings import Share
+from agent_workbench.adapters.retrieval.index.strings import PackedStrings
+from agent_workbench.ranking.postings import MergeInput
 from agent_workbench.ranking.postings import merge as merge_postings
 
 if TYPE_CHECKING:
@@ -27,40 +27,40 @@ def merge(segments: Sequence[Segment], alive: "Sequence[Mask]") -> Segment:
     """Return one segment with the live files of several, in order; `alive` has a mask over the files of each."""
     import numpy as np
 
-    living_pieces = [mask[segment.file_of] for segment, mask in zip(segments, alive, strict=True)]
+    living_chunks = [mask[segment.file_of] for segment, mask in zip(segments, alive, strict=True)]
     files = list(_renumbered(alive))
-    pieces = list(_renumbered(living_pieces))
+    chunks = list(_renumbered(living_chunks))
     shares = [
-        Share(
+        MergeInput(
             segment.vocabulary,
             [segment.fields[field] for field in FIELDS],
-            [piece_rows] * len(FIELDS_OF_PIECES) + [file_rows] * len(FIELDS_OF_FILES),
+            [chunk_rows] * len(FIELDS_OF_CHUNKS) + [file_rows] * len(FIELDS_OF_FILES),
         )
-        for segment, file_rows, piece_rows in zip(segments, files, pieces, strict=True)
+        for segment, file_rows, chunk_rows in zip(segments, files, chunks, strict=True)
     ]
-    sizes = [sum(int(mask.sum()) for mask in living_pieces)] * len(FIELDS_OF_PIECES)
+    sizes = [sum(int(mask.sum()) for mask in living_chunks)] * len(FIELDS_OF_CHUNKS)
     sizes += [sum(int(mask.sum()) for mask in alive)] * len(FIELDS_OF_FILES)
     vocabulary, merged = merge_postings(shares, sizes)
-    per_file = [np.diff(segment.files.first_pieces)[mask] for segment, mask in zip(segments, alive, strict=True)]
-    first_pieces = np.zeros(sum(map(len, per_file)) + 1, np.int32)
-    np.cumsum(np.concatenate(per_file), out=first_pieces[1:])
+    per_file = [np.diff(segment.files.first_chunks)[mask] for segment, mask in zip(segments, alive, strict=True)]
+    first_chunks = np.zeros(sum(map(len, per_file)) + 1, np.int32)
+    np.cumsum(np.concatenate(per_file), out=first_chunks[1:])
 
     def lines(of: "Sequence[Ints]") -> "Ints":
-        return np.concatenate([array[mask] for array, mask in zip(of, living_pieces, strict=True)])
+        return np.concatenate([array[mask] for array, mask in zip(of, living_chunks, strict=True)])
 
     return Segment(
         vocabulary,
         dict(zip(FIELDS, merged, strict=True)),
-        Files(
-            Strings.joined([segment.files.paths for segment in segments], alive),
-            Strings.joined([segment.files.blobs for segment in segments], alive),
+        SegmentFiles(
+            PackedStrings.joined([segment.files.paths for segment in segments], alive),
+            PackedStrings.joined([segment.files.blobs for segment in segments], alive),
             np.concatenate([segment.files.kinds[mask] for segment, mask in zip(segments, alive, strict=True)]),
-            first_pieces,
+            first_chunks,
         ),
-        Extents(
+        ChunkExtents(
             lines([segment.extents.first_lines for segment in segments]),
             lines([segment.extents.last_lines for segment in segments]),
-            Strings.joined([segment.extents.symbols for segment in segments], living_pieces),
+            PackedStrings.joined([segment.extents.symbols for segment in segments], living_chunks),
         ),
     )
 

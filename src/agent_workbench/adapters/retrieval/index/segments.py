@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.chunks import Piece
-from agent_workbench.adapters.retrieval.index.file_kinds import Kind
+from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
+from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack, take, unpack
-from agent_workbench.adapters.retrieval.index.strings import Strings
+from agent_workbench.adapters.retrieval.index.strings import PackedStrings
 from agent_workbench.ranking.postings import Postings, build, grouped
 from agent_workbench.ranking.stems import count_stems
 from agent_workbench.ranking.vocabulary import Vocabulary
@@ -48,9 +48,9 @@ class Field(StrEnum):
     WHOLE_FILE = "whole_file"
 
 
-FIELDS_OF_PIECES = (Field.BODY, Field.NAMES, Field.COMMENTS, Field.DEFINED)
+FIELDS_OF_CHUNKS = (Field.BODY, Field.NAMES, Field.COMMENTS, Field.DEFINED)
 FIELDS_OF_FILES = (Field.PATH, Field.WHOLE_FILE)
-FIELDS = FIELDS_OF_PIECES + FIELDS_OF_FILES
+FIELDS = FIELDS_OF_CHUNKS + FIELDS_OF_FILES
 
 
 class SourceFile(Struct, frozen=True):
@@ -58,17 +58,17 @@ class SourceFile(Struct, frozen=True):
 
     path: str
     blob: str
-    kind: Kind
-    pieces: Sequence[Piece]
+    kind: FileKind
+    chunks: Sequence[IndexedChunk]
 
 
-class Files(Struct, frozen=True, dict=True):
-    """Files of a segment by number; file `n` has the chunks `first_pieces[n]` to `first_pieces[n + 1]`."""
+class SegmentFiles(Struct, frozen=True, dict=True):
+    """Files of a segment by number; file `n` has the chunks `first_chunks[n]` to `first_chunks[n + 1]`."""
 
-    paths: Strings
-    blobs: Strings
+    paths: PackedStrings
+    blobs: PackedStrings
     kinds: "Kinds"
-    first_pieces: "Ints"
+    first_chunks: "Ints"
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
@@ -95,12 +95,12 @@ class Files(Struct, frozen=True, dict=True):
         return found
 
 
-class Extents(Struct, frozen=True):
+class ChunkExtents(Struct, frozen=True):
     """Chunks of a segment by number: their lines (from 1, inclusive) and symbols."""
 
     first_lines: "Ints"
     last_lines: "Ints"
-    symbols: Strings
+    symbols: PackedStrings
 
 
 class Segment(Struct, frozen=True, dict=True):
@@ -108,8 +108,8 @@ class Segment(Struct, frozen=True, dict=True):
 
     vocabulary: Vocabulary
     fields: "Mapping[Field, Postings]"
-    files: Files
-    extents: Extents
+    files: SegmentFiles
+    extents: ChunkExtents
 
     @classmethod
     def build(cls, files: Iterable[SourceFile]) -> "Segment":
@@ -120,32 +120,32 @@ class Segment(Struct, frozen=True, dict=True):
         import numpy as np
 
         some = list(files)
-        pieces = [piece for file in some for piece in file.pieces]
-        first_pieces = np.fromiter(accumulate((len(each.pieces) for each in some), initial=0), np.int32, len(some) + 1)
+        chunks = [chunk for file in some for chunk in file.chunks]
+        first_chunks = np.fromiter(accumulate((len(each.chunks) for each in some), initial=0), np.int32, len(some) + 1)
         vocabulary, (body, names, comments, defined, path) = build(
             [
-                [piece.body for piece in pieces],
-                [piece.names for piece in pieces],
-                [piece.comments for piece in pieces],
-                [dict.fromkeys(_defined(piece.symbol), 1) for piece in pieces],
+                [chunk.body for chunk in chunks],
+                [chunk.names for chunk in chunks],
+                [chunk.comments for chunk in chunks],
+                [dict.fromkeys(_defined(chunk.symbol), 1) for chunk in chunks],
                 [count_stems(file.path) for file in some],
             ]
         )
-        file_of = np.repeat(np.arange(len(some), dtype=np.int32), np.diff(first_pieces))
+        file_of = np.repeat(np.arange(len(some), dtype=np.int32), np.diff(first_chunks))
         whole_file = grouped(body, file_of, len(some))
         return cls(
             vocabulary,
             dict(zip(FIELDS, (body, names, comments, defined, path, whole_file), strict=True)),
-            Files(
-                Strings.of(file.path for file in some),
-                Strings.of(file.blob for file in some),
+            SegmentFiles(
+                PackedStrings.of(file.path for file in some),
+                PackedStrings.of(file.blob for file in some),
                 np.array([file.kind for file in some], np.int8),
-                first_pieces,
+                first_chunks,
             ),
-            Extents(
-                np.array([piece.first_line for piece in pieces], np.int32),
-                np.array([piece.last_line for piece in pieces], np.int32),
-                Strings.of(piece.symbol for piece in pieces),
+            ChunkExtents(
+                np.array([chunk.first_line for chunk in chunks], np.int32),
+                np.array([chunk.last_line for chunk in chunks], np.int32),
+                PackedStrings.of(chunk.symbol for chunk in chunks),
             ),
         )
 
@@ -159,7 +159,7 @@ class Segment(Struct, frozen=True, dict=True):
         """Number of the file of each chunk."""
         import numpy as np
 
-        return np.repeat(np.arange(len(self.files.kinds), dtype=np.int32), np.diff(self.files.first_pieces))
+        return np.repeat(np.arange(len(self.files.kinds), dtype=np.int32), np.diff(self.files.first_chunks))
 
     def to_bytes(self) -> bytes:
         """Return the segment as bytes for `from_bytes`."""
@@ -181,7 +181,7 @@ class Segment(Struct, frozen=True, dict=True):
             arrays |= {f"{field}.counts": postings.counts, f"{field}.lengths": postings.lengths}
         for name, texts in (("path", self.files.paths), ("blob", self.files.blobs), ("symbol", self.extents.symbols)):
             arrays |= {f"{name}s": texts.letters, f"{name}s.starts": texts.starts}
-        arrays |= {"kinds": self.files.kinds, "first_pieces": self.files.first_pieces}
+        arrays |= {"kinds": self.files.kinds, "first_pieces": self.files.first_chunks}
         arrays |= {"first_lines": self.extents.first_lines, "last_lines": self.extents.last_lines}
         return {prefix + name: array for name, array in arrays.items()}
 
@@ -190,15 +190,15 @@ class Segment(Struct, frozen=True, dict=True):
         """Return the segment from the result of `arrays(prefix)`; raise `DamagedIndex` for inconsistent arrays."""
         read = _Reader(arrays, prefix)
         kinds = cast("Kinds", take(arrays, f"{prefix}kinds", ("int8",)))
-        first_pieces = read.ints("first_pieces", len(kinds) + 1)
-        first_lines = read.ints("first_lines", int(first_pieces[-1]))
+        first_chunks = read.ints("first_pieces", len(kinds) + 1)
+        first_lines = read.ints("first_lines", int(first_chunks[-1]))
         starts = read.ints(f"{Field.BODY}.starts")
         words = len(starts) - 1
         vocabulary = Vocabulary(read.bytes("words").data, read.ints("marks", -(-words // 64)), words)
-        fields = {field: read.postings(field, words, len(first_lines)) for field in FIELDS_OF_PIECES}
+        fields = {field: read.postings(field, words, len(first_lines)) for field in FIELDS_OF_CHUNKS}
         fields |= {field: read.postings(field, words, len(kinds)) for field in FIELDS_OF_FILES}
-        files = Files(read.strings("paths", len(kinds)), read.strings("blobs", len(kinds)), kinds, first_pieces)
-        extents = Extents(
+        files = SegmentFiles(read.strings("paths", len(kinds)), read.strings("blobs", len(kinds)), kinds, first_chunks)
+        extents = ChunkExtents(
             first_lines, read.ints("last_lines", len(first_lines)), read.strings("symbols", len(first_lines))
         )
         return cls(vocabulary, fields, files, extents)
@@ -221,9 +221,9 @@ class _Reader(Struct, frozen=True):
         """Return a byte array."""
         return cast("NDArray[np.uint8]", take(self.arrays, self.prefix + name, ("uint8",)))
 
-    def strings(self, name: str, count: int) -> Strings:
+    def strings(self, name: str, count: int) -> PackedStrings:
         """Return `count` strings."""
-        texts = Strings(self.bytes(name), self.ints(f"{name}.starts", count + 1))
+        texts = PackedStrings(self.bytes(name), self.ints(f"{name}.starts", count + 1))
         if texts.starts[-1] != len(texts.letters):
             raise DamagedIndex(f"`{name}` is cut short")
         return texts

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Strings(Struct, frozen=True):
+class PackedStrings(Struct, frozen=True):
     """String `n` is bytes `starts[n]` to `starts[n + 1]` of `letters` in UTF-8; lone surrogates are allowed."""
 
     letters: "NDArray[np.uint8]"
     starts: "NDArray[np.int32]"
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> "Strings":
+    def of(cls, texts: Iterable[str]) -> "PackedStrings":
         """Return an array of these strings."""
         import numpy as np
 
@@ -27,7 +27,7 @@ class Strings(Struct, frozen=True):
         return cls(np.frombuffer(b"".join(some), np.uint8), starts)
 
     @classmethod
-    def joined(cls, parts: "Sequence[Strings]", kept: "Sequence[NDArray[np.bool_]]") -> "Strings":
+    def joined(cls, parts: "Sequence[PackedStrings]", kept: "Sequence[NDArray[np.bool_]]") -> "PackedStrings":
         """Return the strings of all parts in order, filtered by the mask of each."""
         import numpy as np
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.index.segments import FIELDS_OF_PIECES, Field, Segment
+from agent_workbench.adapters.retrieval.index.segments import FIELDS_OF_CHUNKS, Field, Segment
 from agent_workbench.ranking.bm25 import K1, B, Bm25
-from agent_workbench.ranking.postings import Share, merge
-from agent_workbench.ranking.postings_reader import Part
+from agent_workbench.ranking.postings import MergeInput, merge
+from agent_workbench.ranking.postings_reader import IndexPart
 from agent_workbench.ranking.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 
-class Extent(Struct, frozen=True):
+class ChunkExtent(Struct, frozen=True):
     """Lines of a chunk (from 1, inclusive) and the symbol that it defines or belongs to."""
 
     first_line: int
@@ -53,10 +53,10 @@ class IndexView:
         self.segments = tuple(segments)
         self.alive = tuple(alive)  # by segment, then by file
         self._first_files = list(accumulate((len(each.files.kinds) for each in segments), initial=0))
-        self._first_pieces = list(accumulate((len(each.extents.first_lines) for each in segments), initial=0))
+        self._first_chunks = list(accumulate((len(each.extents.first_lines) for each in segments), initial=0))
         self._file_of: Ints | None = None
         self._kinds: Kinds | None = None
-        self._alive_pieces: Sequence[Mask | None] | None = None
+        self._alive_chunks: Sequence[Mask | None] | None = None
         self._fields: dict[tuple[Field, float, float], Bm25] = {}
         self._made: dict[object, object] = {}
 
@@ -72,17 +72,17 @@ class IndexView:
         return sum(int(mask.sum()) for mask in self.alive)
 
     @property
-    def pieces(self) -> int:
+    def chunks(self) -> int:
         """Number of chunks of live files."""
-        return self._first_pieces[-1] - self.dead_pieces
+        return self._first_chunks[-1] - self.dead_chunks
 
     @property
-    def dead_pieces(self) -> int:
+    def dead_chunks(self) -> int:
         """Number of chunks of deleted files."""
         import numpy as np
 
         pairs = zip(self.segments, self.alive, strict=True)
-        return sum(int(np.diff(segment.files.first_pieces)[~mask].sum()) for segment, mask in pairs)
+        return sum(int(np.diff(segment.files.first_chunks)[~mask].sum()) for segment, mask in pairs)
 
     def paths(self) -> Iterator[str]:
         """Yield the paths of the live files in order of their numbers."""
@@ -117,18 +117,18 @@ class IndexView:
         place = bisect_right(self._first_files, file) - 1
         return self.segments[place].files.paths[file - self._first_files[place]]
 
-    def pieces_of(self, file: int) -> range:
+    def chunks_of(self, file: int) -> range:
         """Return the numbers of the file's chunks, in order."""
         place = bisect_right(self._first_files, file) - 1
-        local, first = file - self._first_files[place], self._first_pieces[place]
-        start, end = self.segments[place].files.first_pieces[local : local + 2].tolist()
+        local, first = file - self._first_files[place], self._first_chunks[place]
+        start, end = self.segments[place].files.first_chunks[local : local + 2].tolist()
         return range(first + start, first + end)
 
-    def extent(self, piece: int) -> Extent:
+    def extent(self, chunk: int) -> ChunkExtent:
         """Return lines and symbol of a chunk."""
-        place = bisect_right(self._first_pieces, piece) - 1
-        local, extents = piece - self._first_pieces[place], self.segments[place].extents
-        return Extent(int(extents.first_lines[local]), int(extents.last_lines[local]), extents.symbols[local])
+        place = bisect_right(self._first_chunks, chunk) - 1
+        local, extents = chunk - self._first_chunks[place], self.segments[place].extents
+        return ChunkExtent(int(extents.first_lines[local]), int(extents.last_lines[local]), extents.symbols[local])
 
     @property
     def file_of(self) -> "Ints":
@@ -142,7 +142,7 @@ class IndexView:
 
     @property
     def kinds(self) -> "Kinds":
-        """The `Kind` of each file, by number."""
+        """The `FileKind` of each file, by number."""
         import numpy as np
 
         if self._kinds is None:
@@ -157,7 +157,7 @@ class IndexView:
         found = self._fields.get((field, b, k1))
         if found is None:
             parts = [
-                Part(segment.vocabulary, segment.fields[field], alive)
+                IndexPart(segment.vocabulary, segment.fields[field], alive)
                 for segment, alive in zip(self.segments, self._alive_in(field), strict=True)
             ]
             found = self._fields[field, b, k1] = Bm25(parts, b=b, k1=k1)
@@ -165,12 +165,12 @@ class IndexView:
 
     def _alive_in(self, field: Field) -> "Sequence[Mask | None]":
         """Return for each segment the mask of the field's live documents, None if all are."""
-        if field not in FIELDS_OF_PIECES:
+        if field not in FIELDS_OF_CHUNKS:
             return [None if mask.all() else mask for mask in self.alive]
-        if self._alive_pieces is None:
+        if self._alive_chunks is None:
             pairs = zip(self.segments, self.alive, strict=True)
-            self._alive_pieces = [None if mask.all() else mask[segment.file_of] for segment, mask in pairs]
-        return self._alive_pieces
+            self._alive_chunks = [None if mask.all() else mask[segment.file_of] for segment, mask in pairs]
+        return self._alive_chunks
 
     def definers(self, name: str) -> list[int]:
         """Return the chunks that define exactly this name, in order, regardless of case."""
@@ -184,6 +184,6 @@ class IndexView:
         shares = []
         for segment, alive, first in zip(self.segments, self.alive, self._first_files, strict=False):
             rows = np.where(alive, np.arange(first, first + len(alive)), -1).astype(np.int32)
-            shares.append(Share(segment.vocabulary, [segment.fields[Field.WHOLE_FILE]], [rows]))
+            shares.append(MergeInput(segment.vocabulary, [segment.fields[Field.WHOLE_FILE]], [rows]))
         vocabulary, (postings,) = merge(shares, [self._first_files[-1]])
         return Matrix(vocabulary, postings.starts, postings.rows, postings.counts)

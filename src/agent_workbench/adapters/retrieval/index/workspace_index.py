@@ -103,8 +103,8 @@ class WorkspaceIndex:
 
 def _place_to_merge(view: IndexView) -> int | None:
     """Return the position from which on segments should be merged into one, None if none should."""
-    pieces, dead = view.pieces, view.dead_pieces
-    if dead > max(_WORTH_MERGING, (pieces + dead) * _MOST_DEAD):
+    chunks, dead = view.chunks, view.dead_chunks
+    if dead > max(_WORTH_MERGING, (chunks + dead) * _MOST_DEAD):
         return 0
     place = _newest_to_merge([segment.postings for segment in view.segments])
     return place if place < len(view.segments) - 1 else None

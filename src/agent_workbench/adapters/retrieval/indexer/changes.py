@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.indexer.indexable_files import Stamp
+from agent_workbench.adapters.retrieval.indexer.indexable_files import FileStamp
 
 # A batch is a fraction of a second of work: finished files are soon searchable, and a cancelled update soon ends.
 _BATCH_FILES = 256
 _BATCH_BYTES = 512 * 1024
 
 
-class Changes(Struct, frozen=True):
+class ChangedFiles(Struct, frozen=True):
     """Paths to read, the stamps of all files, and the number of files and submodules that are left out."""
 
     paths: tuple[str, ...]
-    stamps: Mapping[str, Stamp]
+    stamps: Mapping[str, FileStamp]
     left_out: int
     submodules: int
 
@@ -25,7 +25,7 @@ class Changes(Struct, frozen=True):
         return sum(self.stamps[path].size for path in self.paths)
 
 
-def batches(changes: Changes) -> Iterator[Sequence[str]]:
+def batches(changes: ChangedFiles) -> Iterator[Sequence[str]]:
     """Yield the changed paths in batches of bounded number and size."""
     batch: list[str] = []
     size = 0

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.chunking.chunker import cut, headings
-from agent_workbench.adapters.retrieval.chunking.chunks import Outline, Piece
+from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk, Outline
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
-from agent_workbench.adapters.retrieval.chunking.syntax import Syntax
+from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
 from agent_workbench.adapters.retrieval.index.file_kinds import kind_of
 from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFile, blob_id
 
@@ -25,13 +25,13 @@ class ParsedBatch(Struct, frozen=True):
     parsed: int
 
 
-class Parser:
+class FileParser:
     """Divides files into chunks, unless the cache has those of the same content. One batch at a time."""
 
     def __init__(self, cache: ChunkCache, max_tokens: int) -> None:
         self._cache = cache
         self._max_tokens = max_tokens
-        self._syntax = Syntax()
+        self._syntax = OutlineParser()
         self._alone = threading.Lock()
 
     def index(self, files: Mapping[str, bytes], stop: threading.Event | None = None) -> ParsedBatch:
@@ -47,10 +47,10 @@ class Parser:
 
     def _cut_all(
         self, missing: Mapping[str, str], files: Mapping[str, bytes], stop: threading.Event | None
-    ) -> dict[str, tuple[Piece, ...]]:
+    ) -> dict[str, tuple[IndexedChunk, ...]]:
         """Return the chunks by key and cache them, also those made before a stop."""
-        found: dict[str, tuple[Piece, ...]] = {}
-        lasting: dict[str, tuple[Piece, ...]] = {}
+        found: dict[str, tuple[IndexedChunk, ...]] = {}
+        lasting: dict[str, tuple[IndexedChunk, ...]] = {}
         try:
             for key, path in missing.items():
                 if stop is not None and stop.is_set():
@@ -70,7 +70,7 @@ class Parser:
         """Bound the size of the cache."""
         self._cache.shrink()
 
-    def _cut(self, path: str, data: bytes) -> tuple[tuple[Piece, ...], bool]:
+    def _cut(self, path: str, data: bytes) -> tuple[tuple[IndexedChunk, ...], bool]:
         """Return the chunks, and True if they may be cached: not while the grammar is missing."""
         text = data.decode("utf-8", "replace")
         language = language_of(path)

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.indexer.changes import Changes, batches
-from agent_workbench.adapters.retrieval.indexer.file_parser import ParsedBatch, Parser
+from agent_workbench.adapters.retrieval.indexer.changes import ChangedFiles, batches
+from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser, ParsedBatch
 from agent_workbench.adapters.retrieval.indexer.indexable_files import (
     ExcludedPaths,
-    Stamp,
+    FileStamp,
     count_submodules,
     holds_secrets,
     is_text,
@@ -39,10 +39,10 @@ _FEW_FILES, _FEW_BYTES = 64, 128 * 1024
 _WORTH_SAVING = 50
 
 
-class Tools(Struct):
+class ParsingTools(Struct):
     """Parser and worker processes, shared by all folders; `parsed` counts files that no cache knew."""
 
-    parser: Parser
+    parser: FileParser
     workers: WorkerPool
     parsed: int = 0
 
@@ -50,7 +50,7 @@ class Tools(Struct):
 class FolderIndex:
     """The index of the files below `root`. One refresh at a time; searches use `index.view` meanwhile."""
 
-    def __init__(self, root: str, settings: RetrievalSettings, cache: CacheFolder, tools: Tools) -> None:
+    def __init__(self, root: str, settings: RetrievalSettings, cache: CacheFolder, tools: ParsingTools) -> None:
         self.index = WorkspaceIndex()
         self.status = IndexStatus()
         self._root = root
@@ -58,7 +58,7 @@ class FolderIndex:
         self._cache = cache
         self._tools = tools
         # Stamps of all files that were read. Those not in the index are binary, or killed a worker.
-        self._stamps: dict[str, Stamp] = {}
+        self._stamps: dict[str, FileStamp] = {}
         self._excluded = ExcludedPaths(settings.exclude)
         self._loaded = False
         self._unsaved = 0
@@ -85,7 +85,7 @@ class FolderIndex:
             await in_thread(self._save)
         return bool(changes.paths)
 
-    async def _take_in(self, sources: Sources, changes: Changes) -> None:
+    async def _take_in(self, sources: Sources, changes: ChangedFiles) -> None:
         """Read and index the changed files."""
         few = self._few(changes)
         groups = batches(changes)
@@ -99,7 +99,7 @@ class FolderIndex:
             if not few:
                 await self._tools.workers.close()
 
-    def _few(self, changes: Changes) -> bool:
+    def _few(self, changes: ChangedFiles) -> bool:
         """Return True if the changes are few enough for this process.
 
         Files that once killed a worker go to a worker again.
@@ -107,7 +107,9 @@ class FolderIndex:
         little = len(changes.paths) <= _FEW_FILES and changes.bytes <= _FEW_BYTES
         return little and all(path not in self._stamps or self.index.view.find(path) for path in changes.paths)
 
-    async def _drain(self, sources: Sources, groups: Iterator[Sequence[str]], changes: Changes, *, few: bool) -> None:
+    async def _drain(
+        self, sources: Sources, groups: Iterator[Sequence[str]], changes: ChangedFiles, *, few: bool
+    ) -> None:
         """Index batches until there is none left."""
         for paths in groups:
             read = await sources.read_files(paths)
@@ -154,13 +156,13 @@ class FolderIndex:
                 cut.append(batch)
         return cut
 
-    def _count(self, changes: Changes) -> None:
+    def _count(self, changes: ChangedFiles) -> None:
         """Update the counts in `status`. Blocks while another thread imports numpy."""
         view = self.index.view
         self.status = replace(
             self.status,
             files=view.files,
-            chunks=view.pieces,
+            chunks=view.chunks,
             left_out=changes.left_out,
             binary=len(self._stamps) - view.files,
         )
@@ -171,7 +173,7 @@ class FolderIndex:
             if not few and (place := self.index.untidy()) is not None:
                 await self._merge_from(place)
             view = self.index.view
-            self.status = replace(self.status, files=view.files, chunks=view.pieces)
+            self.status = replace(self.status, files=view.files, chunks=view.chunks)
 
     async def _merge_from(self, place: int) -> None:
         """Merge segments in a worker process, because here the screen would freeze meanwhile."""
@@ -182,7 +184,7 @@ class FolderIndex:
         else:
             self.index.replace_from(place, merged)
 
-    def _changes(self, paths: Sequence[str]) -> Changes:
+    def _changes(self, paths: Sequence[str]) -> ChangedFiles:
         """Return the changed files; delete from the index those that are gone."""
         found = stamp_files(self._root, paths, self._excluded, time.time_ns(), self._stamps)
         stamps = within_bounds(found)
@@ -192,7 +194,7 @@ class FolderIndex:
         if gone:
             self.index.drop(*gone)
         changed = (path for path, stamp in stamps.items() if self._stamps.get(path) is not stamp)
-        return Changes(tuple(changed), stamps, len(found) - len(stamps), count_submodules(self._root))
+        return ChangedFiles(tuple(changed), stamps, len(found) - len(stamps), count_submodules(self._root))
 
     def _load(self) -> None:
         """Load the saved index of this folder, or else that of another worktree of the repo."""
@@ -204,7 +206,9 @@ class FolderIndex:
                 self.index = saved.index
                 # Contents of another worktree are valid, its time stamps are not; its other files are deleted by the
                 # update.
-                self._stamps = dict(saved.stamps) if path == own else dict.fromkeys(saved.stamps, Stamp(0, 0, -1, 0))
+                self._stamps = (
+                    dict(saved.stamps) if path == own else dict.fromkeys(saved.stamps, FileStamp(0, 0, -1, 0))
+                )
                 return
 
     def _forget_secrets(self, paths: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ _SUBMODULE = re.compile(rb"^[ \t]*\[submodule[ \t]", re.MULTILINE | re.IGNORECAS
 _EXAMPLES = (".env.example", ".env.sample", ".env.template")
 
 
-class Stamp(Struct, frozen=True):
+class FileStamp(Struct, frozen=True):
     """File metadata from the disk: equal stamps mean equal content, unless `fresh`."""
 
     modified_ns: int
@@ -36,7 +36,7 @@ class Stamp(Struct, frozen=True):
     fresh: bool = False
 
 
-NONE_KNOWN: Mapping[str, Stamp] = MappingProxyType({})
+NONE_KNOWN: Mapping[str, FileStamp] = MappingProxyType({})
 
 
 class ExcludedPaths:
@@ -68,13 +68,13 @@ def holds_secrets(path: str) -> bool:
 
 
 def stamp_files(
-    root: str, paths: Sequence[str], exclude: ExcludedPaths, now_ns: int, known: Mapping[str, Stamp] = NONE_KNOWN
-) -> dict[str, Stamp]:
+    root: str, paths: Sequence[str], exclude: ExcludedPaths, now_ns: int, known: Mapping[str, FileStamp] = NONE_KNOWN
+) -> dict[str, FileStamp]:
     """Return a stamp for each regular file that is not excluded; the `known` stamp itself if the file did not change.
 
     `now_ns` is the time since the epoch. Blocks.
     """
-    stamps: dict[str, Stamp] = {}
+    stamps: dict[str, FileStamp] = {}
     for path in paths:
         if path in exclude:
             continue
@@ -91,7 +91,7 @@ def stamp_files(
     return stamps
 
 
-def _holds(stamp: Stamp, found: os.stat_result) -> bool:
+def _holds(stamp: FileStamp, found: os.stat_result) -> bool:
     return (
         stamp.changed_ns == found.st_ctime_ns
         and stamp.modified_ns == found.st_mtime_ns
@@ -102,17 +102,17 @@ def _holds(stamp: Stamp, found: os.stat_result) -> bool:
     )
 
 
-def _stamp(found: os.stat_result, now_ns: int) -> Stamp:
+def _stamp(found: os.stat_result, now_ns: int) -> FileStamp:
     fresh = max(found.st_mtime_ns, found.st_ctime_ns) > now_ns - _CLOCK_TICK_NS
-    return Stamp(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, fresh)
+    return FileStamp(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, fresh)
 
 
-def within_bounds(stamps: Mapping[str, Stamp], max_bytes: int = MAX_TOTAL_BYTES) -> dict[str, Stamp]:
+def within_bounds(stamps: Mapping[str, FileStamp], max_bytes: int = MAX_TOTAL_BYTES) -> dict[str, FileStamp]:
     """Return the files to index: none that is too large, and source first if all exceed `max_bytes` together."""
     fitting = {path: stamp for path, stamp in stamps.items() if stamp.size <= MAX_FILE_BYTES}
     if sum(stamp.size for stamp in fitting.values()) <= max_bytes:
         return fitting
-    kept: dict[str, Stamp] = {}
+    kept: dict[str, FileStamp] = {}
     total = 0
     for path in sorted(fitting, key=lambda path: (find_language(language_of(path)) is None, path)):
         total += fitting[path].size

@@ -8,7 +8,7 @@ from msgspec import Struct
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import FORMAT
 from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.indexer.indexable_files import Stamp
+from agent_workbench.adapters.retrieval.indexer.indexable_files import FileStamp
 from agent_workbench.adapters.retrieval.indexer.saved_stamps import decode_stamps, encode_stamps
 from agent_workbench.core.settings import RetrievalSettings
 
@@ -17,7 +17,7 @@ class SavedIndex(Struct, frozen=True):
     """Index and the `stamps` of all files that were read for it; files not in the index are no text."""
 
     index: WorkspaceIndex
-    stamps: Mapping[str, Stamp]
+    stamps: Mapping[str, FileStamp]
 
 
 def load_saved(path: Path, settings: RetrievalSettings) -> SavedIndex | None:

@@ -4,14 +4,14 @@ import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent_workbench.adapters.retrieval.indexer.indexable_files import Stamp
+from agent_workbench.adapters.retrieval.indexer.indexable_files import FileStamp
 
 # Flag for a stamp that is equal to no later one, because the file may change at the same time stamp.
 _NUMBERS = 4
 _NEVER = -1
 
 
-def encode_stamps(stamps: Mapping[str, Stamp], indexed: Iterable[str], header: Mapping[str, str]) -> bytes:
+def encode_stamps(stamps: Mapping[str, FileStamp], indexed: Iterable[str], header: Mapping[str, str]) -> bytes:
     """Return the stamps as bytes; paths that are `indexed` are not stored again."""
     first = [path for path in indexed if path in stamps]
     known = set(first)
@@ -24,7 +24,7 @@ def encode_stamps(stamps: Mapping[str, Stamp], indexed: Iterable[str], header: M
     return len(head).to_bytes(4, "little") + head + numbers.tobytes()
 
 
-def decode_stamps(data: bytes, indexed: Sequence[str], header: Mapping[str, str]) -> dict[str, Stamp] | None:
+def decode_stamps(data: bytes, indexed: Sequence[str], header: Mapping[str, str]) -> dict[str, FileStamp] | None:
     """Return the encoded stamps; None if they were encoded with another header or for other indexed files."""
     size = int.from_bytes(data[:4], "little")
     try:
@@ -39,6 +39,6 @@ def decode_stamps(data: bytes, indexed: Sequence[str], header: Mapping[str, str]
         return None
     rows = zip(*(numbers[place::_NUMBERS] for place in range(_NUMBERS)), strict=True)
     return {
-        path: Stamp(modified, changed, size, inode)
+        path: FileStamp(modified, changed, size, inode)
         for path, (modified, changed, size, inode) in zip(paths, rows, strict=True)
     }

@@ -10,7 +10,7 @@ from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.merge import merge
 from agent_workbench.adapters.retrieval.index.packed_arrays import pack
 from agent_workbench.adapters.retrieval.index.segments import Segment
-from agent_workbench.adapters.retrieval.indexer.file_parser import ParsedBatch, Parser
+from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser, ParsedBatch
 from agent_workbench.adapters.retrieval.worker_processes.frames import Part
 from agent_workbench.adapters.retrieval.worker_processes.request_loop import serve
 
@@ -21,10 +21,10 @@ BATCH_SECONDS = 120
 def main() -> None:
     """Answer each request with a segment, until standard input ends."""
     cache, max_tokens = sys.argv[1:]
-    serve(partial(answer, Parser(ChunkCache(Path(cache)), int(max_tokens))), BATCH_SECONDS)
+    serve(partial(answer, FileParser(ChunkCache(Path(cache)), int(max_tokens))), BATCH_SECONDS)
 
 
-def answer(parser: Parser, head: object, body: memoryview) -> tuple[int, Sequence[Part]]:
+def answer(parser: FileParser, head: object, body: memoryview) -> tuple[int, Sequence[Part]]:
     """Return the number of parsed files and the requested segment.
 
     A request indexes files (paths and sizes) or merges segments (sizes of segments and masks).
@@ -33,7 +33,7 @@ def answer(parser: Parser, head: object, body: memoryview) -> tuple[int, Sequenc
     return batch.parsed, pack(batch.segment.arrays())
 
 
-def _batch(parser: Parser, head: object, body: memoryview) -> ParsedBatch:
+def _batch(parser: FileParser, head: object, body: memoryview) -> ParsedBatch:
     match head:
         case ["index", list(entries)]:
             contents = _cut(body, [size for _, size in entries])

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from agent_workbench.adapters.retrieval.history.repo_history import Past
+from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
 from agent_workbench.adapters.retrieval.index.segments import Field
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.search.features import BODY_LENGTH, PART_SHARES
 from agent_workbench.adapters.retrieval.search.layout import layout_of
-from agent_workbench.adapters.retrieval.search.query import Query
+from agent_workbench.adapters.retrieval.search.query import ParsedQuery
 from agent_workbench.adapters.retrieval.search.symbols import words_of
 from agent_workbench.core.retrieval import SignalKind
 from agent_workbench.ranking.bm25 import B, Bm25
@@ -22,8 +22,8 @@ _FIELDS = {
 _MOST = 6
 
 
-class Explanation:
-    """Matching words of `pieces`, as they were written, best first; for other chunks, the names they define.
+class MatchExplanation:
+    """Matching words of `chunks`, as they were written, best first; for other chunks, the names they define.
 
     `definers` are the chunks that define a symbol of the query, by name.
     """
@@ -31,36 +31,36 @@ class Explanation:
     def __init__(
         self,
         view: IndexView,
-        query: Query,
+        query: ParsedQuery,
         definers: Mapping[str, Collection[int]],
-        past: Past | None,
-        pieces: Sequence[int],
+        past: CommitIndex | None,
+        chunks: Sequence[int],
     ) -> None:
         self._view, self._query, self._definers = view, query, definers
-        self._file_of = dict(zip(pieces, view.file_of[list(pieces)].tolist(), strict=True))
+        self._file_of = dict(zip(chunks, view.file_of[list(chunks)].tolist(), strict=True))
         known = list(dict.fromkeys(self._file_of.values()))
-        self._hits: dict[int, dict[SignalKind, list[tuple[str, float]]]] = {piece: {} for piece in pieces}
+        self._hits: dict[int, dict[SignalKind, list[tuple[str, float]]]] = {chunk: {} for chunk in chunks}
         for kind, (field, length, _) in _FIELDS.items():
-            rows = known if field == Field.PATH else pieces
+            rows = known if field == Field.PATH else chunks
             told = dict(zip(rows, view.field(field, b=length).explain_all(rows, query.stems), strict=True))
-            for piece, file in self._file_of.items():
-                self._hits[piece][kind] = told[file if field == Field.PATH else piece]
+            for chunk, file in self._file_of.items():
+                self._hits[chunk][kind] = told[file if field == Field.PATH else chunk]
         said = past.words_of([view.path_of(file) for file in known], query.stems) if past else []
         self._said = dict(zip(known, said, strict=False))
         self._folders = self._roots(layout_of(view).folders, known, query.stems)
-        self._used = self._names(view.field(Field.BODY, b=BODY_LENGTH), pieces)
+        self._used = self._names(view.field(Field.BODY, b=BODY_LENGTH), chunks)
         self._around = self._beside(known)
 
-    def words(self, piece: int) -> dict[SignalKind, Sequence[str]]:
+    def words(self, chunk: int) -> dict[SignalKind, Sequence[str]]:
         """Return the matching words by kind of signal."""
-        defined = tuple(name for name, pieces in self._definers.items() if piece in pieces)[:_MOST]
-        if piece not in self._hits:
+        defined = tuple(name for name, chunks in self._definers.items() if chunk in chunks)[:_MOST]
+        if chunk not in self._hits:
             return {SignalKind.NAMED: defined}
-        file = self._file_of[piece]
-        found = {kind: self._written([root for root, _ in hits]) for kind, hits in self._hits[piece].items()}
+        file = self._file_of[chunk]
+        found = {kind: self._written([root for root, _ in hits]) for kind, hits in self._hits[chunk].items()}
         return found | {
             SignalKind.NAMED: defined,
-            SignalKind.CALLS: tuple(name for name in self._used[piece] if name not in defined)[:_MOST],
+            SignalKind.CALLS: tuple(name for name in self._used[chunk] if name not in defined)[:_MOST],
             SignalKind.FOLDER: self._written(self._folders[file]),
             SignalKind.BESIDE: self._around[file][:_MOST],
             SignalKind.HISTORY: self._written(self._said.get(file, ())),
@@ -69,10 +69,10 @@ class Explanation:
     def _beside(self, files: Sequence[int]) -> dict[int, Sequence[str]]:
         """Return for each file the symbols it contains, preceded by its words for a shown chunk without a match."""
         names = self._names(self._view.field(Field.WHOLE_FILE), files)
-        for name, pieces in self._definers.items():
-            for file in set(self._view.file_of[list(pieces)].tolist()) & names.keys():
+        for name, chunks in self._definers.items():
+            for file in set(self._view.file_of[list(chunks)].tolist()) & names.keys():
                 names[file] = tuple(dict.fromkeys((*names[file], name)))
-        bare = {self._file_of[piece] for piece, hits in self._hits.items() if not any(map(hits.get, PART_SHARES))}
+        bare = {self._file_of[chunk] for chunk, hits in self._hits.items() if not any(map(hits.get, PART_SHARES))}
         roots = self._roots(self._view.field(Field.WHOLE_FILE), sorted(bare), self._query.stems)
         return names | {file: (*self._written(found), *names[file]) for file, found in roots.items()}
 
@@ -87,10 +87,10 @@ class Explanation:
         explained = field.explain_all(rows, stems)
         return {row: [root for root, _ in hits] for row, hits in zip(rows, explained, strict=True)}
 
-    def best(self, piece: int) -> list[str]:
+    def best(self, chunk: int) -> list[str]:
         """Return all matching words of a chunk."""
         shares: dict[str, float] = {}
-        for kind, hits in self._hits.get(piece, {}).items():
+        for kind, hits in self._hits.get(chunk, {}).items():
             for root, share in hits:
                 shares[root] = shares.get(root, 0.0) + _FIELDS[kind][2] * share
         return list(self._written(sorted(shares, key=lambda root: (-shares[root], root))))

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.history.repo_history import Past
+from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
 from agent_workbench.adapters.retrieval.index.segments import Field
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.search.layout import ViewLayout, layout_of
-from agent_workbench.adapters.retrieval.search.query import Query
+from agent_workbench.adapters.retrieval.search.query import ParsedQuery
 from agent_workbench.adapters.retrieval.search.symbols import defined, words_of
 from agent_workbench.core.retrieval import SignalKind
-from agent_workbench.ranking.hits import Ask, Measure
+from agent_workbench.ranking.hits import ScoreKind, ScoreRequest
 from agent_workbench.ranking.stems import count_stems
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _SCOPE = re.compile(r"\[?([\w ./*,()!-]{2,40}?)\]?:\s")
 class Feature(StrEnum):
     """Feature of a file; the values are the keys of `weights.json`."""
 
-    PIECES = "pieces"  # its three best chunks
+    CHUNKS = "pieces"  # its three best chunks
     TITLE_WHOLE = "title_whole"  # the whole file, for the first line of the query
     COVERED = "covered"  # share of the query's words in its best chunk
     PATH = "path"
@@ -52,7 +52,7 @@ class Feature(StrEnum):
 
 
 KIND_OF = {
-    Feature.PIECES: SignalKind.WORDS,
+    Feature.CHUNKS: SignalKind.WORDS,
     Feature.TITLE_WHOLE: SignalKind.WORDS,
     Feature.COVERED: SignalKind.WORDS,
     Feature.PATH: SignalKind.PATH,
@@ -76,25 +76,29 @@ class Evidence(Struct, frozen=True):
     """
 
     files: "Mapping[Feature, Scores]"
-    pieces: "Scores"
+    chunks: "Scores"
     parts: "Mapping[SignalKind, Scores]"
     held: "Scores"
 
 
-def gather(view: IndexView, query: Query, past: Past | None, similar: "Mapping[str, float] | None") -> Evidence:
+def gather(
+    view: IndexView, query: ParsedQuery, past: CommitIndex | None, similar: "Mapping[str, float] | None"
+) -> Evidence:
     """Return the features of all files of the view; without history or vectors, their features are absent."""
-    layout, asked = layout_of(view), Ask(query.stems)
+    layout, asked = layout_of(view), ScoreRequest(query.stems)
     words, rarity = view.field(Field.BODY, b=BODY_LENGTH).answer(
-        asked, Ask(tuple(dict.fromkeys(query.stems)), Measure.RARITY)
+        asked, ScoreRequest(tuple(dict.fromkeys(query.stems)), ScoreKind.RARITY)
     )
     names, comments = view.field(Field.NAMES).scores(query.stems), view.field(Field.COMMENTS).scores(query.stems)
-    pieces = _sum(words, names, comments)
+    chunks = _sum(words, names, comments)
     whole, held = view.field(Field.WHOLE_FILE, b=_FILE_LENGTH).answer(
-        Ask(query.title), Ask(query.stems, Measure.COVERAGE)
+        ScoreRequest(query.title), ScoreRequest(query.stems, ScoreKind.COVERAGE)
     )
-    path, scope, in_path = view.field(Field.PATH).answer(asked, Ask(_scope(query)), Ask(query.stems, Measure.COVERAGE))
+    path, scope, in_path = view.field(Field.PATH).answer(
+        asked, ScoreRequest(_scope(query)), ScoreRequest(query.stems, ScoreKind.COVERAGE)
+    )
     raw = {
-        Feature.PIECES: layout.best_three(pieces),
+        Feature.CHUNKS: layout.best_three(chunks),
         Feature.TITLE_WHOLE: whole,
         Feature.COVERED: layout.best(rarity),
         Feature.PATH: path,
@@ -108,7 +112,7 @@ def gather(view: IndexView, query: Query, past: Past | None, similar: "Mapping[s
     if similar:
         raw[Feature.VECTOR] = _by_row(view, similar)
     parts = {SignalKind.WORDS: words, SignalKind.SYMBOL: names, SignalKind.COMMENTS: comments}
-    return Evidence(_relative(layout, raw), pieces, parts, held + in_path)
+    return Evidence(_relative(layout, raw), chunks, parts, held + in_path)
 
 
 def _sum(words: "Scores", names: "Scores", comments: "Scores") -> "Scores":
@@ -121,12 +125,12 @@ def _sum(words: "Scores", names: "Scores", comments: "Scores") -> "Scores":
     return np.maximum(total, 0.0, out=total)
 
 
-def _scope(query: Query) -> list[str]:
+def _scope(query: ParsedQuery) -> list[str]:
     match = _SCOPE.match(query.first_line)
     return list(count_stems(match[1])) if match else []
 
 
-def _history(view: IndexView, query: Query, past: Past) -> "dict[Feature, Scores]":
+def _history(view: IndexView, query: ParsedQuery, past: CommitIndex) -> "dict[Feature, Scores]":
     import numpy as np
 
     rows, known = past.rows_in(view)

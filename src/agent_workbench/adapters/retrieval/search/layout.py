@@ -5,11 +5,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from weakref import proxy
 
-from agent_workbench.adapters.retrieval.index.file_kinds import Kind
+from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.adapters.retrieval.search.query import Names
+from agent_workbench.adapters.retrieval.search.query import PathLookup
 from agent_workbench.ranking.bm25 import Bm25
-from agent_workbench.ranking.postings_reader import Part
+from agent_workbench.ranking.postings_reader import IndexPart
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SHARES = (1.0, 1 / 2, 1 / 3)
 
 
-class ViewNames(Names):
+class ViewPaths(PathLookup):
     """Lookup of the live files of a view by path or name."""
 
     def __init__(self, view: IndexView) -> None:
@@ -43,12 +43,12 @@ class ViewLayout:
     def __init__(self, view: IndexView) -> None:
         import numpy as np
 
-        self.names: Names = ViewNames(view)
-        self.source: Numbers = np.flatnonzero(view.kinds == Kind.SOURCE)
+        self.names: PathLookup = ViewPaths(view)
+        self.source: Numbers = np.flatnonzero(view.kinds == FileKind.SOURCE)
         # Scorer of the words of each file's folder.
         self.folders = Bm25(
             [
-                Part(*segment.files.folder_words, None if alive.all() else alive)
+                IndexPart(*segment.files.folder_words, None if alive.all() else alive)
                 for segment, alive in zip(view.segments, view.alive, strict=True)
             ]
         )

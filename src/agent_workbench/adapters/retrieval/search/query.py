@@ -37,14 +37,14 @@ _INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", "lib",
 _MOST_NAMESAKES = 3
 
 
-class Place(Struct, frozen=True):
+class MentionedPlace(Struct, frozen=True):
     """File and line (from 1; 0 for none) that a query mentions."""
 
     path: str
     line: int = 0
 
 
-class Query(Struct, frozen=True):
+class ParsedQuery(Struct, frozen=True):
     """Parsed query: the `stems` of its words, repeated by weight, with the words as `written`, and what it mentions.
 
     `title` are the stems of its `first_line`; `names` are the words written as symbols.
@@ -52,7 +52,7 @@ class Query(Struct, frozen=True):
 
     stems: tuple[str, ...]
     written: Mapping[str, str]
-    places: tuple[Place, ...]
+    places: tuple[MentionedPlace, ...]
     of_tests: bool
     of_documents: bool
     title: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Query(Struct, frozen=True):
     first_line: str = ""
 
 
-class Names:
+class PathLookup:
     """Lookup of paths by their last parts."""
 
     def __init__(self, paths: Collection[str]) -> None:
@@ -93,7 +93,7 @@ class Names:
         return sorted(found) if len(found) <= _MOST_NAMESAKES else []
 
 
-def read_query(query: CodeQuery | str, names: Names) -> Query:
+def read_query(query: CodeQuery | str, names: PathLookup) -> ParsedQuery:
     """Return the parsed query; places are looked up in `names`."""
     asked = CodeQuery(query) if isinstance(query, str) else query
     text, failing = plain(_bounded(asked.text)).strip(), _bounded(asked.failing)
@@ -103,7 +103,7 @@ def read_query(query: CodeQuery | str, names: Names) -> Query:
         words.setdefault(root, times)
     said = split_identifiers(text[:_SAID_CHARS])
     title = text.partition("\n")[0] or _telling(failing)[:_SAID_CHARS]
-    return Query(
+    return ParsedQuery(
         _repeated(words),
         written,
         tuple(_places(f"{_bounded(asked.text)}\n{failing}", names)),
@@ -117,7 +117,7 @@ def read_query(query: CodeQuery | str, names: Names) -> Query:
 
 def wanted_words(query: CodeQuery) -> tuple[str, ...]:
     """Return the stems that are looked for, as often as they count."""
-    return read_query(query, Names(())).stems
+    return read_query(query, PathLookup(())).stems
 
 
 def _bounded(text: str) -> str:
@@ -155,15 +155,15 @@ def _names(text: str) -> Sequence[str]:
     return list(found)[:_MOST_NAMES]
 
 
-def _places(text: str, names: Names) -> Iterator[Place]:
-    found: dict[Place, None] = {}
+def _places(text: str, names: PathLookup) -> Iterator[MentionedPlace]:
+    found: dict[MentionedPlace, None] = {}
     for match in _PLACE.finditer(text):
         written = match[1].rstrip(".")
         if len(written) > _LONGEST_PATH or not _looks_like_a_file(written):
             continue
         line = next((int(number) for number in match.group(2, 3, 4) if number), 0)
         for path in names.meant_by(written):
-            found.setdefault(Place(path, line))
+            found.setdefault(MentionedPlace(path, line))
         if len(found) >= _MOST_PLACES:
             break
     yield from found

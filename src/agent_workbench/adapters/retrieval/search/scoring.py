@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.history.repo_history import Past
-from agent_workbench.adapters.retrieval.index.file_kinds import Kind
+from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
+from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.adapters.retrieval.search.explanation import Explanation
+from agent_workbench.adapters.retrieval.search.explanation import MatchExplanation
 from agent_workbench.adapters.retrieval.search.features import KIND_OF, PART_SHARES, Evidence, Feature, gather
 from agent_workbench.adapters.retrieval.search.layout import layout_of
-from agent_workbench.adapters.retrieval.search.query import Place, Query, read_query
-from agent_workbench.adapters.retrieval.search.selection import Selection, select
+from agent_workbench.adapters.retrieval.search.query import MentionedPlace, ParsedQuery, read_query
+from agent_workbench.adapters.retrieval.search.selection import SelectedChunk, select
 from agent_workbench.core.retrieval import CodeQuery, Signal, SignalKind
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Kinds = NDArray[np.int8]
 
-SHARES = {Kind.SOURCE: 1.0, Kind.TEST: 0.7, Kind.DOCUMENT: 0.6, Kind.GENERATED: 0.7}
+SHARES = {FileKind.SOURCE: 1.0, FileKind.TEST: 0.7, FileKind.DOCUMENT: 0.6, FileKind.GENERATED: 0.7}
 # Score of each matching word where all idfs are 0, as in a repo of one file.
 _EACH_WORD = 0.001
 _MOST_REASONS = 6
@@ -34,7 +34,7 @@ _MOST_REASONS = 6
 _MOST_EXPLAINED = 20
 
 
-class Found(Struct, frozen=True):
+class FoundChunk(Struct, frozen=True):
     """Chunk found by a search: its lines, the blob id of its file, its score and signals."""
 
     path: str
@@ -48,22 +48,22 @@ class Found(Struct, frozen=True):
 
 
 def search(
-    view: IndexView, query: CodeQuery, past: Past | None, similar: Mapping[str, float] | None, limit: int
-) -> list[Found]:
+    view: IndexView, query: CodeQuery, past: CommitIndex | None, similar: Mapping[str, float] | None, limit: int
+) -> list[FoundChunk]:
     """Return the best chunks for a query, best first, at most a few of each file.
 
     `past` are the commits of the repo; `similar` are cosines of files whose vectors are close to the query's.
     """
-    if not view.pieces or limit < 1:
+    if not view.chunks or limit < 1:
         return []
     read = read_query(query, layout_of(view).names)
     evidence = gather(view, read, past, similar)
     files = _lessened(view, read, _hit(evidence))
-    named = {piece: place for place in read.places if (piece := _piece_at(view, place, evidence)) is not None}
+    named = {chunk: place for place in read.places if (chunk := _chunk_at(view, place, evidence)) is not None}
     definers = {name: frozenset(view.definers(name)) for name in read.names}
-    chosen = select(view, files, evidence.pieces, list(named), limit, frozenset().union(*definers.values()))
-    reasons = Explanation(view, read, definers, past, [each.piece for each in chosen[:_MOST_EXPLAINED]])
-    return [_found(view, each, evidence, named.get(each.piece), reasons) for each in chosen]
+    chosen = select(view, files, evidence.chunks, list(named), limit, frozenset().union(*definers.values()))
+    reasons = MatchExplanation(view, read, definers, past, [each.chunk for each in chosen[:_MOST_EXPLAINED]])
+    return [_found(view, each, evidence, named.get(each.chunk), reasons) for each in chosen]
 
 
 def _hit(evidence: Evidence) -> "Scores":
@@ -95,46 +95,50 @@ def weights(*, with_vectors: bool) -> Mapping[Feature, float]:
     return {Feature(name): float(weight) for name, weight in found.items()}
 
 
-def counted_as(view: IndexView, query: Query) -> "Kinds":
+def counted_as(view: IndexView, query: ParsedQuery) -> "Kinds":
     """Return the kind that each file counts as: source for a kind that the query asks for."""
-    asked = {Kind.TEST: query.of_tests, Kind.DOCUMENT: query.of_documents}
+    asked = {FileKind.TEST: query.of_tests, FileKind.DOCUMENT: query.of_documents}
     kinds = view.kinds.copy()
     for kind in (kind for kind, wanted in asked.items() if wanted):
-        kinds[kinds == kind] = Kind.SOURCE
+        kinds[kinds == kind] = FileKind.SOURCE
     return kinds
 
 
-def _lessened(view: IndexView, query: Query, files: "Scores") -> "Scores":
+def _lessened(view: IndexView, query: ParsedQuery, files: "Scores") -> "Scores":
     """Return the scores, reduced for tests, documents and generated files unless the query asks for them."""
     import numpy as np
 
-    scores: Scores = files * np.array([SHARES[kind] for kind in Kind])[counted_as(view, query)]
+    scores: Scores = files * np.array([SHARES[kind] for kind in FileKind])[counted_as(view, query)]
     return scores
 
 
-def _piece_at(view: IndexView, place: Place, evidence: Evidence) -> int | None:
+def _chunk_at(view: IndexView, place: MentionedPlace, evidence: Evidence) -> int | None:
     """Return the chunk of the mentioned file that contains the line, or its best chunk without a line."""
     file = view.number_of(place.path)
-    held = range(0) if file is None else view.pieces_of(file)
+    held = range(0) if file is None else view.chunks_of(file)
     if not held:
         return None
     if not place.line:
-        return held[int(evidence.pieces[held.start : held.stop].argmax())]
-    after = bisect_right(held, place.line, key=lambda piece: view.extent(piece).first_line)
+        return held[int(evidence.chunks[held.start : held.stop].argmax())]
+    after = bisect_right(held, place.line, key=lambda chunk: view.extent(chunk).first_line)
     return held[max(after - 1, 0)]
 
 
 def _found(
-    view: IndexView, selection: Selection, evidence: Evidence, place: Place | None, reasons: Explanation
-) -> Found:
-    piece = selection.piece
-    path, extent = view.path_of(int(view.file_of[piece])), view.extent(piece)
-    words, why = reasons.words(piece), reasons.best(piece)
+    view: IndexView,
+    selection: SelectedChunk,
+    evidence: Evidence,
+    place: MentionedPlace | None,
+    reasons: MatchExplanation,
+) -> FoundChunk:
+    chunk = selection.chunk
+    path, extent = view.path_of(int(view.file_of[chunk])), view.extent(chunk)
+    words, why = reasons.words(chunk), reasons.best(chunk)
     named = path.rsplit("/", 1)[-1] + (f":{place.line}" if place and place.line else "")
     if place is not None:
         why.insert(0, named)
-    signals = _signals(_told(dict(_shares(view, piece, evidence)), words), words, named if place else "")
-    return Found(
+    signals = _signals(_told(dict(_shares(view, chunk, evidence)), words), words, named if place else "")
+    return FoundChunk(
         path,
         view.blob_of(path),
         extent.first_line,
@@ -146,17 +150,17 @@ def _found(
     )
 
 
-def _shares(view: IndexView, piece: int, evidence: Evidence) -> Iterator[tuple[SignalKind, float]]:
+def _shares(view: IndexView, chunk: int, evidence: Evidence) -> Iterator[tuple[SignalKind, float]]:
     """Yield the share of each kind in the score.
 
     The share of chunks is divided by the matches in body, names and comments.
     """
-    file = int(view.file_of[piece])
+    file = int(view.file_of[chunk])
     added = dict.fromkeys(SignalKind, 0.0)
     for feature, weight in weights(with_vectors=Feature.VECTOR in evidence.files).items():
         if feature in evidence.files:
             added[KIND_OF[feature]] += weight * float(evidence.files[feature][file])
-    parts = {kind: PART_SHARES[kind] * max(float(scores[piece]), 0.0) for kind, scores in evidence.parts.items()}
+    parts = {kind: PART_SHARES[kind] * max(float(scores[chunk]), 0.0) for kind, scores in evidence.parts.items()}
     whole = sum(parts.values())
     if whole > 0:
         of_words = added.pop(SignalKind.WORDS)

@@ -20,42 +20,42 @@ _NEXT_IN_FILE = 0.7
 _NAMED_SHARE = 0.8
 
 
-class Selection(Struct, frozen=True):
+class SelectedChunk(Struct, frozen=True):
     """Selected chunk by its number, and its final score."""
 
-    piece: int
+    chunk: int
     score: float
 
 
 def select(
     view: IndexView,
     files: "Scores",
-    pieces: "Scores",
+    chunks: "Scores",
     named: Sequence[int],
     limit: int,
     defining: Collection[int] = (),
-) -> list[Selection]:
+) -> list[SelectedChunk]:
     """Return at most `limit` chunks, best first: those of `named`, then by the score of their file and their own.
 
     Within a file, chunks that are `defining` a symbol of the query come first.
     """
     final = {
-        number: score for file in _best(files, limit) for number, score in _few(view, file, files, pieces, defining)
+        number: score for file in _best(files, limit) for number, score in _few(view, file, files, chunks, defining)
     }
     top = max(final.values(), default=0.0) + 1.0
-    for piece in named:
-        final.setdefault(piece, float(files[view.file_of[piece]]))
+    for chunk in named:
+        final.setdefault(chunk, float(files[view.file_of[chunk]]))
     most = limit if len(set(named)) < limit else max(1, int(limit * _NAMED_SHARE))
-    first = sorted(set(named), key=lambda piece: (-final[piece], piece))[:most]
-    for piece in first:
-        final[piece] += top
+    first = sorted(set(named), key=lambda chunk: (-final[chunk], chunk))[:most]
+    for chunk in first:
+        final[chunk] += top
     taken: dict[int, int] = {}
-    chosen: list[Selection] = []
-    for piece in sorted(final, key=lambda piece: (-final[piece], piece)):
-        file = int(view.file_of[piece])
+    chosen: list[SelectedChunk] = []
+    for chunk in sorted(final, key=lambda chunk: (-final[chunk], chunk)):
+        file = int(view.file_of[chunk])
         taken[file] = taken.get(file, 0) + 1
-        if (taken[file] <= MOST_IN_A_FILE or piece in first) and len(chosen) < limit:
-            chosen.append(Selection(piece, final[piece]))
+        if (taken[file] <= MOST_IN_A_FILE or chunk in first) and len(chosen) < limit:
+            chosen.append(SelectedChunk(chunk, final[chunk]))
     return chosen
 
 
@@ -73,16 +73,16 @@ def _best(files: "Scores", limit: int) -> list[int]:
 
 
 def _few(
-    view: IndexView, file: int, files: "Scores", pieces: "Scores", defining: Collection[int]
+    view: IndexView, file: int, files: "Scores", chunks: "Scores", defining: Collection[int]
 ) -> list[tuple[int, float]]:
     """Return the best chunks of a file with their scores; the first has the file's own."""
-    held = view.pieces_of(file)
+    held = view.chunks_of(file)
     if not held:
         return []
-    scores = pieces[held.start : held.stop].astype(float)
+    scores = chunks[held.start : held.stop].astype(float)
     best, whole = float(scores.max()) or 1.0, float(files[file])
     # Above all other chunks, in their former order.
-    scores[[piece - held.start for piece in held if piece in defining]] += 2 * best
+    scores[[chunk - held.start for chunk in held if chunk in defining]] += 2 * best
     first, *others = (-scores).argsort(kind="stable")[:MOST_IN_A_FILE].tolist()
     shares = [(held[each], min(float(scores[each]) / best, 1.0)) for each in others if scores[each] > 0]
-    return [(held[first], whole), *((piece, whole * _NEXT_IN_FILE * share) for piece, share in shares)]
+    return [(held[first], whole), *((chunk, whole * _NEXT_IN_FILE * share) for chunk, share in shares)]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.index.file_kinds import Kind
+from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.ranking.stems import stem
 
@@ -24,7 +24,7 @@ def defined(view: IndexView, names: Sequence[str]) -> "Scores":
     scores = np.zeros(len(view.kinds))
     for name in names:
         files = np.unique(view.file_of[view.definers(name)])
-        source = files[view.kinds[files] == Kind.SOURCE]
+        source = files[view.kinds[files] == FileKind.SOURCE]
         files = source if len(source) else files
         if 0 < len(files) <= _MOST_DEFINERS:
             scores[files] += 1 / len(files)
