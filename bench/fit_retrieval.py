@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.search.features import KIND_OF, Feature
-from agent_workbench.adapters.retrieval.search.scoring import SHARES
+from agent_workbench.adapters.retrieval.search.scoring import KIND_SHARES
 from bench.retrieval_cases import Case, load_cases
 from bench.retrieval_mining import read_repos
 
@@ -187,7 +187,7 @@ def left(folds: Folds, features: Sequence[Feature]) -> list[Feature]:
 def fitted_shares(cases: Sequence[Case], columns: Sequence[int], given: Floats) -> dict[FileKind, float]:
     """Return by kind of file the share of its score that finds most of all that commits changed."""
     scores = [case.features[:, columns] @ given for case in cases]
-    best = {kind: SHARES[kind] for kind in (FileKind.TEST, FileKind.DOCUMENT, FileKind.GENERATED)}
+    best = {kind: KIND_SHARES[kind] for kind in (FileKind.TEST, FileKind.DOCUMENT, FileKind.GENERATED)}
     for kind in best:
         found = {share: _among_all(cases, scores, {**best, kind: share}) for share in _SHARES}
         for share, figures in found.items():

@@ -20,7 +20,7 @@ from agent_workbench.adapters.retrieval.index.file_kinds import kind_of
 from agent_workbench.adapters.retrieval.index.segments import Field, Segment, SourceFile, blob_id
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
 from agent_workbench.adapters.retrieval.indexer.indexable_files import MAX_FILE_BYTES
-from agent_workbench.adapters.retrieval.search.freed_memory import keep_freed_memory
+from agent_workbench.adapters.retrieval.search.scoring import keep_freed_memory
 from agent_workbench.adapters.retrieval.search.scoring import search as search_view
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.ranking.stems import count_stems
@@ -81,7 +81,7 @@ def _batches(chunks: int) -> Iterator[list[Path]]:
 
 def _segment(paths: Sequence[Path]) -> tuple[bytes, list[list[str]], list[int]]:
     """Return a segment of these files, some queries that they could answer, and how many chunks, lines and bytes."""
-    from agent_workbench.adapters.retrieval.chunking.chunker import cut
+    from agent_workbench.adapters.retrieval.chunking.chunker import chunk_text
     from agent_workbench.adapters.retrieval.chunking.chunks import Outline
     from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
 
@@ -89,7 +89,7 @@ def _segment(paths: Sequence[Path]) -> tuple[bytes, list[list[str]], list[int]]:
     files, asked, lines, size = [], [], 0, 0
     for path in paths:
         data = path.read_bytes()
-        found = cut(data.decode("utf-8", "replace"), syntax.outline(data, "python") or Outline(), 400)
+        found = chunk_text(data.decode("utf-8", "replace"), syntax.outline(data, "python") or Outline(), 400)
         files.append(SourceFile("/".join(path.parts[-4:]), blob_id(data), kind_of(str(path), data), found))
         lines, size = lines + data.count(b"\n"), size + len(data)
         told = [chunk for chunk in found if len(chunk.comments) >= _QUERY_WORDS]

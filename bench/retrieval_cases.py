@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.history.commit_words import MOST_COMMITS
-from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
+from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
+from agent_workbench.adapters.retrieval.history.commit_words import MAX_COMMITS
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
 from agent_workbench.adapters.retrieval.indexer.indexable_files import is_text
-from agent_workbench.adapters.retrieval.search.features import Feature, gather
+from agent_workbench.adapters.retrieval.search.features import Feature, compute_features
 from agent_workbench.adapters.retrieval.search.layout import layout_of
 from agent_workbench.adapters.retrieval.search.query import read_query
-from agent_workbench.adapters.retrieval.search.scoring import counted_as
+from agent_workbench.adapters.retrieval.search.scoring import effective_kinds
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient
-from agent_workbench.adapters.retrieval.vectors.file_texts import texts_of
+from agent_workbench.adapters.retrieval.vectors.repo_vectors import texts_of
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors, unit_rows
 from agent_workbench.core.retrieval import CodeQuery, PastCommit
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from bench.retrieval_mining import Question, Repo, check_out, is_source, mine
 
-_MOST_SIMILAR = 1_000
+_MAX_SIMILAR = 1_000
 _QUERY_CHARS = 2_000
 # Of so many files, the best in an even mix of all features, the weights choose.
 _CANDIDATES = 1_000
@@ -119,20 +119,20 @@ def _read(repo: str, kept: Path) -> Iterable[Case]:
 
 
 def _cases(root: Path, work: Path, repo: Repo, asked: Iterable[Question], embeddings: str) -> Iterable[Case]:
-    view, past = _view(root, work / "pieces" / repo.name), _past(root)
+    view, commit_index = _view(root, work / "pieces" / repo.name), _past(root)
     asked = list(asked)
     paths = list(view.paths())
     similar = _similar(root, paths, [question.text for question in asked], embeddings)
     plainly_source = np.array([is_source(path) for path in paths])
     for question, cosines in zip(asked, similar, strict=True):
         query = read_query(CodeQuery(question.text), layout_of(view).names)
-        files = gather(view, query, past, cosines).files
+        files = compute_features(view, query, commit_index, cosines).files
         features = np.stack([files.get(feature, np.zeros(len(paths))) for feature in Feature], 1)
         wanted, changed = (
             np.array([path in chosen for path in paths]) for chosen in (question.sources, question.changed)
         )
         source = plainly_source | wanted
-        kinds, many = counted_as(view, query), len(question.changed)
+        kinds, many = effective_kinds(view, query), len(question.changed)
         case = Case(repo.name, features, kinds, source, wanted, len(question.sources), changed, many)
         yield case.among(np.argsort(-features.sum(1), kind="stable")[:_CANDIDATES])
 
@@ -151,7 +151,7 @@ def _view(root: Path, chunks: Path) -> IndexView:
 def _past(root: Path) -> CommitIndex:
     async def commits() -> tuple[PastCommit, ...]:
         sources = await Repository(root, root.parent / "worktrees").checkout_files()
-        return await sources.past_commits(MOST_COMMITS)
+        return await sources.past_commits(MAX_COMMITS)
 
     return CommitIndex(asyncio.run(commits()))
 
@@ -170,7 +170,7 @@ def _similar(root: Path, paths: Sequence[str], queries: Sequence[str], embedding
                 rows.append((await client.embed(texts)).sum(axis=0))
             files = FileVectors(paths, np.arange(len(paths)), unit_rows(np.stack(rows)))
             vectors = await client.embed([query[:_QUERY_CHARS] for query in queries])
-            return [files.nearest(vector, _MOST_SIMILAR) for vector in vectors]
+            return [files.nearest(vector, _MAX_SIMILAR) for vector in vectors]
         finally:
             await client.close()
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
-from agent_workbench.adapters.retrieval.history.commit_message import plain
+from agent_workbench.adapters.retrieval.history.commit_words import without_trailers
 from agent_workbench.adapters.retrieval.index.file_kinds import Kind, kind_of
 
 REPOS = Path(__file__).with_name("retrieval_repos.json")
@@ -104,7 +104,7 @@ def _question(record: str, there: set[str]) -> Iterator[Question]:
         return
     if any(state != "M" or path not in there for state, path in sources):
         return
-    text = re.sub(r"\n{3,}", "\n\n", plain(message)).strip()[:_MOST_CHARS]
+    text = re.sub(r"\n{3,}", "\n\n", without_trailers(message)).strip()[:_MOST_CHARS]
     if len(re.findall(r"[A-Za-z]{3,}", text)) < _FEWEST_WORDS or _NOBODY_ASKS.match(text):
         return
     if not any(_names(text.lower(), path) for _, path in sources):

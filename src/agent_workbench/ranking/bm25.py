@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 K1, B, EPSILON = 1.5, 0.75, 0.25
 # Below this number of postings, words are counted again after a deletion.
 _WORTH_COUNTING = 300_000
-_MOST_REMEMBERED = 4_096
+_MAX_CACHED = 4_096
 
 
 class Bm25:
@@ -67,13 +67,13 @@ class Bm25:
 
     def scores(self, words: Iterable[str]) -> "Scores":
         """Return the score of every document, 0 for deleted ones; a repeated word counts each time."""
-        return self.answer(ScoreRequest(tuple(words)))[0]
+        return self.compute(ScoreRequest(tuple(words)))[0]
 
     def coverage(self, words: Iterable[str]) -> "Scores":
         """Return for every document the number of distinct `words` it contains, 0 for deleted ones."""
-        return self.answer(ScoreRequest(tuple(words), ScoreKind.COVERAGE))[0]
+        return self.compute(ScoreRequest(tuple(words), ScoreKind.COVERAGE))[0]
 
-    def answer(self, *asks: ScoreRequest) -> "list[Scores]":
+    def compute(self, *asks: ScoreRequest) -> "list[Scores]":
         """Return for each request a number for every document, 0 for deleted ones.
 
         Words of several requests are read once.
@@ -99,7 +99,7 @@ class Bm25:
                     each = contributions(asks[number].measure, here[number, :upto], some, weights)
                     found = np.bincount(some.rows, each, minlength=len(self._damping))
                     sums[number] = found if (before := sums[number]) is None else before + found
-        return [self._settled(ask.measure, found) for ask, found in zip(asks, sums, strict=True)]
+        return [self._without_deleted(ask.measure, found) for ask, found in zip(asks, sums, strict=True)]
 
     def explain(self, row: int, words: Iterable[str]) -> list[tuple[str, float]]:
         """Return those of `words` that document `row` contains, each with its share of the score, largest first."""
@@ -146,7 +146,7 @@ class Bm25:
         shares *= np.repeat(idfs * (self._k1 + 1), hits.sizes)
         return PostingWeights(shares, idfs)
 
-    def _settled(self, measure: ScoreKind, found: "Scores | Rows | None") -> "Scores":
+    def _without_deleted(self, measure: ScoreKind, found: "Scores | Rows | None") -> "Scores":
         """Return sums as the result of a request: 0 for deleted documents."""
         import numpy as np
 
@@ -169,7 +169,7 @@ class Bm25:
         # A word of deleted documents only has a negative idf too, and no postings that count.
         if (idfs < 0).any():
             idfs[idfs < 0] = self._epsilon * self._mean()
-        if len(self._idfs) > _MOST_REMEMBERED:
+        if len(self._idfs) > _MAX_CACHED:
             self._idfs = {}
         self._idfs.update(zip(hits.words, idfs.tolist(), strict=True))
         return idfs

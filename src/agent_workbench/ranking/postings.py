@@ -72,7 +72,7 @@ def merge(shares: Sequence[MergeInput], sizes: Sequence[int]) -> tuple[Vocabular
     merged = []
     for number, size in enumerate(sizes):
         moves = [
-            _Move(share.fields[number], share.rows[number], words, counts[number])
+            _MergeStep(share.fields[number], share.rows[number], words, counts[number])
             for share, words, counts in zip(shares, maps, living, strict=True)
         ]
         merged.append(_merged(moves, len(vocabulary), size))
@@ -139,7 +139,7 @@ def _of_documents(documents: Sequence[Mapping[str, int]], number_of: Mapping[str
     return inverted(sizes, words, counts, len(number_of))
 
 
-class _Move(Struct, frozen=True):
+class _MergeStep(Struct, frozen=True):
     """One field of one index in a merge: new numbers of documents and words, and postings by word."""
 
     postings: Postings
@@ -148,7 +148,7 @@ class _Move(Struct, frozen=True):
     counts: "Ints"
 
 
-def _merged(moves: Sequence[_Move], words: int, documents: int) -> Postings:
+def _merged(moves: Sequence[_MergeStep], words: int, documents: int) -> Postings:
     import numpy as np
 
     starts = np.zeros(words + 1, np.int32)
@@ -163,11 +163,11 @@ def _merged(moves: Sequence[_Move], words: int, documents: int) -> Postings:
     free = starts[:-1].copy()  # position of the next posting of each word
     for move in moves:
         for first, last in _blocks(move.postings.starts):
-            _move(move, first, last, free, rows, counts)
+            _copy_block(move, first, last, free, rows, counts)
     return Postings(starts, rows, counts, lengths)
 
 
-def _move(move: _Move, first: int, last: int, free: "Ints", rows: "Ints", counts: "Counts") -> None:
+def _copy_block(move: _MergeStep, first: int, last: int, free: "Ints", rows: "Ints", counts: "Counts") -> None:
     """Copy the postings of the words `first` to `last` (exclusive) into the merged arrays."""
     import numpy as np
 

@@ -23,13 +23,13 @@ def count_stems(text: str) -> dict[str, int]:
     """Return the count of each stem in a text: of whole identifiers and of their parts."""
     counts: dict[str, int] = {}
     for word, times in count_words(text).items():
-        for root in _roots(word):
+        for root in _stems_of(word):
             counts[root] = counts.get(root, 0) + times
     return counts
 
 
 @lru_cache(_MEMORY)
-def _roots(word: str) -> tuple[str, ...]:
+def _stems_of(word: str) -> tuple[str, ...]:
     """Return the stems of a word and of its parts."""
     return tuple(map(stem, split_word(word)))
 

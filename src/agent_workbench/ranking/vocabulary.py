@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Words between two marks: a trade between the time to search them and the number of marks.
 _STRIDE = 64
-_MOST_REMEMBERED = 4_096
+_MAX_CACHED = 4_096
 # Words are merged in blocks of this size; a block holds the interpreter lock.
 _UNITED_AT_ONCE = 8_192
 _SEPARATOR = b"\n"
@@ -62,7 +62,7 @@ class Vocabulary:
         number = self._known.get(word)
         if number is None:
             number = self._search(word.encode("utf-8", "surrogatepass"))
-            if len(self._known) >= _MOST_REMEMBERED:
+            if len(self._known) >= _MAX_CACHED:
                 self._known.clear()
             self._known[word] = number
         return number

@@ -27,7 +27,7 @@ MAX_SNAPSHOT_BYTES = 400 * 1024 * 1024
 # For all repos except the current one.
 MAX_SHARED_BYTES = 400 * 1024 * 1024
 _SNAPSHOT, _ROOT = ".index", ".json"
-_MOST_NOTE_BYTES = 100_000
+_MAX_NOTE_BYTES = 100_000
 # By now nobody goes back to the version of the workbench that wrote the older format.
 _FORGOTTEN_SECONDS = 30 * 86_400
 
@@ -172,13 +172,13 @@ def _common_git_dir(root: str) -> str:
 
 
 def _line(path: Path) -> str:
-    return os.fsdecode(read_regular(path, _MOST_NOTE_BYTES)).strip()
+    return os.fsdecode(read_regular(path, _MAX_NOTE_BYTES)).strip()
 
 
 def _root_of(snapshot: Path) -> str:
     note = snapshot.with_suffix(_ROOT)
     try:
-        root = json.loads(read_regular(note, _MOST_NOTE_BYTES))
+        root = json.loads(read_regular(note, _MAX_NOTE_BYTES))
     except (OSError, ValueError, RecursionError):
         return ""
     return root if isinstance(root, str) and "\0" not in root else ""

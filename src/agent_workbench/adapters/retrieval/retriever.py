@@ -12,15 +12,14 @@ from msgspec.structs import replace
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN
+from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.history.folder_histories import FolderHistories
-from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
 from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex, ParsingTools
 from agent_workbench.adapters.retrieval.indexer.index_refresher import IndexRefresher
 from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
-from agent_workbench.adapters.retrieval.search.freed_memory import keep_freed_memory
-from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, search
+from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, keep_freed_memory, search
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
 from agent_workbench.adapters.retrieval.worker_processes.threads import in_thread
 from agent_workbench.core.background import in_background
@@ -29,18 +28,18 @@ from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
-_MOST_FOLDERS = 4
-_MOST_SIMILAR = 1_000
+_MAX_FOLDERS = 4
+_MAX_SIMILAR = 1_000
 # Files may change between a search and the reading of its results.
-_TRIES = 3
+_ATTEMPTS = 3
 # How long a complete search waits for commits that were never read. They are read beside the files in a second or two;
 # without them results are clearly worse (docs/decisions/0014-retrieval.md).
-_PAST_SECONDS = 2.0
+_HISTORY_SECONDS = 2.0
 # How long complete searches of a new session wait, all together, until the vectors are loaded and new files embedded.
 # A search after that uses the vectors if nearly all files have one; the index's status says how many have.
 _VECTOR_SECONDS = 10.0
 # Bound of a chunk's text, as a multiple of its size; only a single long line exceeds it.
-_LONGEST_CHUNK = 4
+_MAX_CHUNK_RATIO = 4
 
 
 class CodeRetriever:
@@ -62,7 +61,7 @@ class CodeRetriever:
         self.workers = WorkerPool(cache_dir, settings.max_chunk_tokens)
         self._tools = ParsingTools(FileParser(ChunkCache(cache_dir), settings.max_chunk_tokens), self.workers)
         self._vectors = FolderVectors(settings.embeddings, self._cache.vectors_of, environ, make_server)
-        self._pasts = FolderHistories(self._cache.history_of)
+        self._histories = FolderHistories(self._cache.history_of)
         self._folders: OrderedDict[str, IndexRefresher] = OrderedDict()
         self._searching = asyncio.Lock()
         self._preparing: set[asyncio.Task[None]] = set()
@@ -87,7 +86,7 @@ class CodeRetriever:
     async def build(self, sources: Sources) -> None:
         """Wait until files, commits and vectors are indexed; raises what `sources` raises."""
         await self._refresh(self._folder(sources), sources)
-        await self._pasts.settled(sources.root)
+        await self._histories.settled(sources.root)
         await self._vectors.settled(sources.root)
 
     async def close(self) -> None:
@@ -96,7 +95,7 @@ class CodeRetriever:
             task.cancel()
         await asyncio.gather(*self._preparing, return_exceptions=True)
         await asyncio.gather(*(folder.close() for folder in self._folders.values()))
-        await self._pasts.close()
+        await self._histories.close()
         await self._vectors.close()
         await self.workers.close()
 
@@ -105,17 +104,17 @@ class CodeRetriever:
     ) -> tuple[Chunk, ...]:
         folder = self._folder(sources)
         chunks: list[Chunk | None] = []
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             if complete:
                 await self._refresh(folder, sources)
-                if self._pasts.of(sources.root) is None:
-                    await self._pasts.settled(sources.root, _PAST_SECONDS)
+                if self._histories.of(sources.root) is None:
+                    await self._histories.settled(sources.root, _HISTORY_SECONDS)
                 await self._vectors.first_ready(sources.root, _VECTOR_SECONDS)
             else:
                 folder.begin(sources)
             similar = await self._similar(sources, query)
-            found = await self._alone(
-                partial(_search, folder.index, query, self._pasts.of(sources.root), similar, limit)
+            found = await self._run_search(
+                partial(_search, folder.index, query, self._histories.of(sources.root), similar, limit)
             )
             contents = await sources.read_files(tuple(dict.fromkeys(each.path for each in found)))
             chunks = [_chunk(each, contents.get(each.path), self._settings.max_chunk_tokens) for each in found]
@@ -128,28 +127,28 @@ class CodeRetriever:
         try:
             await self._refresh(folder, sources)
             # Load the modules that only a search needs.
-            await self._alone(partial(_search, folder.index, CodeQuery(""), None, {}, 1))
+            await self._run_search(partial(_search, folder.index, CodeQuery(""), None, {}, 1))
         except WorkbenchError:
             folder.index.status = IndexStatus()
 
     async def _refresh(self, folder: IndexRefresher, sources: Sources) -> None:
         """Update the folder's index; commits and stored vectors are loaded meanwhile."""
-        if self._pasts.of(sources.root) is None:
-            self._pasts.begin(sources)
+        if self._histories.of(sources.root) is None:
+            self._histories.begin(sources)
         self._vectors.begin_loading(sources.root)
         await folder.refresh(sources)
 
-    def _go_on(self, sources: Sources, folder: FolderIndex) -> None:
+    def _update_rest(self, sources: Sources, folder: FolderIndex) -> None:
         """Update commits and vectors after a change of the folder's index."""
-        self._pasts.begin(sources)
+        self._histories.begin(sources)
         self._vectors.begin_update(sources, folder.index.view)
 
     async def _similar(self, sources: Sources, query: CodeQuery) -> dict[str, float]:
         """Return files whose vectors are close to the query's, with their cosines; none without vectors."""
         text = "\n".join(filter(None, (query.text, query.failing)))
-        return await self._vectors.nearest(sources.root, text, _MOST_SIMILAR)
+        return await self._vectors.nearest(sources.root, text, _MAX_SIMILAR)
 
-    async def _alone(self, search: Callable[[], list[FoundChunk]]) -> list[FoundChunk]:
+    async def _run_search(self, search: Callable[[], list[FoundChunk]]) -> list[FoundChunk]:
         async with self._searching:
             return await in_thread(search)
 
@@ -159,10 +158,10 @@ class CodeRetriever:
         if root not in self._folders:
             self._folders[root] = IndexRefresher(
                 FolderIndex(root, self._settings, self._cache, self._tools),
-                self._go_on,
+                self._update_rest,
             )
         self._folders.move_to_end(root)
-        for other in tuple(self._folders)[: max(0, len(self._folders) - _MOST_FOLDERS)]:
+        for other in tuple(self._folders)[: max(0, len(self._folders) - _MAX_FOLDERS)]:
             if self._folders[other].idle:
                 del self._folders[other]
                 self._vectors.forget(other)
@@ -170,10 +169,10 @@ class CodeRetriever:
 
 
 def _search(
-    folder: FolderIndex, query: CodeQuery, past: CommitIndex | None, similar: Mapping[str, float], limit: int
+    folder: FolderIndex, query: CodeQuery, commit_index: CommitIndex | None, similar: Mapping[str, float], limit: int
 ) -> list[FoundChunk]:
     keep_freed_memory()
-    return search(folder.index.view, query, past, similar, limit)
+    return search(folder.index.view, query, commit_index, similar, limit)
 
 
 def _chunk(found: FoundChunk, data: bytes | None, max_tokens: int) -> Chunk | None:
@@ -181,7 +180,7 @@ def _chunk(found: FoundChunk, data: bytes | None, max_tokens: int) -> Chunk | No
     if data is None or blob_id(data) != found.blob:
         return None
     lines = data.decode("utf-8", "replace").split("\n")[found.first_line - 1 : found.last_line]
-    text = _bounded("\n".join(lines), max_tokens * CHARS_PER_TOKEN * _LONGEST_CHUNK)
+    text = _bounded("\n".join(lines), max_tokens * CHARS_PER_TOKEN * _MAX_CHUNK_RATIO)
     return Chunk(
         found.path,
         found.first_line,

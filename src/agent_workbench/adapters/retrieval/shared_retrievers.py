@@ -18,11 +18,11 @@ class SharedRetrievers:
         if key not in self._held:
             self._held[key] = make(), []
         retriever, holders = self._held[key]
-        shared = SharedRetriever(retriever, lambda: self._give_back(key, shared))
+        shared = SharedRetriever(retriever, lambda: self._release(key, shared))
         holders.append(shared)
         return shared
 
-    async def _give_back(self, key: Hashable, shared: "SharedRetriever") -> None:
+    async def _release(self, key: Hashable, shared: "SharedRetriever") -> None:
         retriever, holders = self._held.get(key, (None, []))
         if retriever is None or shared not in holders:
             return
@@ -37,7 +37,7 @@ class SharedRetriever:
 
     def __init__(self, retriever: CodeRetriever, give_back: Callable[[], Awaitable[None]]) -> None:
         self._retriever = retriever
-        self._give_back = give_back
+        self._release = give_back
 
     def prepare(self, sources: Sources) -> object:
         return self._retriever.prepare(sources)
@@ -51,4 +51,4 @@ class SharedRetriever:
         return await self._retriever.search(sources, query, limit, complete=complete)
 
     async def close(self) -> None:
-        await self._give_back()
+        await self._release()

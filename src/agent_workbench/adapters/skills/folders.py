@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from importlib import resources
 from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.skills.bundled import bundled_skills
 from agent_workbench.adapters.skills.front_matter import SkillHead, is_skill_name, read_skill
 from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.events import SkillText
@@ -15,6 +15,7 @@ from agent_workbench.core.text.messages import did_you_mean
 from agent_workbench.system.repo_files import read_inside
 
 FILE = "SKILL.md"
+_PACKAGE = "agent_workbench"
 _MAX_BYTES = 1024 * 1024
 _CHARS_PER_TOKEN = 4
 
@@ -132,3 +133,19 @@ def _clip(body: str, limit: int, max_tokens: int) -> str:
     kept = body[: limit + 1].rpartition("\n")[0]
     cut = f"[cut: {len(body) - len(kept)} of {len(body)} characters; skills.max_tokens is {max_tokens} for all skills]"
     return f"{kept}\n{cut}" if kept else cut
+
+
+def bundled_skills() -> Path | None:
+    """Return the folder of the bundled skills, None if there is none (in a zip file). Blocks.
+
+    It is in the package, or beside the source in a checkout.
+    """
+    package = resources.files(_PACKAGE)
+    if not isinstance(package, Path):
+        return None
+    built_in = package / "_data" / "skills"
+    if built_in.is_dir():
+        return built_in
+    checkout = package.parent.parent
+    beside = checkout / "skills"
+    return beside if (checkout / "pyproject.toml").is_file() and beside.is_dir() else None

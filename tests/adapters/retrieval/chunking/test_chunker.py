@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.retrieval.chunking.chunker import cut, headings
+from agent_workbench.adapters.retrieval.chunking.chunker import chunk_text, markdown_outline
 from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN, Definition, Outline
 
 LINES = st.lists(st.text("ab_X \t#=`\r\x0c\u2028é", max_size=30), max_size=40)
@@ -33,7 +33,7 @@ def test_chunks_are_in_order_bounded_and_hold_every_word(
 ) -> None:
     text = "\n".join(lines)
     rows = text.split("\n")
-    chunks = cut(text, data.draw(outlines(len(rows))), max_tokens)
+    chunks = chunk_text(text, data.draw(outlines(len(rows))), max_tokens)
     assert all(before.last_line < after.first_line for before, after in pairwise(chunks))
     shown: set[int] = set()
     for chunk in chunks:
@@ -51,7 +51,7 @@ def test_a_long_function_is_divided_where_it_pauses_and_keeps_its_signature() ->
     body = "\n\n".join("\n".join(f"    step_{block}_{line}()" for line in range(8)) for block in range(6))
     text = f"def migrate_everything(connection):\n{body}\n"
     outline = Outline((Definition("migrate_everything", 0, text.count("\n") - 1, 0),))
-    chunks = cut(text, outline, 60)
+    chunks = chunk_text(text, outline, 60)
     assert len(chunks) > 3
     lines = text.split("\n")
     for chunk in chunks:
@@ -64,20 +64,20 @@ def test_a_long_function_is_divided_where_it_pauses_and_keeps_its_signature() ->
 
 def test_sections_of_a_document_are_chunks() -> None:
     text = "# Title\nwords\n\n## Use\n```sh\n# not a heading\nmake\n```\nmore\n\n## End\nlast\n"
-    chunks = cut(text, headings(text), 400)
+    chunks = chunk_text(text, markdown_outline(text), 400)
     assert [(chunk.symbol, chunk.first_line, chunk.last_line) for chunk in chunks] == [
         ("Title", 1, 2),
         ("Use", 4, 9),
         ("End", 11, 12),
     ]
-    assert cut("no heading\n", headings("no heading\n"), 400)[0].symbol == ""
-    assert cut("", headings(""), 400) == ()
+    assert chunk_text("no heading\n", markdown_outline("no heading\n"), 400)[0].symbol == ""
+    assert chunk_text("", markdown_outline(""), 400) == ()
 
 
 def test_one_line_definitions_stay_together_and_give_their_names() -> None:
     text = "X = 1\nf = lambda: 1\ng = lambda: 2\n"
     outline = Outline((Definition("f", 1, 1, 1), Definition("g", 2, 2, 2)))
-    (chunk,) = cut(text, outline, 400)
+    (chunk,) = chunk_text(text, outline, 400)
     assert chunk.symbol == "f, g"
     assert (chunk.first_line, chunk.last_line) == (1, 3)
 
@@ -86,6 +86,6 @@ def test_a_heading_takes_no_longer_the_more_blanks_are_in_it() -> None:
     """An expression that can match blanks in several ways takes hours for these, in which no other thread runs."""
     blanks = " " * 100_000
     text = f"# a{blanks}b\n## C #{blanks}##{blanks}\n#{blanks}x"
-    a, c, x = headings(text).definitions
+    a, c, x = markdown_outline(text).definitions
     assert (a.name.rstrip(), c.name, x.name) == ("a", "C #", "x")
     assert len(a.name) <= 80

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.chunking import syntax
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.chunking.chunker import cut
+from agent_workbench.adapters.retrieval.chunking.chunker import chunk_text
 from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk, Outline
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of, parsed_languages
 from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
@@ -19,7 +19,7 @@ from tests.adapters.retrieval.snippets import SNIPPETS
 def chunks_of(name: str, text: str, max_tokens: int = 400) -> tuple[IndexedChunk, ...]:
     outline = OutlineParser().outline(text.encode(), language_of(name))
     assert outline is not None, name
-    return cut(text, outline, max_tokens)
+    return chunk_text(text, outline, max_tokens)
 
 
 def test_there_is_a_snippet_of_every_language() -> None:
@@ -100,7 +100,7 @@ def test_broken_source_is_cut_all_the_same(name: str) -> None:
     outline = OutlineParser().outline(text.encode(), language_of(name))
     assert (outline is None) == (find_language(language_of(name)) is None)
     if outline is not None:
-        assert any("lone_word" in chunk.body for chunk in cut(text, outline, 400))
+        assert any("lone_word" in chunk.body for chunk in chunk_text(text, outline, 400))
 
 
 def test_a_grammar_that_cannot_be_loaded_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:

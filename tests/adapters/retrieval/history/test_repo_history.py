@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.retrieval.history import commit_words as counted_commits
+from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.history.history_file import load_commits
-from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex, RepoHistory
+from agent_workbench.adapters.retrieval.history.repo_history import RepoHistory
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.ranking.stems import count_stems
@@ -39,25 +40,25 @@ class Sources(FolderWorkspace):
         return self.commits[: ids.index(until)][:limit] if until else self.commits[:limit]
 
 
-def score(past: CommitIndex | None, path: str, words: str) -> float:
-    assert past is not None
-    return float(past.titles(tuple(count_stems(words)))[past.paths.index(path)])
+def score(commit_index: CommitIndex | None, path: str, words: str) -> float:
+    assert commit_index is not None
+    return float(commit_index.titles(tuple(count_stems(words)))[commit_index.paths.index(path)])
 
 
 async def test_only_what_is_new_is_read_and_it_is_kept(tmp_path: Path) -> None:
     file, sources = tmp_path / "kept" / "past.json.gz", Sources(tmp_path, OLD)
     history = RepoHistory(file)
-    assert history.past is None
+    assert history.commit_index is None
     await history.update(sources)
     sources.commits = (NEW, OLD)
     again = RepoHistory(file)
     await again.update(sources)
     assert sources.asked[-1][1] == str(OLD.id)
-    assert again.past is not None
-    assert list(again.past.ids) == [NEW.id, OLD.id]
-    held = again.past
+    assert again.commit_index is not None
+    assert list(again.commit_index.ids) == [NEW.id, OLD.id]
+    held = again.commit_index
     await again.update(sources)
-    assert again.past is held
+    assert again.commit_index is held
 
 
 async def test_a_history_that_was_rewritten_is_read_anew(tmp_path: Path) -> None:
@@ -65,8 +66,8 @@ async def test_a_history_that_was_rewritten_is_read_anew(tmp_path: Path) -> None
     await history.update(sources)
     sources.commits = (NEW,)
     await history.update(sources)
-    assert history.past is not None
-    assert list(history.past.ids) == [NEW.id]
+    assert history.commit_index is not None
+    assert list(history.commit_index.ids) == [NEW.id]
 
 
 async def test_what_is_kept_is_what_was_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,14 +80,14 @@ async def test_what_is_kept_is_what_was_counted(tmp_path: Path, monkeypatch: pyt
     kept = RepoHistory(file)
     await kept.update(Sources(tmp_path, other, many, NEW, OLD))
     monkeypatch.undo()
-    made, past = CommitIndex((other, many, NEW, OLD)), kept.past
-    assert past is not None
-    assert (past.ids, past.paths) == (made.ids, made.paths)
-    assert past.recent.tolist() == made.recent.tolist()
+    made, commit_index = CommitIndex((other, many, NEW, OLD)), kept.commit_index
+    assert commit_index is not None
+    assert (commit_index.ids, commit_index.paths) == (made.ids, made.paths)
+    assert commit_index.recent.tolist() == made.recent.tolist()
     for stems in (("close", "socket"), ("header",), tuple(count_stems("reads once"))):
-        assert past.nearest(stems).tolist() == made.nearest(stems).tolist()
-        assert past.nearest_titles(stems).tolist() == made.nearest_titles(stems).tolist()
-        assert past.titles(stems).tolist() == made.titles(stems).tolist()
+        assert commit_index.nearest(stems).tolist() == made.nearest(stems).tolist()
+        assert commit_index.nearest_titles(stems).tolist() == made.nearest_titles(stems).tolist()
+        assert commit_index.titles(stems).tolist() == made.titles(stems).tolist()
     assert file.parent.stat().st_mode & 0o077 == 0
 
 
@@ -135,21 +136,25 @@ async def assert_not_trusted(file: Path, content: bytes) -> None:
     file.write_bytes(content)
     history, sources = RepoHistory(file), Sources(file.parent, OLD)
     await history.update(sources)
-    assert history.past is not None
-    assert list(history.past.ids) == [OLD.id]
+    assert history.commit_index is not None
+    assert list(history.commit_index.ids) == [OLD.id]
     assert {until for _, until in sources.asked} == {""}
 
 
 def test_words_of_messages_and_nearest_commits_speak_for_their_files() -> None:
     many = commit(3, "Move the socket everywhere", *(f"src/{number}.py" for number in range(30)))
     filler = [commit(10 + number, f"Other work {number}", f"lib/{number}.py") for number in range(9)]
-    past = CommitIndex([NEW, OLD, many, *filler])
-    assert "src/0.py" not in past.paths
-    assert score(past, "src/socket.py", "the socket leaks") > 0 == score(past, "src/header.py", "the socket leaks")
-    assert score(past, "src/socket.py", "person") == 0
-    votes = past.nearest(tuple(count_stems("close sockets")))
-    assert past.paths[int(votes.argmax())] == "src/socket.py"
-    assert past.words_of(["gone.py", "src/socket.py"], ("socket", "header")) == [[], ["socket"]]
+    commit_index = CommitIndex([NEW, OLD, many, *filler])
+    assert "src/0.py" not in commit_index.paths
+    assert (
+        score(commit_index, "src/socket.py", "the socket leaks")
+        > 0
+        == score(commit_index, "src/header.py", "the socket leaks")
+    )
+    assert score(commit_index, "src/socket.py", "person") == 0
+    votes = commit_index.nearest(tuple(count_stems("close sockets")))
+    assert commit_index.paths[int(votes.argmax())] == "src/socket.py"
+    assert commit_index.words_of(["gone.py", "src/socket.py"], ("socket", "header")) == [[], ["socket"]]
     # What only the rest of a message says made the commit vote, so it is told too.
-    assert past.words_of(["src/socket.py"], tuple(count_stems("leaked"))) == [list(count_stems("leaked"))]
+    assert commit_index.words_of(["src/socket.py"], tuple(count_stems("leaked"))) == [list(count_stems("leaked"))]
     assert CommitIndex([]).nearest(("socket",)).tolist() == []

@@ -162,14 +162,14 @@ _SAVE_OFTEN = """
 import sys
 from pathlib import Path
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.index.file_kinds import Kind
-from agent_workbench.adapters.retrieval.chunking.chunks import Piece
+from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
+from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
 from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFile
 
 path, mine = Path(sys.argv[1]), sys.argv[2]
-pieces = [Piece(n + 1, n + 1, "", {f"word{mine}": 1, f"text{n}": 2}, {}, {}) for n in range(50)]
+chunks = [IndexedChunk(n + 1, n + 1, "", {f"word{mine}": 1, f"text{n}": 2}, {}, {}) for n in range(50)]
 index = WorkspaceIndex()
-index.take(Segment.build([SourceFile(f"p{mine}.py", "b", Kind.SOURCE, pieces)]))
+index.take(Segment.build([SourceFile(f"p{mine}.py", "b", FileKind.SOURCE, chunks)]))
 for _ in range(20):
     index.save(path, mine.encode())
 """

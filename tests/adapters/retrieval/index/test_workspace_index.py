@@ -66,6 +66,19 @@ def assert_equals(view: IndexView, files: Iterable[SourceFile]) -> None:
         assert scores.sum() == pytest.approx(scores[rows].sum())
 
 
+def word_counts(view: IndexView) -> dict[tuple[str, str], int]:
+    """Return by path and word how often the word is in the file."""
+    counts = {}
+    for segment, alive in zip(view.segments, view.alive, strict=True):
+        postings = segment.fields[Field.WHOLE_FILE]
+        for number, word in enumerate(segment.vocabulary):
+            some = slice(postings.starts[number], postings.starts[number + 1])
+            for row, count in zip(postings.rows[some].tolist(), postings.counts[some].tolist(), strict=True):
+                if alive[row]:
+                    counts[segment.files.paths[row], word] = count
+    return counts
+
+
 def test_files_are_found_by_path_number_word_and_name() -> None:
     first = file("src/shelf.py", "b1", "read book", "write book shelf", symbol="Shelf.put_On")
     second = file("tests/test_shelf.py", "b2", "read read file", symbol="f, ns::put_on")
@@ -79,12 +92,7 @@ def test_files_are_found_by_path_number_word_and_name() -> None:
     whole = view.field(Field.WHOLE_FILE).coverage(["book", "shelf", "read"])
     assert whole[view.number_of("src/shelf.py")] == 3
     assert view.field(Field.PATH).coverage(["shelf"]).sum() == 2
-    matrix = view.matrix()
-    counts: dict[tuple[str, str], int] = {}
-    for number, word in enumerate(matrix.words):
-        for place in range(matrix.starts[number], matrix.starts[number + 1]):
-            counts[view.path_of(int(matrix.files[place])), word] = int(matrix.counts[place])
-    assert counts == {
+    assert word_counts(view) == {
         **{("src/shelf.py", word): times for word, times in {"read": 1, "write": 1, "book": 2, "shelf": 1}.items()},
         **{("tests/test_shelf.py", word): times for word, times in {"read": 2, "file": 1}.items()},
     }
@@ -126,12 +134,12 @@ def test_segments_may_be_merged_elsewhere() -> None:
     for each in [file("f3.py", "former", "worker"), *files[1:]]:
         index.take(Segment.build([each]), tidy=False)
     assert len(index.view.segments) == 20
-    place = index.untidy()
+    place = index.merge_position()
     assert place is not None
     sent = [Segment.from_bytes(segment.to_bytes()) for segment in index.view.segments[place:]]
     before = index.view
     index.replace_from(place, merge(sent, index.view.alive[place:]))
-    assert (len(before.segments), len(index.view.segments), index.untidy()) == (20, 1, None)
+    assert (len(before.segments), len(index.view.segments), index.merge_position()) == (20, 1, None)
     assert_equals(index.view, files[1:])
     assert_equals(before, files[1:])
 
@@ -145,7 +153,7 @@ def test_a_file_with_many_words_among_small_ones_keeps_its_counts() -> None:
     index = index_of([large], [file("small.py", "c", "again")])
     scores = index.view.field(Field.WHOLE_FILE).scores(["again"])
     assert scores[0] != 0
-    assert index.view.matrix().counts.tolist() == [70_300, 1]
+    assert word_counts(index.view) == {("large.py", "again"): 70_300, ("small.py", "again"): 1}
 
 
 def test_paths_and_symbols_may_hold_anything(tmp_path: Path) -> None:

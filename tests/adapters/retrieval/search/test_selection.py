@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.adapters.retrieval.search.selection import MOST_IN_A_FILE, select
+from agent_workbench.adapters.retrieval.search.selection import MAX_PER_FILE, select
 from tests.adapters.retrieval.index.test_workspace_index import file, index_of
 
 
@@ -73,5 +73,5 @@ def test_always_few_of_a_file_in_order_of_score(
     assert len(set(numbers)) == len(numbers)
     assert [each.score for each in shown] == sorted((each.score for each in shown), reverse=True)
     described = view.file_of[[each for each in numbers if each not in named]].tolist()
-    assert all(described.count(each) <= MOST_IN_A_FILE for each in described)
+    assert all(described.count(each) <= MAX_PER_FILE for each in described)
     assert all(files[view.file_of[each]] > 0 or each in named for each in numbers)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agent_workbench.adapters.retrieval.vectors import vector_table
-from agent_workbench.adapters.retrieval.vectors.file_texts import CHARS_PER_TEXT, MAX_TEXTS, texts_of
+from agent_workbench.adapters.retrieval.vectors.repo_vectors import CHARS_PER_TEXT, MAX_TEXTS, texts_of
 from agent_workbench.adapters.retrieval.vectors.vector_table import VectorTable, unit_rows
 
 

@@ -14,8 +14,8 @@ from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
 FORMAT = 2
 MAX_BYTES = 200 * 1024 * 1024
 # A larger entry is not ours.
-_MOST_ENTRY_BYTES = 32 * 1024 * 1024
-_MOST_COUNTED = (1 << 31) - 1
+_MAX_ENTRY_BYTES = 32 * 1024 * 1024
+_MAX_COUNTED = (1 << 31) - 1
 # Share of the bound that is left after entries were deleted.
 _KEPT_SHARE = 0.75
 _APPLICATION = 0x41574231
@@ -23,7 +23,7 @@ _BUSY_SECONDS = 2.0
 _DAY_SECONDS = 86_400
 _TABLE = "CREATE TABLE pieces (key TEXT PRIMARY KEY, used INTEGER NOT NULL, data BLOB NOT NULL)"
 # Another process is writing, or the disk refuses: removing the file would not help.
-_NOT_ITS_FAULT = {
+_TRANSIENT_ERRORS = {
     *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR),
     *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
 }
@@ -126,7 +126,7 @@ class ChunkCache:
                     work(cache)
                 return
             except sqlite3.DatabaseError as error:
-                if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ITS_FAULT:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF in _TRANSIENT_ERRORS:
                     return
                 self._discard()
             except OSError:
@@ -187,7 +187,7 @@ def _decode(data: object) -> tuple[IndexedChunk, ...]:
         raise ValueError("not bytes")
     unpacking = zlib.decompressobj()
     try:
-        text = unpacking.decompress(data, _MOST_ENTRY_BYTES)
+        text = unpacking.decompress(data, _MAX_ENTRY_BYTES)
         rows = json.loads(text) if unpacking.eof else None
     except (zlib.error, RecursionError) as error:
         raise ValueError("damaged") from error
@@ -201,10 +201,10 @@ def _chunk(row: object) -> IndexedChunk:
         case [int(first), int(last), str(symbol), dict(body), dict(names), dict(comments)]:
             fields = (body, names, comments)
             whole = all(
-                type(times) is int and 0 < times <= _MOST_COUNTED and "\n" not in word
+                type(times) is int and 0 < times <= _MAX_COUNTED and "\n" not in word
                 for each in fields
                 for word, times in each.items()
             )
-            if 1 <= first <= last <= _MOST_COUNTED and whole:
+            if 1 <= first <= last <= _MAX_COUNTED and whole:
                 return IndexedChunk(first, last, symbol, body, names, comments)
     raise ValueError("not a chunk")

@@ -12,7 +12,7 @@ from agent_workbench.adapters.retrieval.chunking.definition_names import LONGEST
 from agent_workbench.ranking.stems import count_stems
 
 # A definition with fewer lines stays in the chunk around it.
-_WORTH_A_CHUNK = 2
+_MIN_LINES = 2
 _SIGNATURE_CHARS = 400
 _NAMES_SHOWN = 3
 # No part can match in two ways: lines may be very long.
@@ -30,12 +30,12 @@ class _Span(Struct, frozen=True):
     signature: int = -1
 
 
-def cut(text: str, outline: Outline, max_tokens: int) -> tuple[IndexedChunk, ...]:
+def chunk_text(text: str, outline: Outline, max_tokens: int) -> tuple[IndexedChunk, ...]:
     """Return the chunks of a file in order: whole lines, at most `max_tokens` each unless a single line is longer."""
-    return _Cutter(text.split("\n"), outline, max_tokens * CHARS_PER_TOKEN).chunks()
+    return _Chunker(text.split("\n"), outline, max_tokens * CHARS_PER_TOKEN).chunks()
 
 
-def headings(text: str) -> Outline:
+def markdown_outline(text: str) -> Outline:
     """Return the sections of a Markdown text as definitions."""
     found: list[tuple[int, str]] = []
     rows = text.split("\n")
@@ -49,7 +49,7 @@ def headings(text: str) -> Outline:
     return Outline(tuple(Definition(name, row, end, row) for (row, name), end in zip(found, ends, strict=True)))
 
 
-class _Cutter:
+class _Chunker:
     """Divides the lines of one file."""
 
     def __init__(self, lines: Sequence[str], outline: Outline, max_chars: int) -> None:
@@ -62,23 +62,23 @@ class _Cutter:
         self._comment_rows = [each.row for each in outline.comments]
 
     def chunks(self) -> tuple[IndexedChunk, ...]:
-        spans = self._lay(self._outline.definitions, 0, len(self._lines) - 1, "", -1)
+        spans = self._spans(self._outline.definitions, 0, len(self._lines) - 1, "", -1)
         return tuple(self._chunk(part) for span in spans for part in self._parts(span))
 
-    def _lay(
+    def _spans(
         self, definitions: Sequence[Definition], first: int, last: int, symbol: str, signature: int
     ) -> Iterator[_Span]:
         """Yield spans that together cover the rows `first` to `last`, in order."""
         row = first
         for each in definitions:
             start, end = max(each.first, row), min(each.last, last)
-            if end - start + 1 < _WORTH_A_CHUNK:
+            if end - start + 1 < _MIN_LINES:
                 continue
             if start > row:
                 yield _Span(row, start - 1, symbol, signature)
             name = ".".join(part for part in (symbol, each.name) if part)
             inside = each.inside if self._size(start, end) > self._max_chars else ()
-            yield from self._lay(inside, start, end, name, each.signature)
+            yield from self._spans(inside, start, end, name, each.signature)
             row = end + 1
         if row <= last:
             yield _Span(row, last, symbol, signature)
@@ -110,9 +110,9 @@ class _Cutter:
             return first
         # An earlier cut would leave a part that is too small to be useful.
         earliest = first + (fits - first) // 3
-        return min(range(fits, earliest, -1), key=self._pause_after, default=fits)
+        return min(range(fits, earliest, -1), key=self._cut_penalty, default=fits)
 
-    def _pause_after(self, row: int) -> tuple[bool, int]:
+    def _cut_penalty(self, row: int) -> tuple[bool, int]:
         """Return a sort key, small for a good row to cut after: before a blank line, or at little indentation."""
         following = self._lines[row + 1]
         return bool(following.strip()), len(following) - len(following.lstrip())

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 LONGEST_NAME = 80
 # Fields that hold a name, best first. In C it is in nested declarators; Rust's `impl` has a type only.
 _FIELDS = ("name", "declarator", "left", "key", "type")
-_DEEPEST_DECLARATOR = 12
+_MAX_DECLARATOR_DEPTH = 12
 
 
 def name_of(node: "tree_sitter.Node", source: bytes, language: str) -> str:
@@ -31,7 +31,7 @@ def text_of(node: "tree_sitter.Node", source: bytes) -> str:
 
 
 def _named(node: "tree_sitter.Node", source: bytes) -> str:
-    for _ in range(_DEEPEST_DECLARATOR):
+    for _ in range(_MAX_DECLARATOR_DEPTH):
         inner = next((found for field in _FIELDS if (found := node.child_by_field_name(field)) is not None), None)
         if inner is None:
             break

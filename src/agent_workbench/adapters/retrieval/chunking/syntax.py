@@ -22,7 +22,7 @@ _SLICE_BYTES = 16 * 1024
 _DEEPEST = 12
 # Source that does not fit the grammar becomes one error node, and the time of a query grows with the square of its size
 # while all threads wait. (A progress callback could stop the query, but the library crashes then.)
-_WIDEST_ERROR = 5_000
+_MAX_ERROR_WIDTH = 5_000
 _NODES_LOOKED_AT = 100
 
 
@@ -47,7 +47,7 @@ class OutlineParser:
         if grammar is None:
             return None
         tree = _parse(grammar.parser, source)
-        return Outline() if tree is None or _fits_nothing(tree) else _outline(grammar, tree, source)
+        return Outline() if tree is None or _is_mostly_errors(tree) else _outline(grammar, tree, source)
 
 
 def _load(language: Language) -> _Grammar | None:
@@ -68,12 +68,12 @@ def _query(grammar: "tree_sitter.Language", language: Language) -> "tree_sitter.
     patterns = [f"{pattern} @definition" for pattern in language.definitions]
     patterns += [f"{_capture_inner(pattern)}" for pattern in language.comments]
     # All patterns in one query, because each query reads the whole grammar; one by one only to find an unknown one.
-    if (query := _understood(grammar, patterns)) is not None:
+    if (query := _query_or_none(grammar, patterns)) is not None:
         return query
-    return _understood(grammar, [pattern for pattern in patterns if _understood(grammar, [pattern]) is not None])
+    return _query_or_none(grammar, [pattern for pattern in patterns if _query_or_none(grammar, [pattern]) is not None])
 
 
-def _understood(grammar: "tree_sitter.Language", patterns: Sequence[str]) -> "tree_sitter.Query | None":
+def _query_or_none(grammar: "tree_sitter.Language", patterns: Sequence[str]) -> "tree_sitter.Query | None":
     """Return a query for the patterns, None if there are none or the grammar does not know one of them."""
     import tree_sitter
 
@@ -100,14 +100,14 @@ def _parse(parser: "tree_sitter.Parser", source: bytes) -> "tree_sitter.Tree | N
         return None
 
 
-def _fits_nothing(tree: "tree_sitter.Tree") -> bool:
+def _is_mostly_errors(tree: "tree_sitter.Tree") -> bool:
     """Return True if much of the source is inside errors that are too wide to be searched, judged by some nodes."""
     count = tree.root_node.descendant_count
     for number in range(0, count, max(1, count // _NODES_LOOKED_AT)):
         cursor = tree.walk()
         cursor.goto_descendant(number)
         for _ in range(_DEEPEST):
-            if cursor.node is not None and cursor.node.is_error and cursor.node.child_count > _WIDEST_ERROR:
+            if cursor.node is not None and cursor.node.is_error and cursor.node.child_count > _MAX_ERROR_WIDTH:
                 return True
             if not cursor.goto_parent():
                 break
@@ -127,7 +127,7 @@ def _outline(grammar: _Grammar, tree: "tree_sitter.Tree", source: bytes) -> Outl
     return Outline(_nested(grammar.language, nodes, comment_kinds, source), tuple(comments))
 
 
-class _Open(Struct):
+class _OpenDefinition(Struct):
     """Definition whose end was not reached yet."""
 
     node: "tree_sitter.Node"
@@ -139,7 +139,7 @@ def _nested(
 ) -> tuple[Definition, ...]:
     leaders = language.leaders | comment_kinds
     root: list[Definition] = []
-    open_: list[_Open] = []
+    open_: list[_OpenDefinition] = []
 
     def close() -> None:
         done = open_.pop()
@@ -153,7 +153,7 @@ def _nested(
         while open_ and open_[-1].node.end_byte <= node.start_byte:
             close()
         if len(open_) < _DEEPEST:
-            open_.append(_Open(node, []))
+            open_.append(_OpenDefinition(node, []))
     while open_:
         close()
     return tuple(root)

@@ -1,12 +1,12 @@
 """Searchable content of commits: the paths they touched, and the word counts of their messages."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.history.commit_message import plain, title_of
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.ranking.stems import count_stems
@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int32]
     Mask = NDArray[np.bool_]
 
-MOST_COMMITS = 5_000
-MOST_CHARS = 2_000
+MAX_COMMITS = 5_000
+MAX_CHARS = 2_000
 # A commit that touches more files says nothing about each of them.
-MOST_FILES = 20
+MAX_FILES = 20
+# Trailers, addresses and numbers of issues: what tools and customs add to a message.
+_NOISE = re.compile(
+    r"^[ \t]*[A-Za-z][\w-]{1,30}-by: .*$|^[ \t]*(?:change-id|cc)[ \t]*:.*$|https?://\S{1,2000}|\(?#\d{1,9}\)?",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
 class TextWords(Struct, frozen=True):
@@ -45,7 +50,7 @@ class TextWords(Struct, frozen=True):
         counts = np.fromiter(chain.from_iterable(each.values() for each in texts), np.int32, total)
         return cls(sizes, words, counts)
 
-    def followed_by(self, other: "TextWords") -> "TextWords":
+    def concatenated(self, other: "TextWords") -> "TextWords":
         """Return these texts followed by `other`, which has the same word numbers."""
         import numpy as np
 
@@ -79,18 +84,18 @@ class CountedCommits(Struct, frozen=True, eq=False):
     messages: TextWords
     titles: TextWords
 
-    def followed_by(self, older: "CountedCommits") -> "CountedCommits":
-        """Return these commits followed by the older ones not among them, `MOST_COMMITS` at most."""
+    def concatenated(self, older: "CountedCommits") -> "CountedCommits":
+        """Return these commits followed by the older ones not among them, `MAX_COMMITS` at most."""
         import numpy as np
 
         here = set(self.ids)
         kept = np.array([commit not in here for commit in older.ids], bool)
-        kept &= np.cumsum(kept) + len(self.ids) <= MOST_COMMITS
+        kept &= np.cumsum(kept) + len(self.ids) <= MAX_COMMITS
         places = np.flatnonzero(kept).tolist()
         number_of = {word: number for number, word in enumerate(dict.fromkeys((*self.words, *older.words)))}
         numbers = np.array([number_of[word] for word in older.words], np.int32)
-        messages = self.messages.followed_by(older.messages.only(kept).renumbered(numbers))
-        titles = self.titles.followed_by(older.titles.only(kept).renumbered(numbers))
+        messages = self.messages.concatenated(older.messages.only(kept).renumbered(numbers))
+        titles = self.titles.concatenated(older.titles.only(kept).renumbered(numbers))
         said = set(messages.words.tolist()).union(titles.words.tolist())
         words = sorted(word for word, number in number_of.items() if number in said)
         numbers = np.zeros(len(number_of), np.int32)
@@ -104,12 +109,22 @@ class CountedCommits(Struct, frozen=True, eq=False):
         )
 
 
+def without_trailers(text: str) -> str:
+    """Return a message without trailers (`Signed-off-by`), URLs and numbers of issues."""
+    return _NOISE.sub(" ", text)
+
+
+def title_of(message: str) -> str:
+    """Return the first line of a message, without noise."""
+    return without_trailers(message).strip().partition("\n")[0]
+
+
 def count_commits(commits: Iterable[PastCommit]) -> CountedCommits:
-    """Return the word counts of the newest `MOST_COMMITS` commits. Blocks for up to two seconds."""
-    some = tuple(commits)[:MOST_COMMITS]
-    paths = tuple(each.paths if len(each.paths) <= MOST_FILES else () for each in some)
-    texts = [each.message[:MOST_CHARS] if touched else "" for each, touched in zip(some, paths, strict=True)]
-    messages = [count_stems(plain(text)) for text in texts]
+    """Return the word counts of the newest `MAX_COMMITS` commits. Blocks for up to two seconds."""
+    some = tuple(commits)[:MAX_COMMITS]
+    paths = tuple(each.paths if len(each.paths) <= MAX_FILES else () for each in some)
+    texts = [each.message[:MAX_CHARS] if touched else "" for each, touched in zip(some, paths, strict=True)]
+    messages = [count_stems(without_trailers(text)) for text in texts]
     titles = [count_stems(title_of(text)) for text in texts]
     words = tuple(sorted(set(chain.from_iterable(chain(messages, titles)))))
     number_of = {word: number for number, word in enumerate(words)}

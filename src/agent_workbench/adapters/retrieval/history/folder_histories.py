@@ -5,7 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex, RepoHistory
+from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
+from agent_workbench.adapters.retrieval.history.repo_history import RepoHistory
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources
@@ -23,7 +24,7 @@ class FolderHistories:
     def of(self, root: str) -> CommitIndex | None:
         """Return the commits of the folder's repo, None until they were read."""
         history = self._of_root.get(root)
-        return history.past if history else None
+        return history.commit_index if history else None
 
     def begin(self, sources: Sources) -> None:
         """Read new commits in the background."""

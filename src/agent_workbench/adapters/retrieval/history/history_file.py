@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.history.commit_words import (
-    MOST_CHARS,
-    MOST_COMMITS,
-    MOST_FILES,
+    MAX_CHARS,
+    MAX_COMMITS,
+    MAX_FILES,
     CountedCommits,
     TextWords,
     count_commits,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Raise it whenever the stored content or the counting of words changes; older files are then ignored.
 _FORMAT = 2
 # Uncompressed size; a larger file is not ours.
-_MOST_BYTES = 64_000_000
+_MAX_BYTES = 64_000_000
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -37,8 +37,8 @@ def load_commits(file: Path) -> CountedCommits:
     """Return the saved commits, none from a file that `save_commits` did not write. Blocks."""
     try:
         with gzip.open(file, "rb") as stream:
-            text = stream.read(_MOST_BYTES + 1)
-        return _commits(json.loads(text)) if len(text) <= _MOST_BYTES else count_commits(())
+            text = stream.read(_MAX_BYTES + 1)
+        return _commits(json.loads(text)) if len(text) <= _MAX_BYTES else count_commits(())
     except (OSError, EOFError, zlib.error, ValueError, RecursionError):
         return count_commits(())
 
@@ -67,7 +67,7 @@ def _lists(said: TextWords) -> list[list[int]]:
 def _commits(read: object) -> CountedCommits:
     match read:
         case {"format": int(number), "commits": [*rows], "words": [*words], "messages": messages, "titles": titles} if (
-            number == _FORMAT and len(rows) <= MOST_COMMITS
+            number == _FORMAT and len(rows) <= MAX_COMMITS
         ):
             commits, told = [_commit(row) for row in rows], _words(words)
             said = [_said(each, len(commits), len(told)) for each in (messages, titles)]
@@ -79,7 +79,7 @@ def _commits(read: object) -> CountedCommits:
 def _commit(row: object) -> tuple[CommitId, tuple[str, ...]]:
     match row:
         # The id becomes an argument of git.
-        case [str(name), [*paths]] if _COMMIT.fullmatch(name) and len(paths) <= MOST_FILES:
+        case [str(name), [*paths]] if _COMMIT.fullmatch(name) and len(paths) <= MAX_FILES:
             return CommitId(name), _texts(paths)
         case _:
             raise ValueError("no commit")
@@ -102,7 +102,7 @@ def _words(read: list[object]) -> tuple[str, ...]:
 def _said(read: object, texts: int, words: int) -> TextWords:
     match read:
         case [[*sizes], [*numbers], [*counts]] if len(sizes) == texts and len(numbers) == len(counts):
-            said = TextWords(_ints(sizes, 0, MOST_CHARS), _ints(numbers, 0, words - 1), _ints(counts, 1, MOST_CHARS))
+            said = TextWords(_ints(sizes, 0, MAX_CHARS), _ints(numbers, 0, words - 1), _ints(counts, 1, MAX_CHARS))
             if int(said.sizes.sum()) == len(numbers):
                 return said
     raise ValueError("no words of texts")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 400 * 1024 * 1024
 # A temporary file of this age was abandoned.
 _ABANDONED_SECONDS = 600.0
-_MOST_SEGMENTS = 64
+_MAX_SEGMENTS = 64
 
 
 class Snapshot(Struct, frozen=True):
@@ -73,7 +73,7 @@ def load_snapshot(path: Path) -> Snapshot:
     arrays = unpack(memoryview(mapped))
     segments: list[Segment] = []
     alive: list[Mask] = []
-    while f"{len(segments)}/alive" in arrays and len(segments) < _MOST_SEGMENTS:
+    while f"{len(segments)}/alive" in arrays and len(segments) < _MAX_SEGMENTS:
         segment = Segment.from_arrays(arrays, f"{len(segments)}/")
         mask = take(arrays, f"{len(segments)}/alive", ("bool",), len(segment.files.kinds))
         alive.append(cast("Mask", mask))

@@ -9,9 +9,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.index.segments import FIELDS_OF_CHUNKS, Field, Segment
 from agent_workbench.ranking.bm25 import K1, B, Bm25
-from agent_workbench.ranking.postings import MergeInput, merge
 from agent_workbench.ranking.postings_reader import IndexPart
-from agent_workbench.ranking.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,15 +29,6 @@ class ChunkExtent(Struct, frozen=True):
     first_line: int
     last_line: int
     symbol: str
-
-
-class Matrix(Struct, frozen=True):
-    """How often each word is in each living file: word `w` is in `files[starts[w]:starts[w + 1]]`, `counts` beside."""
-
-    words: Vocabulary
-    starts: "Ints"
-    files: "Ints"
-    counts: "NDArray[np.generic]"
 
 
 class IndexView:
@@ -176,14 +165,3 @@ class IndexView:
         """Return the chunks that define exactly this name, in order, regardless of case."""
         found: list[int] = self.field(Field.DEFINED).holders(name.lower()).tolist()
         return found
-
-    def matrix(self) -> Matrix:
-        """Return the words of the living files, made anew at each call."""
-        import numpy as np
-
-        shares = []
-        for segment, alive, first in zip(self.segments, self.alive, self._first_files, strict=False):
-            rows = np.where(alive, np.arange(first, first + len(alive)), -1).astype(np.int32)
-            shares.append(MergeInput(segment.vocabulary, [segment.fields[Field.WHOLE_FILE]], [rows]))
-        vocabulary, (postings,) = merge(shares, [self._first_files[-1]])
-        return Matrix(vocabulary, postings.starts, postings.rows, postings.counts)

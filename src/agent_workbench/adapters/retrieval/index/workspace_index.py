@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 # The newest segments are merged while together they have at most this many postings. That is cheap, keeps files that
 # change often in one segment, and keeps the scores of a small index exact.
 _SMALL = 30_000
-_MOST_SEGMENTS = 8
+_MAX_SEGMENTS = 8
 # A segment is merged with all later ones if it is at most this many times as large as they are together.
-_JOINS = 2
+_MERGE_RATIO = 2
 # All segments are merged if more chunks than this, and more than this share of all, are deleted.
 _WORTH_MERGING = 2_000
-_MOST_DEAD = 1 / 3
+_MAX_DEAD = 1 / 3
 
 
 class WorkspaceIndex:
@@ -51,15 +51,15 @@ class WorkspaceIndex:
     def take(self, segment: Segment, *, tidy: bool = True) -> None:
         """Add the segment's files, each in place of the former file at its path.
 
-        Without `tidy` nothing is merged: the caller asks `untidy` and merges elsewhere.
+        Without `tidy` nothing is merged: the caller asks `merge_position` and merges elsewhere.
         """
         paths = list(segment.files.paths)
         alive = [*self._without(paths), _last_of_each(paths)]
         self._set([*self.view.segments, segment], alive, tidy=tidy)
 
-    def untidy(self) -> int | None:
+    def merge_position(self) -> int | None:
         """Return the position from which on segments should be merged into one, None if none should."""
-        return _place_to_merge(self.view)
+        return _merge_position(self.view)
 
     def replace_from(self, place: int, merged: Segment) -> None:
         """Replace the segments of `view` from `place` on by the result of their `merge`."""
@@ -97,14 +97,14 @@ class WorkspaceIndex:
 
     def _set(self, segments: Sequence[Segment], alive: "Sequence[Mask]", *, tidy: bool = True) -> None:
         view = IndexView(segments, alive)
-        place = _place_to_merge(view) if tidy else None
+        place = _merge_position(view) if tidy else None
         self.view = view if place is None else _merged_from(place, view)
 
 
-def _place_to_merge(view: IndexView) -> int | None:
+def _merge_position(view: IndexView) -> int | None:
     """Return the position from which on segments should be merged into one, None if none should."""
     chunks, dead = view.chunks, view.dead_chunks
-    if dead > max(_WORTH_MERGING, (chunks + dead) * _MOST_DEAD):
+    if dead > max(_WORTH_MERGING, (chunks + dead) * _MAX_DEAD):
         return 0
     place = _newest_to_merge([segment.postings for segment in view.segments])
     return place if place < len(view.segments) - 1 else None
@@ -129,10 +129,10 @@ def _newest_to_merge(sizes: Sequence[int]) -> int:
     while place and total + sizes[place - 1] <= _SMALL:
         place -= 1
         total += sizes[place]
-    if len(sizes) > _MOST_SEGMENTS:
+    if len(sizes) > _MAX_SEGMENTS:
         place = min(place, len(sizes) - 2)
         total = sum(sizes[place:])
-        while place and sizes[place - 1] <= _JOINS * total:
+        while place and sizes[place - 1] <= _MERGE_RATIO * total:
             place -= 1
             total += sizes[place]
     return place

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.chunking.chunker import cut, headings
+from agent_workbench.adapters.retrieval.chunking.chunker import chunk_text, markdown_outline
 from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk, Outline
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
 from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
@@ -32,20 +32,20 @@ class FileParser:
         self._cache = cache
         self._max_tokens = max_tokens
         self._syntax = OutlineParser()
-        self._alone = threading.Lock()
+        self._run_search = threading.Lock()
 
     def index(self, files: Mapping[str, bytes], stop: threading.Event | None = None) -> ParsedBatch:
         """Return a segment of the files (path to content); raise `Stopped` when `stop` is set meanwhile."""
         blobs = {path: blob_id(data) for path, data in files.items()}
         keys = {path: f"{blob}:{language_of(path)}:{self._max_tokens}" for path, blob in blobs.items()}
-        with self._alone:
+        with self._run_search:
             known = self._cache.find(keys.values())
             missing = {key: path for path, key in keys.items() if key not in known}
-            known |= self._cut_all(missing, files, stop)
+            known |= self._chunk_all(missing, files, stop)
         indexed = [SourceFile(path, blobs[path], kind_of(path, files[path]), known[keys[path]]) for path in files]
         return ParsedBatch(Segment.build(indexed), len(missing))
 
-    def _cut_all(
+    def _chunk_all(
         self, missing: Mapping[str, str], files: Mapping[str, bytes], stop: threading.Event | None
     ) -> dict[str, tuple[IndexedChunk, ...]]:
         """Return the chunks by key and cache them, also those made before a stop."""
@@ -75,7 +75,7 @@ class FileParser:
         text = data.decode("utf-8", "replace")
         language = language_of(path)
         if find_language(language) is None:
-            outline: Outline | None = headings(text) if language == "markdown" else Outline()
+            outline: Outline | None = markdown_outline(text) if language == "markdown" else Outline()
         else:
             outline = self._syntax.outline(data, language)
-        return cut(text, outline or Outline(), self._max_tokens), outline is not None
+        return chunk_text(text, outline or Outline(), self._max_tokens), outline is not None

@@ -72,25 +72,25 @@ class FolderIndex:
         paths = await sources.list_files()
         if not self._loaded:
             await in_thread(self._load)
-            await in_thread(partial(self._forget_secrets, paths))
+            await in_thread(partial(self._delete_secrets, paths))
             self._loaded = True
         changes = await in_thread(partial(self._changes, paths))
         self.status = replace(self.status, done=0, total=len(changes.paths), submodules=changes.submodules)
         await in_thread(partial(self._count, changes))
         if changes.paths:
-            await self._take_in(sources, changes)
+            await self._index_changes(sources, changes)
             await in_thread(partial(self._count, changes))
             self._unsaved += len(changes.paths)
         if self._unsaved >= _WORTH_SAVING:
             await in_thread(self._save)
         return bool(changes.paths)
 
-    async def _take_in(self, sources: Sources, changes: ChangedFiles) -> None:
+    async def _index_changes(self, sources: Sources, changes: ChangedFiles) -> None:
         """Read and index the changed files."""
         few = self._few(changes)
         groups = batches(changes)
         # One more than there are workers, so that the next batch is already read when a worker is free.
-        drains = [self._drain(sources, groups, changes, few=few) for _ in range(1 if few else WORKERS + 1)]
+        drains = [self._index_batches(sources, groups, changes, few=few) for _ in range(1 if few else WORKERS + 1)]
         try:
             await all_of(drains)
             if len(changes.paths) > len(changes.stamps) // 2 and len(self.index.view.segments) > 1:
@@ -107,13 +107,13 @@ class FolderIndex:
         little = len(changes.paths) <= _FEW_FILES and changes.bytes <= _FEW_BYTES
         return little and all(path not in self._stamps or self.index.view.find(path) for path in changes.paths)
 
-    async def _drain(
+    async def _index_batches(
         self, sources: Sources, groups: Iterator[Sequence[str]], changes: ChangedFiles, *, few: bool
     ) -> None:
         """Index batches until there is none left."""
         for paths in groups:
             read = await sources.read_files(paths)
-            texts, gone = await in_thread(partial(self._sort_out, paths, read))
+            texts, gone = await in_thread(partial(self._changed_texts, paths, read))
             refused: set[str] = set()
             for batch in await self._cut(texts, refused, few=few):
                 self._tools.parsed += batch.parsed
@@ -124,7 +124,7 @@ class FolderIndex:
             self._stamps.update({path: changes.stamps[path] for path in paths})
             self.status = replace(self.status, done=self.status.done + len(paths))
 
-    def _sort_out(self, paths: Sequence[str], read: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[str]]:
+    def _changed_texts(self, paths: Sequence[str], read: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[str]]:
         """Return the texts that changed, and the paths that are no text or no longer there."""
         texts: dict[str, bytes] = {}
         gone = []
@@ -170,7 +170,7 @@ class FolderIndex:
     async def _take(self, batch: ParsedBatch, *, few: bool) -> None:
         async with self._changing:
             await in_thread(partial(self.index.take, batch.segment, tidy=few))
-            if not few and (place := self.index.untidy()) is not None:
+            if not few and (place := self.index.merge_position()) is not None:
                 await self._merge_from(place)
             view = self.index.view
             self.status = replace(self.status, files=view.files, chunks=view.chunks)
@@ -211,7 +211,7 @@ class FolderIndex:
                 )
                 return
 
-    def _forget_secrets(self, paths: Sequence[str]) -> None:
+    def _delete_secrets(self, paths: Sequence[str]) -> None:
         """Delete files with secrets that an earlier version, or another name, let into index and cache."""
         held = list(filter(holds_secrets, self.index.view.paths()))
         blobs = {*map(self.index.blob_of, held), *secrets_among(self._root, paths)}

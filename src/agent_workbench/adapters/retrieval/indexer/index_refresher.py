@@ -20,7 +20,7 @@ class IndexRefresher:
     ) -> None:
         self.index = index
         self._on_change = on_change
-        self._told = False
+        self._notified = False
         self._running: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
 
@@ -58,6 +58,6 @@ class IndexRefresher:
             await asyncio.wait({before})
         self._running, self._next = self._next, None
         changed = await self.index.refresh(sources)
-        if changed or not self._told:
-            self._told = True
+        if changed or not self._notified:
+            self._notified = True
             self._on_change(sources, self.index)

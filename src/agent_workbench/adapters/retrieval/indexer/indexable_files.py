@@ -19,7 +19,7 @@ MAX_FILE_BYTES = 400_000
 MAX_TOTAL_BYTES = 400_000_000
 # A file that changed this shortly before its stamp was taken may change again at the same time stamp.
 _CLOCK_TICK_NS = 50_000_000
-_MOST_REMEMBERED = 500_000
+_MAX_CACHED = 500_000
 # Names of files with secrets, in any folder. Results of a search go to a model, so these are never indexed.
 _SECRETS = re.compile(r"\.env|\.env\..*|.*\.(pem|key|p12)|id_rsa.*|\.netrc", re.DOTALL)
 _SUBMODULE = re.compile(rb"^[ \t]*\[submodule[ \t]", re.MULTILINE | re.IGNORECASE)
@@ -53,7 +53,7 @@ class ExcludedPaths:
         """Return True for a path that is never indexed."""
         found = self._known.get(path)
         if found is None:
-            if len(self._known) > _MOST_REMEMBERED:
+            if len(self._known) > _MAX_CACHED:
                 self._known.clear()
             found = self._known[path] = holds_secrets(path) or any(
                 matches_glob(path, pattern) for pattern in self._patterns

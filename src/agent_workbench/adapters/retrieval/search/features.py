@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
+from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.index.segments import Field
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.search.layout import ViewLayout, layout_of
@@ -81,20 +81,20 @@ class Evidence(Struct, frozen=True):
     held: "Scores"
 
 
-def gather(
-    view: IndexView, query: ParsedQuery, past: CommitIndex | None, similar: "Mapping[str, float] | None"
+def compute_features(
+    view: IndexView, query: ParsedQuery, commit_index: CommitIndex | None, similar: "Mapping[str, float] | None"
 ) -> Evidence:
     """Return the features of all files of the view; without history or vectors, their features are absent."""
     layout, asked = layout_of(view), ScoreRequest(query.stems)
-    words, rarity = view.field(Field.BODY, b=BODY_LENGTH).answer(
+    words, rarity = view.field(Field.BODY, b=BODY_LENGTH).compute(
         asked, ScoreRequest(tuple(dict.fromkeys(query.stems)), ScoreKind.RARITY)
     )
     names, comments = view.field(Field.NAMES).scores(query.stems), view.field(Field.COMMENTS).scores(query.stems)
     chunks = _sum(words, names, comments)
-    whole, held = view.field(Field.WHOLE_FILE, b=_FILE_LENGTH).answer(
+    whole, held = view.field(Field.WHOLE_FILE, b=_FILE_LENGTH).compute(
         ScoreRequest(query.title), ScoreRequest(query.stems, ScoreKind.COVERAGE)
     )
-    path, scope, in_path = view.field(Field.PATH).answer(
+    path, scope, in_path = view.field(Field.PATH).compute(
         asked, ScoreRequest(_scope(query)), ScoreRequest(query.stems, ScoreKind.COVERAGE)
     )
     raw = {
@@ -107,12 +107,12 @@ def gather(
         Feature.DEFINED: defined(view, query.names),
         Feature.USED: view.field(Field.WHOLE_FILE).scores(words_of(query.names)),
     }
-    if past is not None:
-        raw |= _history(view, query, past)
+    if commit_index is not None:
+        raw |= _history(view, query, commit_index)
     if similar:
         raw[Feature.VECTOR] = _by_row(view, similar)
     parts = {SignalKind.WORDS: words, SignalKind.SYMBOL: names, SignalKind.COMMENTS: comments}
-    return Evidence(_relative(layout, raw), chunks, parts, held + in_path)
+    return Evidence(_normalized(layout, raw), chunks, parts, held + in_path)
 
 
 def _sum(words: "Scores", names: "Scores", comments: "Scores") -> "Scores":
@@ -130,10 +130,10 @@ def _scope(query: ParsedQuery) -> list[str]:
     return list(count_stems(match[1])) if match else []
 
 
-def _history(view: IndexView, query: ParsedQuery, past: CommitIndex) -> "dict[Feature, Scores]":
+def _history(view: IndexView, query: ParsedQuery, commit_index: CommitIndex) -> "dict[Feature, Scores]":
     import numpy as np
 
-    rows, known = past.rows_in(view)
+    rows, known = commit_index.rows_in(view)
 
     def placed(scores: "Scores") -> "Scores":
         found = np.zeros(len(view.kinds))
@@ -141,10 +141,10 @@ def _history(view: IndexView, query: ParsedQuery, past: CommitIndex) -> "dict[Fe
         return found
 
     return {
-        Feature.TITLES: placed(past.titles(query.title)),
-        Feature.NEAREST: placed(past.nearest(query.stems)),
-        Feature.NEAREST_TITLE: placed(past.nearest_titles(query.title)),
-        Feature.RECENT: placed(past.recent),
+        Feature.TITLES: placed(commit_index.titles(query.title)),
+        Feature.NEAREST: placed(commit_index.nearest(query.stems)),
+        Feature.NEAREST_TITLE: placed(commit_index.nearest_titles(query.title)),
+        Feature.RECENT: placed(commit_index.recent),
     }
 
 
@@ -159,7 +159,7 @@ def _by_row(view: IndexView, similar: "Mapping[str, float]") -> "Scores":
     return found
 
 
-def _relative(layout: ViewLayout, raw: "Mapping[Feature, Scores]") -> "dict[Feature, Scores]":
+def _normalized(layout: ViewLayout, raw: "Mapping[Feature, Scores]") -> "dict[Feature, Scores]":
     """Return the scores as shares of the best source file's score, or of the best file's; none below 0."""
     import numpy as np
 

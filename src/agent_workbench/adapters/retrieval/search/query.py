@@ -6,25 +6,25 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.history.commit_message import plain
+from agent_workbench.adapters.retrieval.history.commit_words import without_trailers
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.ranking.stems import stem
 from agent_workbench.ranking.tokens import split_identifiers
 
 # A query holds a description and the output of failing tests; repetition there does not mean importance.
-_MOST_CHARS = 40_000
-_MOST_WORDS = 300
-_MOST_WORDS_OF_FAILING = 60
-_MOST_REPEATS = 2
-_MOST_PLACES = 40
-_MOST_NAMES = 40
+_MAX_CHARS = 40_000
+_MAX_WORDS = 300
+_MAX_WORDS_OF_FAILING = 60
+_MAX_REPEATS = 2
+_MAX_PLACES = 40
+_MAX_NAMES = 40
 # Only the beginning tells if tests are wanted: the output of failing tests after it always mentions tests.
-_SAID_CHARS = 400
+_INTENT_CHARS = 400
 # A path, and after it a line number as in Python tracebacks, compilers, .NET and shells.
 _PLACE = re.compile(r"([\w.@+~/\\-]+)(?:\"?,? line (\d{1,7})|:(\d{1,7})|\((\d{1,7})\b)?")
-_LONGEST_PATH = 1_000
+_MAX_PATH_CHARS = 1_000
 # Lines with an error in the output of a failed command.
-_TELLING = re.compile(
+_ERROR_LINE = re.compile(
     r"error|exception|assert|fail|panic|expected|undefined|unknown|cannot|not found|^E\s", re.IGNORECASE
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,79}")
@@ -34,7 +34,7 @@ _TEST_WORDS = frozenset({"test", "tests", "testing", "tested", "pytest", "unitte
 _DOCUMENT_WORDS = frozenset({"doc", "docs", "documentation", "document", "readme", "changelog", "guide", "tutorial"})
 _INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", "lib", ".cargo", "vendor"})
 # A path that matches more files is ignored.
-_MOST_NAMESAKES = 3
+_MAX_MATCHES = 3
 
 
 class MentionedPlace(Struct, frozen=True):
@@ -77,7 +77,7 @@ class PathLookup:
         """Return the files whose path ends in this name."""
         return self._by_name.get(name, ())
 
-    def meant_by(self, written: str) -> list[str]:
+    def matching(self, written: str) -> list[str]:
         """Return the files that a path in a text may mean, none if too many match.
 
         The path may be absolute, outside the repo, or the end of a path in it.
@@ -90,43 +90,38 @@ class PathLookup:
                 return [end]
         end = "/" + "/".join(parts)
         found = [path for path in self.called(parts[-1] if parts else "") if f"/{path}".endswith(end)]
-        return sorted(found) if len(found) <= _MOST_NAMESAKES else []
+        return sorted(found) if len(found) <= _MAX_MATCHES else []
 
 
 def read_query(query: CodeQuery | str, names: PathLookup) -> ParsedQuery:
     """Return the parsed query; places are looked up in `names`."""
     asked = CodeQuery(query) if isinstance(query, str) else query
-    text, failing = plain(_bounded(asked.text)).strip(), _bounded(asked.failing)
+    text, failing = without_trailers(_bounded(asked.text)).strip(), _bounded(asked.failing)
     written: dict[str, str] = {}
-    words = _counted(text, written, _MOST_WORDS)
-    for root, times in _counted(_telling(failing), written, _MOST_WORDS_OF_FAILING).items():
+    words = _counted(text, written, _MAX_WORDS)
+    for root, times in _counted(_error_lines(failing), written, _MAX_WORDS_OF_FAILING).items():
         words.setdefault(root, times)
-    said = split_identifiers(text[:_SAID_CHARS])
-    title = text.partition("\n")[0] or _telling(failing)[:_SAID_CHARS]
+    said = split_identifiers(text[:_INTENT_CHARS])
+    title = text.partition("\n")[0] or _error_lines(failing)[:_INTENT_CHARS]
     return ParsedQuery(
         _repeated(words),
         written,
         tuple(_places(f"{_bounded(asked.text)}\n{failing}", names)),
         not _TEST_WORDS.isdisjoint(said),
         not _DOCUMENT_WORDS.isdisjoint(said),
-        _repeated(_counted(title, written, _MOST_WORDS)),
-        tuple(_names(f"{text}\n{_telling(failing)}")),
+        _repeated(_counted(title, written, _MAX_WORDS)),
+        tuple(_names(f"{text}\n{_error_lines(failing)}")),
         title,
     )
 
 
-def wanted_words(query: CodeQuery) -> tuple[str, ...]:
-    """Return the stems that are looked for, as often as they count."""
-    return read_query(query, PathLookup(())).stems
-
-
 def _bounded(text: str) -> str:
-    return text if len(text) <= _MOST_CHARS else text[: _MOST_CHARS // 2] + "\n" + text[-_MOST_CHARS // 2 :]
+    return text if len(text) <= _MAX_CHARS else text[: _MAX_CHARS // 2] + "\n" + text[-_MAX_CHARS // 2 :]
 
 
-def _telling(failing: str) -> str:
+def _error_lines(failing: str) -> str:
     """Return the lines with an error, the last ones first, because tools end with the summary."""
-    lines = [line for line in failing.splitlines() if _TELLING.search(line[:_LONGEST_PATH])]
+    lines = [line for line in failing.splitlines() if _ERROR_LINE.search(line[:_MAX_PATH_CHARS])]
     return "\n".join(reversed(lines))
 
 
@@ -138,7 +133,7 @@ def _counted(text: str, written: dict[str, str], most: int) -> dict[str, int]:
         if root in counts or len(counts) < most:
             counts[root] += times
             written.setdefault(root, word)
-    return {root: min(times, _MOST_REPEATS) for root, times in counts.items()}
+    return {root: min(times, _MAX_REPEATS) for root, times in counts.items()}
 
 
 def _repeated(words: Mapping[str, int]) -> tuple[str, ...]:
@@ -152,19 +147,19 @@ def _names(text: str) -> Sequence[str]:
     for name in _IDENTIFIER.findall(text):
         if name in marked or "_" in name.strip("_") or _MIXED.search(name):
             found.setdefault(name)
-    return list(found)[:_MOST_NAMES]
+    return list(found)[:_MAX_NAMES]
 
 
 def _places(text: str, names: PathLookup) -> Iterator[MentionedPlace]:
     found: dict[MentionedPlace, None] = {}
     for match in _PLACE.finditer(text):
         written = match[1].rstrip(".")
-        if len(written) > _LONGEST_PATH or not _looks_like_a_file(written):
+        if len(written) > _MAX_PATH_CHARS or not _looks_like_a_file(written):
             continue
         line = next((int(number) for number in match.group(2, 3, 4) if number), 0)
-        for path in names.meant_by(written):
+        for path in names.matching(written):
             found.setdefault(MentionedPlace(path, line))
-        if len(found) >= _MOST_PLACES:
+        if len(found) >= _MAX_PLACES:
             break
     yield from found
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.history.repo_history import CommitIndex
+from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.search.explanation import MatchExplanation
-from agent_workbench.adapters.retrieval.search.features import KIND_OF, PART_SHARES, Evidence, Feature, gather
+from agent_workbench.adapters.retrieval.search.features import KIND_OF, PART_SHARES, Evidence, Feature, compute_features
 from agent_workbench.adapters.retrieval.search.layout import layout_of
 from agent_workbench.adapters.retrieval.search.query import MentionedPlace, ParsedQuery, read_query
 from agent_workbench.adapters.retrieval.search.selection import SelectedChunk, select
@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Kinds = NDArray[np.int8]
 
-SHARES = {FileKind.SOURCE: 1.0, FileKind.TEST: 0.7, FileKind.DOCUMENT: 0.6, FileKind.GENERATED: 0.7}
+KIND_SHARES = {FileKind.SOURCE: 1.0, FileKind.TEST: 0.7, FileKind.DOCUMENT: 0.6, FileKind.GENERATED: 0.7}
 # Score of each matching word where all idfs are 0, as in a repo of one file.
 _EACH_WORD = 0.001
-_MOST_REASONS = 6
+_MAX_REASONS = 6
 # Words are looked up again for each explained chunk; results further down are rarely read.
-_MOST_EXPLAINED = 20
+_MAX_EXPLAINED = 20
+# glibc returns freed memory to the system and gets it back page by page, until a block of this size was freed: then it
+# keeps twice as much. That was half the time of a search.
+_BLOCK_BYTES = 8_000_000
 
 
 class FoundChunk(Struct, frozen=True):
@@ -48,25 +51,25 @@ class FoundChunk(Struct, frozen=True):
 
 
 def search(
-    view: IndexView, query: CodeQuery, past: CommitIndex | None, similar: Mapping[str, float] | None, limit: int
+    view: IndexView, query: CodeQuery, commit_index: CommitIndex | None, similar: Mapping[str, float] | None, limit: int
 ) -> list[FoundChunk]:
     """Return the best chunks for a query, best first, at most a few of each file.
 
-    `past` are the commits of the repo; `similar` are cosines of files whose vectors are close to the query's.
+    `commit_index` are the commits of the repo; `similar` are cosines of files whose vectors are close to the query's.
     """
     if not view.chunks or limit < 1:
         return []
     read = read_query(query, layout_of(view).names)
-    evidence = gather(view, read, past, similar)
-    files = _lessened(view, read, _hit(evidence))
+    evidence = compute_features(view, read, commit_index, similar)
+    files = _with_kind_shares(view, read, _scores_of_matches(evidence))
     named = {chunk: place for place in read.places if (chunk := _chunk_at(view, place, evidence)) is not None}
     definers = {name: frozenset(view.definers(name)) for name in read.names}
     chosen = select(view, files, evidence.chunks, list(named), limit, frozenset().union(*definers.values()))
-    reasons = MatchExplanation(view, read, definers, past, [each.chunk for each in chosen[:_MOST_EXPLAINED]])
+    reasons = MatchExplanation(view, read, definers, commit_index, [each.chunk for each in chosen[:_MAX_EXPLAINED]])
     return [_found(view, each, evidence, named.get(each.chunk), reasons) for each in chosen]
 
 
-def _hit(evidence: Evidence) -> "Scores":
+def _scores_of_matches(evidence: Evidence) -> "Scores":
     """Return the mix for files that match the query, 0 for files with only recent commits."""
     import numpy as np
 
@@ -75,11 +78,11 @@ def _hit(evidence: Evidence) -> "Scores":
     for feature in (Feature.TITLES, Feature.NEAREST, Feature.VECTOR):
         if feature in files:
             speaks |= files[feature] > 0
-    scores: Scores = np.where(speaks, mix(files) + _EACH_WORD * held, 0.0)
+    scores: Scores = np.where(speaks, weighted_sum(files) + _EACH_WORD * held, 0.0)
     return scores
 
 
-def mix(files: "Mapping[Feature, Scores]") -> "Scores":
+def weighted_sum(files: "Mapping[Feature, Scores]") -> "Scores":
     """Return the weighted sum of the features of each file."""
     given = weights(with_vectors=Feature.VECTOR in files)
     parts = [weight * files[feature] for feature, weight in given.items() if feature in files]
@@ -95,7 +98,7 @@ def weights(*, with_vectors: bool) -> Mapping[Feature, float]:
     return {Feature(name): float(weight) for name, weight in found.items()}
 
 
-def counted_as(view: IndexView, query: ParsedQuery) -> "Kinds":
+def effective_kinds(view: IndexView, query: ParsedQuery) -> "Kinds":
     """Return the kind that each file counts as: source for a kind that the query asks for."""
     asked = {FileKind.TEST: query.of_tests, FileKind.DOCUMENT: query.of_documents}
     kinds = view.kinds.copy()
@@ -104,11 +107,11 @@ def counted_as(view: IndexView, query: ParsedQuery) -> "Kinds":
     return kinds
 
 
-def _lessened(view: IndexView, query: ParsedQuery, files: "Scores") -> "Scores":
+def _with_kind_shares(view: IndexView, query: ParsedQuery, files: "Scores") -> "Scores":
     """Return the scores, reduced for tests, documents and generated files unless the query asks for them."""
     import numpy as np
 
-    scores: Scores = files * np.array([SHARES[kind] for kind in FileKind])[counted_as(view, query)]
+    scores: Scores = files * np.array([KIND_SHARES[kind] for kind in FileKind])[effective_kinds(view, query)]
     return scores
 
 
@@ -137,7 +140,7 @@ def _found(
     named = path.rsplit("/", 1)[-1] + (f":{place.line}" if place and place.line else "")
     if place is not None:
         why.insert(0, named)
-    signals = _signals(_told(dict(_shares(view, chunk, evidence)), words), words, named if place else "")
+    signals = _signals(_as_chunk_signals(dict(_shares(view, chunk, evidence)), words), words, named if place else "")
     return FoundChunk(
         path,
         view.blob_of(path),
@@ -145,7 +148,7 @@ def _found(
         extent.last_line,
         extent.symbol,
         round(selection.score, 3),
-        tuple(why[:_MOST_REASONS]),
+        tuple(why[:_MAX_REASONS]),
         signals,
     )
 
@@ -169,7 +172,9 @@ def _shares(view: IndexView, chunk: int, evidence: Evidence) -> Iterator[tuple[S
     yield from added.items()
 
 
-def _told(added: Mapping[SignalKind, float], words: Mapping[SignalKind, Sequence[str]]) -> Mapping[SignalKind, float]:
+def _as_chunk_signals(
+    added: Mapping[SignalKind, float], words: Mapping[SignalKind, Sequence[str]]
+) -> Mapping[SignalKind, float]:
     """Return the shares with kinds that are true of the chunk, not only of its file.
 
     Symbols and words that the chunk itself does not contain count as `BESIDE`.
@@ -197,3 +202,11 @@ def _signals(
         for kind, amount in amounts.items()
     ]
     return tuple(sorted(signals, key=lambda signal: -signal.share))
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let this process keep up to 16 MB of freed memory for the next search. No effect without glibc."""
+    import numpy as np
+
+    np.empty(_BLOCK_BYTES, np.uint8)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float64]
 
-MOST_IN_A_FILE = 3
+MAX_PER_FILE = 3
 # A second chunk of a file is less informative than the first chunk of another.
-_NEXT_IN_FILE = 0.7
+_NEXT_CHUNK_SHARE = 0.7
 # Share of the results for mentioned places if the query mentions more than are shown.
 _NAMED_SHARE = 0.8
 
@@ -54,7 +54,7 @@ def select(
     for chunk in sorted(final, key=lambda chunk: (-final[chunk], chunk)):
         file = int(view.file_of[chunk])
         taken[file] = taken.get(file, 0) + 1
-        if (taken[file] <= MOST_IN_A_FILE or chunk in first) and len(chosen) < limit:
+        if (taken[file] <= MAX_PER_FILE or chunk in first) and len(chosen) < limit:
             chosen.append(SelectedChunk(chunk, final[chunk]))
     return chosen
 
@@ -83,6 +83,6 @@ def _few(
     best, whole = float(scores.max()) or 1.0, float(files[file])
     # Above all other chunks, in their former order.
     scores[[chunk - held.start for chunk in held if chunk in defining]] += 2 * best
-    first, *others = (-scores).argsort(kind="stable")[:MOST_IN_A_FILE].tolist()
+    first, *others = (-scores).argsort(kind="stable")[:MAX_PER_FILE].tolist()
     shares = [(held[each], min(float(scores[each]) / best, 1.0)) for each in others if scores[each] > 0]
-    return [(held[first], whole), *((chunk, whole * _NEXT_IN_FILE * share) for chunk, share in shares)]
+    return [(held[first], whole), *((chunk, whole * _NEXT_CHUNK_SHARE * share) for chunk, share in shares)]

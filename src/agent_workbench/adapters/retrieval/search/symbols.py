@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 # A name with more definitions is not specific.
-_MOST_DEFINERS = 30
+_MAX_DEFINERS = 30
 
 
 def defined(view: IndexView, names: Sequence[str]) -> "Scores":
@@ -26,7 +26,7 @@ def defined(view: IndexView, names: Sequence[str]) -> "Scores":
         files = np.unique(view.file_of[view.definers(name)])
         source = files[view.kinds[files] == FileKind.SOURCE]
         files = source if len(source) else files
-        if 0 < len(files) <= _MOST_DEFINERS:
+        if 0 < len(files) <= _MAX_DEFINERS:
             scores[files] += 1 / len(files)
     return scores
 

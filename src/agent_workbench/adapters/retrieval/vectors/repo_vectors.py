@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingFailed
-from agent_workbench.adapters.retrieval.vectors.file_texts import texts_of
 from agent_workbench.adapters.retrieval.vectors.store_process import VectorStoreProcess
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors, VectorTable, unit_rows
 from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost
@@ -28,6 +27,10 @@ READY = "ready"
 LOADING = "loading"
 HELD = "held by another session"
 _FILES_PER_REQUEST = 8
+# Embedding models read a few hundred tokens at once; the beginning of a long file says most.
+CHARS_PER_TEXT = 1_200
+MAX_TEXTS = 6
+_MAX_BYTES_PER_CHAR = 4
 # Fewer new vectors are made again at the next start sooner than the store's process is started for them.
 _WORTH_STORING = 8
 # A search with vectors of fewer files would favour those that were embedded first.
@@ -228,3 +231,15 @@ class RepoVectors:
 
     def _on_held(self) -> None:
         self._progress = HELD
+
+
+def texts_of(data: bytes) -> list[str]:
+    """Return the texts that stand for a file, at least one; its vector is the mean of theirs."""
+    text = data[: CHARS_PER_TEXT * MAX_TEXTS * _MAX_BYTES_PER_CHAR].decode("utf-8", "replace")
+    texts: list[str] = []
+    while text and len(texts) < MAX_TEXTS:
+        end = text.rfind("\n", 0, CHARS_PER_TEXT) + 1 if len(text) > CHARS_PER_TEXT else 0
+        end = end or CHARS_PER_TEXT
+        texts.append(text[:end])
+        text = text[end:]
+    return [text for text in texts if text.strip()] or ["empty"]

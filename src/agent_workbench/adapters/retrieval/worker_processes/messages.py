@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from agent_workbench.adapters.retrieval.worker_processes.frames import MOST_BYTES, InvalidFrame
+from agent_workbench.adapters.retrieval.worker_processes.frames import MAX_BYTES, InvalidFrame
 from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess
 from agent_workbench.adapters.retrieval.worker_processes.request_loop import serve
 from agent_workbench.system.atomic_files import said_by_disk
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.generic]
 
 _KINDS = {"float32", "int32", "int64", "uint8"}
-_MOST_AXES = 2
+_MAX_AXES = 2
 
 _NICENESS = 10
 
@@ -122,8 +122,8 @@ def _arrays(shapes: list[object], data: memoryview) -> dict[str, "Array"]:
     place = 0
     for shape in shapes:
         match shape:
-            case [str(name), str(kind), list(axes)] if kind in _KINDS and len(axes) <= _MOST_AXES:
-                if not all(isinstance(axis, int) and 0 <= axis <= MOST_BYTES for axis in axes):
+            case [str(name), str(kind), list(axes)] if kind in _KINDS and len(axes) <= _MAX_AXES:
+                if not all(isinstance(axis, int) and 0 <= axis <= MAX_BYTES for axis in axes):
                     raise InvalidFrame(f"{name} has no such axes")
                 count = math.prod(axes)
                 dtype = np.dtype(kind)

@@ -80,7 +80,7 @@ class WorkerProcess:
                 raise WorkerLost(f"its process gave no answer within {seconds:.0f} s") from error
             except (EOFError, OSError, ValueError) as error:  # ValueError: ended by another thread meanwhile
                 self._kill()
-                raise WorkerLost(f"its process {_ending(self._process.returncode)}") from error
+                raise WorkerLost(f"its process {_exit_reason(self._process.returncode)}") from error
 
     def kill(self) -> None:
         """Kill the process without waiting for its end."""
@@ -133,7 +133,7 @@ def _wait(descriptor: int, event: int, deadline: float) -> None:
         raise TimeoutError
 
 
-def _ending(status: int | None) -> str:
+def _exit_reason(status: int | None) -> str:
     if status is None or status >= 0:
         return f"ended (status {status})"
     with suppress(ValueError):

@@ -21,7 +21,7 @@ def serve(answer: Answer, seconds: int) -> None:
     # Output of libraries must not get into the answers.
     output = os.dup(1)
     os.dup2(2, 1)
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    threading.Thread(target=_exit_with_input, daemon=True).start()
     while True:
         head, body = read_frame(_read)
         signal.alarm(seconds)
@@ -36,18 +36,18 @@ def _read(count: int) -> bytes:
     while len(data) < count:
         part = os.read(0, min(count - len(data), _AT_ONCE))
         if not part:
-            _leave()
+            _exit()
         data += part
     return bytes(data)
 
 
-def _end_with_input() -> None:
+def _exit_with_input() -> None:
     """End the process when the other side of the input is closed, also in the middle of work."""
     poll = select.poll()
     poll.register(0, 0)  # a closed pipe is reported without a mask
     poll.poll()
-    _leave()
+    _exit()
 
 
-def _leave() -> None:
+def _exit() -> None:
     os._exit(0)

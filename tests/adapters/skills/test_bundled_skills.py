@@ -1,12 +1,13 @@
 """The skills that ship are found in the package and in a checkout."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from agent_workbench.adapters.skills.bundled import bundled_skills
+from agent_workbench.adapters.skills.folders import bundled_skills
 
-PROBE = "from agent_workbench.adapters.skills.bundled import bundled_skills; print(bundled_skills())"
+PROBE = "from agent_workbench.adapters.skills.folders import bundled_skills; print(bundled_skills())"
 
 
 def test_a_checkout_brings_its_own() -> None:
@@ -18,9 +19,7 @@ def test_a_checkout_brings_its_own() -> None:
 def test_an_installed_package_brings_what_was_built_in(tmp_path: Path) -> None:
     source = Path(__file__).parents[3] / "src" / "agent_workbench"
     package = tmp_path / "site" / "agent_workbench"
-    for name in ("__init__.py", "adapters/__init__.py", "adapters/skills/__init__.py", "adapters/skills/bundled.py"):
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_bytes((source / name).read_bytes())
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
 
     def found() -> str:
         command = [sys.executable, "-c", PROBE]
