@@ -25,13 +25,13 @@ DEADLY = """
 import os, sys
 sys.argv = ["worker", *sys.argv[1:]]
 from agent_workbench.adapters.retrieval.indexer import worker
-from agent_workbench.adapters.retrieval.indexer.file_parser import Parser
-index = Parser.index
+from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
+index = FileParser.index
 def deadly(self, files, stop=None):
     if any(b"poison" in data for data in files.values()):
         os._exit(9)
     return index(self, files, stop)
-Parser.index = deadly
+FileParser.index = deadly
 worker.main()
 """
 
