@@ -26,7 +26,7 @@ from agent_workbench.core.inbox import (
     refusal,
 )
 from agent_workbench.core.invocation import Place
-from agent_workbench.core.patch import OWN_BOUNDS, LeftOut, parse_patch
+from agent_workbench.core.patch import LeftOut
 from agent_workbench.core.patch.selection.choice import HunkChoice, Taking, selectable_parts, taking
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
@@ -222,9 +222,8 @@ def _check(waiting: WaitingSession, choice: InboxChoice) -> Taking | None:
 def _taking(proposal: Proposal, choice: InboxChoice) -> Taking:
     if proposal.kind is not Permission.DIFF or proposal.tool == KEEP_CHANGES:
         raise UsageError(f"{proposal.id} has no hunks to choose from", advice="approve or reject the whole of it")
-    patch = parse_patch(proposal.diff, OWN_BOUNDS)
-    hunks = selectable_parts(patch)
+    hunks = selectable_parts(proposal.patch)
     if unknown := [number for number in choice.hunks if not 1 <= number <= len(hunks)]:
         raise UsageError(f"{proposal.id} has no hunk {unknown[0]}", advice=f"its hunks are 1 to {len(hunks)}")
     left = (each for number, each in enumerate(hunks, 1) if number not in choice.hunks)
-    return taking(patch, HunkChoice(tuple(LeftOut(each.id, reason=choice.reason) for each in left)))
+    return taking(proposal.patch, HunkChoice(tuple(LeftOut(each.id, reason=choice.reason) for each in left)))

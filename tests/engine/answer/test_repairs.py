@@ -133,3 +133,15 @@ async def test_a_diff_of_which_lines_were_mended_is_not(tmp_path: Path) -> None:
         assert (await run(stage)).reason == "T-1 done: committed"
         asked = stage.model.requests[1].messages[-1].text
         assert " now reads:\nif True:\n    one = 3\n" in asked
+
+
+async def test_a_change_that_no_diff_can_show_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+    latin = "--- a/latin.txt\n+++ b/latin.txt\n@@ -2 +2 @@\n-two\n+2\n"
+    sayings = [call("write_diff", latin), change("wrong", "right"), FINISH]
+    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True) as stage:
+        (tmp_path / "repo" / "latin.txt").write_bytes(b"caf\xe9\ntwo\n")
+        stage.git("add", "latin.txt")
+        stage.git("commit", "-qm", "latin")
+        assert (await run(stage)).reason == "T-1 done: committed"
+        (refused,) = [event.reason for event in stage.events if isinstance(event, ActionRejected)]
+        assert "latin.txt is not UTF-8 text, so no diff can show its change" in refused

@@ -249,6 +249,10 @@ def _hunk_verdicts(proposal: Proposal, verdict: Verdict, reason: str) -> tuple[H
         return ()
     if verdict is Verdict.APPROVE and proposal.hunks:
         return proposal.hunks
+    try:
+        patch = proposal.patch
+    except PatchError:  # A journal of 0.1 may contain a change that is not text; carrying it out is refused.
+        return ()
     taken = HunkFate.EDITED if proposal.edited else HunkFate.TAKEN
     fate, why = (taken, "") if verdict is Verdict.APPROVE else (HunkFate.LEFT, reason)
-    return tuple(HunkVerdict(each, fate, why) for each in selectable_ids(proposal.patch))
+    return tuple(HunkVerdict(each, fate, why) for each in selectable_ids(patch))

@@ -33,7 +33,7 @@ class DiffView(Struct, frozen=True):
     """Content of the pane: notes above a diff. `key` identifies it; `proposal` is empty if nothing waits.
 
     `special` are files that need a second look. `by_hunk`: parts of the diff can be left out. `taken`: it is the user's
-    selection from another diff. `grows`: text is appended while it is shown.
+    selection from another diff. `grows`: text is appended while it is shown. `source` carries the parsed diff.
     """
 
     title: str
@@ -46,6 +46,7 @@ class DiffView(Struct, frozen=True):
     special: tuple[str, ...] = ()
     grows: bool = False
     empty: str = ""
+    source: Proposal | None = None
 
 
 def view_diff(update: SessionUpdate) -> DiffView:
@@ -83,7 +84,7 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
             special = tuple(sanitize_whole(path, keep_returns=True) for path in proposal.special)
             by_hunk = proposal.tool != KEEP_CHANGES
             view = DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
-            return replace(view, taken=bool(proposal.hunks))
+            return replace(view, taken=bool(proposal.hunks), source=proposal)
         case Permission.COMMIT:
             notes = (*commit_notes(session, proposal), *_remarks(proposal))
             return DiffView("Commit · waits", key, notes, proposal.diff, key)

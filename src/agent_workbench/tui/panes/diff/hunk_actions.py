@@ -4,6 +4,7 @@ import asyncio
 
 from agent_workbench.core.patch.selection.choice import HunkChoice, Taking
 from agent_workbench.core.patch.values import Patch
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.panes.diff.cursor import DiffCursor
 from agent_workbench.tui.panes.diff.hunk_selection import HunkSelection, parsed
@@ -16,7 +17,7 @@ from agent_workbench.views.diff.shown_diff import DiffReader
 from agent_workbench.views.gate.diff_pane import DiffView
 
 PARSED_AT_ONCE_CHARS = 50_000
-"""Longer diffs are parsed in a thread before their parts are asked for."""
+"""A longer diff from a journal is parsed in a thread before its parts are asked for."""
 
 
 class HunkActions(LineMarks):
@@ -63,7 +64,7 @@ class HunkActions(LineMarks):
 
     def begin(self, view: DiffView, edited: HunkSelection | None, hunk: int) -> None:
         """Select in a new proposal; from the one before that was `edited` the selection and the place are kept."""
-        self._selection = HunkSelection(view.diff, self._viewer.diff.shown)
+        self._selection = HunkSelection(view.source, self._viewer.diff.shown)
         lost = self._selection.carry(edited) if edited is not None else []
         self._explained = {left.id for left in self._selection.choice.left}
         if lost:
@@ -74,12 +75,12 @@ class HunkActions(LineMarks):
             self._changed()
             line = next((at for at, each in enumerate(self._viewer.diff.shown.lines) if each.hunk == hunk >= 0), -1)
             self._viewer.call_after_refresh(self._cursor.to_change, line)
-        if len(view.diff) > PARSED_AT_ONCE_CHARS:
-            self._viewer.run_worker(self._parse(self._selection, view.diff), group="parse", exclusive=True)
+        if len(view.diff) > PARSED_AT_ONCE_CHARS and view.source is not None:
+            self._viewer.run_worker(self._parse(self._selection, view.source), group="parse", exclusive=True)
 
-    async def _parse(self, selection: HunkSelection, diff: str) -> None:
+    async def _parse(self, selection: HunkSelection, proposal: Proposal) -> None:
         """Parse a long diff before its parts are asked for."""
-        selection.take_parsed(await asyncio.to_thread(parsed, diff))
+        selection.take_parsed(await asyncio.to_thread(parsed, proposal))
 
     def hunk_here(self) -> int:
         """Return the number of the hunk under the cursor, -1 if there is none."""

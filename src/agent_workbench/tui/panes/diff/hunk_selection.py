@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.selection.carried_choice import carried_choice
 from agent_workbench.core.patch.selection.choice import HunkChoice, SelectablePart, Taking, selectable_parts, taking
-from agent_workbench.core.patch.values import OWN_BOUNDS, HunkFate, Patch
+from agent_workbench.core.patch.values import HunkFate, Patch
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.panes.diff.rows import LEFT, PARTLY, TAKEN
 from agent_workbench.tui.widgets.rows import SIGNS
@@ -18,12 +18,12 @@ FATES = {HunkFate.TAKEN: TAKEN, HunkFate.PARTLY: PARTLY, HunkFate.LEFT: LEFT}
 
 
 class HunkSelection:
-    """Hunks of a diff, and which of them the user leaves out. The diff is parsed when its parts are asked for first."""
+    """Hunks of a proposed diff, and which of them the user leaves out."""
 
-    def __init__(self, diff: str = "", shown: ShownDiff | None = None) -> None:
+    def __init__(self, proposal: Proposal | None = None, shown: ShownDiff | None = None) -> None:
         self.choice = HunkChoice()
         self.taking: Taking | None = None
-        self._diff = diff
+        self._proposal = proposal
         self._shown = shown or ShownDiff()
         self._patch: Patch | None = None
         self._parts: tuple[SelectablePart, ...] = ()
@@ -32,8 +32,8 @@ class HunkSelection:
     @property
     def patch(self) -> Patch | None:
         """The parsed diff, None if it cannot be parsed."""
-        if self._patch is None and self._diff:
-            self.take_parsed(parsed(self._diff))
+        if self._patch is None and self._proposal is not None:
+            self.take_parsed(parsed(self._proposal))
         return self._patch
 
     def take_parsed(self, patch: Patch | None) -> None:
@@ -105,9 +105,9 @@ class HunkSelection:
         return f"{said} · {which}: {sanitize_line(left.reason, 200)}" if left.reason else f"{said} · {which}"
 
 
-def parsed(diff: str) -> Patch | None:
-    """Return the parsed diff, None if it cannot be parsed."""
+def parsed(proposal: Proposal) -> Patch | None:
+    """Return the parsed diff of a proposal, None if it cannot be parsed."""
     try:
-        return parse_patch(diff, OWN_BOUNDS)
+        return proposal.patch
     except PatchError:
         return None
