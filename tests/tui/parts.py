@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import GoToEvent
-from agent_workbench.core.patch.selection.choice import Taking
+from agent_workbench.core.patch.selection.choice import PartialDiff
 from agent_workbench.tui.bars.bar import INDENT
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import TIMELINE_ROW, ReplayBar
@@ -83,7 +83,7 @@ class Diff(Part[DiffPane]):
     key = "3"
 
     @property
-    def taking(self) -> Taking | None:
+    def taking(self) -> PartialDiff | None:
         """What would be applied, if anything is left."""
         return self.pane.hunks.taking
 

@@ -27,7 +27,7 @@ from agent_workbench.core.inbox import (
 )
 from agent_workbench.core.invocation import Place
 from agent_workbench.core.patch import LeftOut
-from agent_workbench.core.patch.selection.choice import HunkChoice, Taking, selectable_parts, taking
+from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff, partial_diff, selectable_parts
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
@@ -198,7 +198,7 @@ def _has_name(item: InboxItem, name: str) -> bool:
     return bool(session) and letters and proposal in {"", item.proposal.id}
 
 
-def _check(waiting: WaitingSession, choice: InboxChoice) -> Taking | None:
+def _check(waiting: WaitingSession, choice: InboxChoice) -> PartialDiff | None:
     """Return what is taken of a diff (None: all of it); raise `UsageError` if the choice does not fit what waits."""
     proposal, run = waiting.item.proposal, waiting.state.run
     acts = acts_for(proposal, asked=run is not None and run.compaction_asked)
@@ -210,7 +210,7 @@ def _check(waiting: WaitingSession, choice: InboxChoice) -> Taking | None:
         if choice.hunks:
             raise UsageError("--hunks goes with approve", advice="a rejection is of the whole proposal")
         return None
-    taken = _taking(proposal, choice) if choice.hunks else None
+    taken = _partial_diff(proposal, choice) if choice.hunks else None
     special = proposal.special if taken is None else taken.special
     if proposal.kind is Permission.DIFF and special and not choice.special:
         raise UsageError(
@@ -219,11 +219,11 @@ def _check(waiting: WaitingSession, choice: InboxChoice) -> Taking | None:
     return taken
 
 
-def _taking(proposal: Proposal, choice: InboxChoice) -> Taking:
+def _partial_diff(proposal: Proposal, choice: InboxChoice) -> PartialDiff:
     if proposal.kind is not Permission.DIFF or proposal.tool == KEEP_CHANGES:
         raise UsageError(f"{proposal.id} has no hunks to choose from", advice="approve or reject the whole of it")
     hunks = selectable_parts(proposal.patch)
     if unknown := [number for number in choice.hunks if not 1 <= number <= len(hunks)]:
         raise UsageError(f"{proposal.id} has no hunk {unknown[0]}", advice=f"its hunks are 1 to {len(hunks)}")
     left = (each for number, each in enumerate(hunks, 1) if number not in choice.hunks)
-    return taking(proposal.patch, HunkChoice(tuple(LeftOut(each.id, reason=choice.reason) for each in left)))
+    return partial_diff(proposal.patch, HunkChoice(tuple(LeftOut(each.id, reason=choice.reason) for each in left)))

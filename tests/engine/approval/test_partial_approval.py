@@ -26,7 +26,7 @@ from agent_workbench.core.patch import (
     patch_hash,
     render_patch,
 )
-from agent_workbench.core.patch.selection.carried_choice import carried_choice
+from agent_workbench.core.patch.selection.carried_choice import carry_choice
 from agent_workbench.core.patch.selection.choice import HunkChoice
 from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
 from agent_workbench.core.patch.values import HunkFate
@@ -212,7 +212,7 @@ async def test_what_was_left_out_before_an_edit_is_named_by_the_decision_and_its
         text = hunk_text(before, first).replace("+line two\n", "+LINE TWO\n")
         edited = await front.edit(Permission.DIFF, with_hunk_text(before, first, text))
         after = parse_patch(edited.diff, OWN_BOUNDS)
-        await take(front, edited, *carried_choice(choice, before, after).left)
+        await take(front, edited, *carry_choice(choice, before, after).left)
         await front.until(lambda it: it.live.streaming and it.live.streaming.text == WRITING.text)
         assert "LINE TWO\nline 3\n" in in_workspace(stage, "long.txt")
         assert in_workspace(stage, "answer.txt") == "wrong\n"

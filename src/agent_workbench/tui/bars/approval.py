@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from agent_workbench.core.intents import ApproveProposal
-from agent_workbench.core.patch.selection.choice import Taking
+from agent_workbench.core.patch.selection.choice import PartialDiff
 from agent_workbench.core.proposals import KEEP_CHANGES
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -13,11 +13,11 @@ from agent_workbench.views.gate.gate_bar import Waiting
 class Approval:
     """Knows what was asked about. `taking` returns what is taken of the diff that waits, None when that is all."""
 
-    def __init__(self, taking: Callable[[], Taking | None]) -> None:
+    def __init__(self, taking: Callable[[], PartialDiff | None]) -> None:
         self._taking = taking
         self._asked = ""
 
-    def taking(self, waiting: Waiting | None) -> Taking | None:
+    def taking(self, waiting: Waiting | None) -> PartialDiff | None:
         """Return what is taken of it, None when that is all."""
         return self._taking() if is_by_hunk(waiting) else None
 

@@ -8,7 +8,7 @@ from textual.message import Message
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import Intent, PauseTask, RetryTrouble, SkipProposal, StartTask
-from agent_workbench.core.patch.selection.choice import Taking
+from agent_workbench.core.patch.selection.choice import PartialDiff
 from agent_workbench.tui.bars.approval import Approval
 from agent_workbench.tui.bars.gate_view import GateShown
 from agent_workbench.tui.keymap import Keymap, bindings
@@ -54,7 +54,7 @@ class GateBar(GateShown):
     class MoreWanted(Message):
         """Not all of what waits was on screen: show what is missing."""
 
-    def __init__(self, clock: "Clock", keymap: Keymap, taking: Callable[[], Taking | None] = lambda: None) -> None:
+    def __init__(self, clock: "Clock", keymap: Keymap, taking: Callable[[], PartialDiff | None] = lambda: None) -> None:
         super().__init__(keymap, Approval(taking))
         self._readiness = Readiness(clock)
         self._answered = ""

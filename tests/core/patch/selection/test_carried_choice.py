@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.patch import LeftOut, Patch, leave_out, parse_patch, selectable_ids
-from agent_workbench.core.patch.selection.carried_choice import carried_choice
+from agent_workbench.core.patch.selection.carried_choice import carry_choice
 from agent_workbench.core.patch.selection.choice import HunkChoice
 from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
 
@@ -32,7 +32,7 @@ def edited(hunk: str, old: str, new: str) -> Patch:
 def after(patch: Patch, *left: LeftOut) -> tuple[tuple[int, tuple[int, ...], str], ...]:
     """Return what stays left out, each by the number of its part in the edited diff."""
     names = selectable_ids(patch)
-    kept = carried_choice(HunkChoice(left), PATCH, patch).left
+    kept = carry_choice(HunkChoice(left), PATCH, patch).left
     leave_out(patch, kept)
     return tuple(sorted((names.index(each.id), each.lines, each.reason) for each in kept))
 
@@ -111,10 +111,10 @@ def test_whatever_was_chosen_elsewhere_is_chosen_after_an_edit(hunk: str, chosen
         for at, ((name, changes), lines) in enumerate(zip(PARTS, chosen, strict=True))
         if lines
     )
-    assert carried_choice(HunkChoice(left), PATCH, PATCH).left == left
+    assert carry_choice(HunkChoice(left), PATCH, PATCH).left == left
     changed = parse_patch(with_hunk_text(PATCH, hunk, hunk_text(PATCH, hunk) + "+another\n"))
     names = selectable_ids(changed)
-    kept = {names.index(each.id): each for each in carried_choice(HunkChoice(left), PATCH, changed).left}
+    kept = {names.index(each.id): each for each in carry_choice(HunkChoice(left), PATCH, changed).left}
     before = {selectable_ids(PATCH).index(each.id): each for each in left}
     at = selectable_ids(PATCH).index(hunk)
     assert kept.keys() == before.keys()

@@ -4,7 +4,7 @@ import pytest
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, patch_hash, render_patch
-from agent_workbench.core.patch.selection.choice import HunkChoice, selectable_parts, taking
+from agent_workbench.core.patch.selection.choice import HunkChoice, partial_diff, selectable_parts
 from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
 from agent_workbench.core.patch.values import HunkFate
 from tests.core.patch.diffs import modify, small
@@ -16,57 +16,57 @@ FIRST, SECOND, CI = selectable_parts(PATCH)
 
 
 def test_a_hunk_is_left_and_taken_again() -> None:
-    left = HunkChoice().turned([(FIRST, None)])
+    left = HunkChoice().toggled([(FIRST, None)])
     assert left.left == (LeftOut(FIRST.id),)
     assert left.fate(FIRST) is HunkFate.LEFT
     assert left.leaves(FIRST, 1)
-    assert left.turned([(FIRST, None)]) == HunkChoice()
+    assert left.toggled([(FIRST, None)]) == HunkChoice()
 
 
 def test_lines_are_left_by_themselves_until_none_is_taken() -> None:
-    one = HunkChoice().turned([(SECOND, {0, 2, 7})])
+    one = HunkChoice().toggled([(SECOND, {0, 2, 7})])
     assert one.left == (LeftOut(SECOND.id, (0, 2)),)
     assert one.fate(SECOND) is HunkFate.PARTLY
-    assert one.turned([(SECOND, {1})]).left == (LeftOut(SECOND.id),)
-    assert one.turned([(SECOND, {0})]).left == (LeftOut(SECOND.id, (2,)),)
-    assert one.turned([(SECOND, None)]).fate(SECOND) is HunkFate.LEFT
+    assert one.toggled([(SECOND, {1})]).left == (LeftOut(SECOND.id),)
+    assert one.toggled([(SECOND, {0})]).left == (LeftOut(SECOND.id, (2,)),)
+    assert one.toggled([(SECOND, None)]).fate(SECOND) is HunkFate.LEFT
 
 
 def test_one_line_of_a_hunk_that_is_left_is_taken() -> None:
-    choice = HunkChoice((LeftOut(SECOND.id, (), "no"),)).turned([(SECOND, {1})])
+    choice = HunkChoice((LeftOut(SECOND.id, (), "no"),)).toggled([(SECOND, {1})])
     assert choice.left == (LeftOut(SECOND.id, (0, 2), "no"),)
 
 
 def test_several_hunks_are_left_together_where_anything_of_them_was_taken() -> None:
-    choice = HunkChoice().turned([(FIRST, None)]).turned([(FIRST, None), (SECOND, None)])
+    choice = HunkChoice().toggled([(FIRST, None)]).toggled([(FIRST, None), (SECOND, None)])
     assert {each.id for each in choice.left} == {FIRST.id, SECOND.id}
-    assert choice.turned([(FIRST, None), (SECOND, None)]) == HunkChoice()
+    assert choice.toggled([(FIRST, None), (SECOND, None)]) == HunkChoice()
 
 
 def test_a_reason_stays_with_what_is_left() -> None:
-    choice = HunkChoice().turned([(FIRST, None)]).explained({FIRST.id}, "off by one")
-    assert choice.turned([(SECOND, None)]).of(FIRST) == LeftOut(FIRST.id, (), "off by one")
+    choice = HunkChoice().toggled([(FIRST, None)]).with_reason({FIRST.id}, "off by one")
+    assert choice.toggled([(SECOND, None)]).of(FIRST) == LeftOut(FIRST.id, (), "off by one")
 
 
 def test_a_change_without_hunks_is_left_as_a_whole() -> None:
     patch = parse_patch(small("x") + MODE)
     _, mode = selectable_parts(patch)
-    choice = HunkChoice().turned([(mode, None)])
+    choice = HunkChoice().toggled([(mode, None)])
     assert choice.left == (LeftOut(mode.id),)
-    assert choice.turned([(mode, None)]) == HunkChoice()
-    assert "m" not in taking(patch, choice).text.split()
+    assert choice.toggled([(mode, None)]) == HunkChoice()
+    assert "m" not in partial_diff(patch, choice).text.split()
 
 
 def test_what_is_taken_is_what_the_engine_makes_of_it() -> None:
-    choice = HunkChoice().turned([(SECOND, {2})]).turned([(CI, None)])
-    result = taking(PATCH, choice)
+    choice = HunkChoice().toggled([(SECOND, {2})]).toggled([(CI, None)])
+    result = partial_diff(PATCH, choice)
     assert result.text == render_patch(leave_out(PATCH, choice.left))
     assert result.result_sha == patch_hash(result.text)
     assert result.said == "taking 2 of 3 hunks, +2 −2"
     assert result.special == ()
-    assert taking(PATCH, HunkChoice()).special == (".github/ci.yml",)
-    nothing = HunkChoice().turned([(FIRST, None), (SECOND, None), (CI, None)])
-    assert taking(PATCH, nothing).said == "nothing would be taken"
+    assert partial_diff(PATCH, HunkChoice()).special == (".github/ci.yml",)
+    nothing = HunkChoice().toggled([(FIRST, None), (SECOND, None), (CI, None)])
+    assert partial_diff(PATCH, nothing).said == "nothing would be taken"
 
 
 def test_a_hunk_goes_out_as_text_and_comes_back_into_the_diff() -> None:

@@ -41,7 +41,7 @@ class _ComparedLine(Struct, frozen=True):
         return self.line.kind is not LineKind.CONTEXT
 
 
-def carried_choice(choice: HunkChoice, before: Patch, after: Patch) -> HunkChoice:
+def carry_choice(choice: HunkChoice, before: Patch, after: Patch) -> HunkChoice:
     """Return the choice, with its reasons, after `before` was edited into `after`.
 
     Hunks and lines are matched in order, as ids change with the text. A line that was left out stays left out. So does

@@ -55,7 +55,7 @@ class HunkChoice(Struct, frozen=True):
         left = self.of(each)
         return left is not None and (not left.lines or line in left.lines)
 
-    def turned(self, chosen: Iterable[tuple[SelectablePart, Collection[int] | None]]) -> "HunkChoice":
+    def toggled(self, chosen: Iterable[tuple[SelectablePart, Collection[int] | None]]) -> "HunkChoice":
         """Return the choice with these parts toggled: left out if any of their lines was taken, else taken.
 
         Each part comes with the indices of the lines to toggle, None for all.
@@ -77,7 +77,7 @@ class HunkChoice(Struct, frozen=True):
         kept = () if now.issuperset(each.changes) else tuple(sorted(now))
         return HunkChoice((*others, LeftOut(each.id, kept, before.reason if before is not None else "")))
 
-    def explained(self, ids: Collection[str], reason: str) -> "HunkChoice":
+    def with_reason(self, ids: Collection[str], reason: str) -> "HunkChoice":
         """Return the choice with this reason for the parts with these ids."""
         return HunkChoice(tuple(replace(left, reason=reason) if left.id in ids else left for left in self.left))
 
@@ -86,7 +86,7 @@ def _meant(each: SelectablePart, lines: Collection[int] | None) -> frozenset[int
     return frozenset(each.changes if lines is None else set(each.changes).intersection(lines))
 
 
-class Taking(Struct, frozen=True):
+class PartialDiff(Struct, frozen=True):
     """The part of a diff that a choice takes.
 
     `taken` of all `hunks` are taken, wholly or in part. `special` paths need a second confirmation. `text` is the
@@ -112,11 +112,11 @@ class Taking(Struct, frozen=True):
         )
 
 
-def taking(patch: Patch, choice: HunkChoice) -> Taking:
+def partial_diff(patch: Patch, choice: HunkChoice) -> PartialDiff:
     """Return the part that a choice takes; raise `PatchError` if the choice belongs to another patch."""
     kept = leave_out(patch, choice.left)
     text = render_patch(kept)
     all_of_it = selectable_parts(patch)
     taken = sum(choice.fate(each) is not HunkFate.LEFT for each in all_of_it)
     added, removed = patch_stat(kept)
-    return Taking(choice.left, taken, len(all_of_it), added, removed, special_paths(kept), text, patch_hash(text))
+    return PartialDiff(choice.left, taken, len(all_of_it), added, removed, special_paths(kept), text, patch_hash(text))

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent_workbench.core.patch.selection.choice import HunkChoice, Taking
+from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff
 from agent_workbench.core.patch.values import Patch
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -45,7 +45,7 @@ class HunkActions(LineMarks):
         return f"{self._selection.heading(line)}  " if self.visible and line.tone is Tone.HUNK else ""
 
     @property
-    def taking(self) -> Taking | None:
+    def taking(self) -> PartialDiff | None:
         """The result of the selection, None if nothing is left out."""
         return self._selection.taking
 
@@ -110,7 +110,7 @@ class HunkActions(LineMarks):
             self._warn("nothing here is added or removed")
             return
         self._cursor.anchor = -1
-        self._choose(selection.choice.turned(chosen))
+        self._choose(selection.choice.toggled(chosen))
         left = (part.id for part, _ in chosen if selection.choice.of(part) is not None)
         new = tuple(each for each in left if each not in self._explained)
         if new:
@@ -130,7 +130,7 @@ class HunkActions(LineMarks):
         """Keep the reason why parts are left out; without one (None) they are taken again."""
         choice = self._selection.choice
         if reason is not None:
-            self._choose(choice.explained(ids, reason))
+            self._choose(choice.with_reason(ids, reason))
             return
         self._explained.difference_update(ids)
         self._choose(HunkChoice(tuple(left for left in choice.left if left.id not in ids)))

@@ -3,8 +3,14 @@
 from collections.abc import Collection, Iterable
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.selection.carried_choice import carried_choice
-from agent_workbench.core.patch.selection.choice import HunkChoice, SelectablePart, Taking, selectable_parts, taking
+from agent_workbench.core.patch.selection.carried_choice import carry_choice
+from agent_workbench.core.patch.selection.choice import (
+    HunkChoice,
+    PartialDiff,
+    SelectablePart,
+    partial_diff,
+    selectable_parts,
+)
 from agent_workbench.core.patch.values import HunkFate, Patch
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -22,7 +28,7 @@ class HunkSelection:
 
     def __init__(self, proposal: Proposal | None = None, shown: ShownDiff | None = None) -> None:
         self.choice = HunkChoice()
-        self.taking: Taking | None = None
+        self.taking: PartialDiff | None = None
         self._proposal = proposal
         self._shown = shown or ShownDiff()
         self._patch: Patch | None = None
@@ -49,12 +55,12 @@ class HunkSelection:
     def choose(self, choice: HunkChoice) -> None:
         """Change what is left out."""
         self.choice = choice
-        self.taking = taking(self._patch, choice) if self._patch is not None and choice.left else None
+        self.taking = partial_diff(self._patch, choice) if self._patch is not None and choice.left else None
 
     def carry(self, before: "HunkSelection") -> list[str]:
         """Carry the choice over an edit of the diff; return the reasons of parts that are no longer in it."""
         if before.choice.left and before.patch is not None and self.patch is not None:
-            self.choose(carried_choice(before.choice, before.patch, self.patch))
+            self.choose(carry_choice(before.choice, before.patch, self.patch))
         gone = dict.fromkeys(left.reason for left in before.choice.left if left.reason)
         return [reason for reason in gone if not any(reason in left.reason for left in self.choice.left)]
 
