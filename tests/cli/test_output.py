@@ -11,4 +11,4 @@ def test_a_document_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None
     say_document(document)
     assert capsys.readouterr().out == document
     say(document)
-    assert "more are not shown" in capsys.readouterr().out
+    assert "are not shown" in capsys.readouterr().out

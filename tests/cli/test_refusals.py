@@ -121,7 +121,7 @@ CASES = (
         task("acept_tests: []"),
     ),
     Case("plan with a wrong status", "plan show", 2, (f"{PLAN_FILE}:5:13", "'finished'"), task("status: finished")),
-    Case("plan with a circle", "plan check", 2, (PLAN_FILE, "in a circle: T-1"), task("depends_on: [T-1]")),
+    Case("plan with a circle", "plan check", 2, (PLAN_FILE, "in a cycle: T-1"), task("depends_on: [T-1]")),
     Case(
         "plan with an unknown dependency",
         "run --task T-1",
@@ -138,7 +138,7 @@ CASES = (
     ),
     Case("task without words", "plan add ", 2, ("a task needs some words",)),
     Case("acceptance without a command", "plan add x --accept ", 2, ("an acceptance command is empty",)),
-    Case("task after an unknown one", "plan add x --after T-7", 2, ("depends on T-7", "does not have")),
+    Case("task after an unknown one", "plan add x --after T-7", 2, ("depends on T-7", "is not in the plan")),
     Case("model address that is none", "run --all --model-url nonsense", 2, ("'nonsense'", "http://127.0.0.1:8080")),
     Case("no model", "model status", 5, ("no model is configured", "model.path")),
     Case("nothing to serve", "model serve", 2, ("no model file is named", "agent model serve FILE")),

@@ -144,7 +144,7 @@ FAULTY = [
     ("a: [1, 2\n", ".agent.yml:2:1: this is not YAML: expected ',' or ']', but got '<stream end>'"),
     ("a: b: c\n", ".agent.yml:1:5: this is not YAML: mapping values are not allowed here"),
     ("a:\n\t- x\n", ".agent.yml:2:1: this is not YAML: found character '\\t' that cannot start any token"),
-    ("python: a\npython: b\n", ".agent.yml:2:1: key 'python' stands twice, first on line 1"),
+    ("python: a\npython: b\n", ".agent.yml:2:1: duplicate key 'python', first on line 1"),
     ("python: &a x\n", ".agent.yml:1:9: expected a value, found the anchor 'a'"),
     ("python: *a\n", ".agent.yml:1:9: expected a value, found the alias 'a'"),
     ("python: !!python/name:os.system\n", ".agent.yml:1:9: expected a value, found the tag 'tag:yaml.org,2002:python"),

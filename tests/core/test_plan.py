@@ -63,10 +63,10 @@ def test_what_a_task_waits_for() -> None:
     ("tasks", "problems"),
     [
         ((task(1), task(2, 1)), ()),
-        ((task(1), task(1)), ("task id T-1 stands 2 times",)),
-        ((task(1, 2),), ("task T-1 depends on T-2, which the plan does not have",)),
-        ((task(1, 1),), ("these tasks depend on each other in a circle: T-1",)),
-        ((task(1, 2), task(2, 1), task(3)), ("these tasks depend on each other in a circle: T-1, T-2",)),
+        ((task(1), task(1)), ("task id T-1 is used 2 times",)),
+        ((task(1, 2),), ("task T-1 depends on T-2, which is not in the plan",)),
+        ((task(1, 1),), ("these tasks depend on each other in a cycle: T-1",)),
+        ((task(1, 2), task(2, 1), task(3)), ("these tasks depend on each other in a cycle: T-1, T-2",)),
     ],
 )
 def test_what_is_wrong_with_a_plan(tasks: tuple[Task, ...], problems: tuple[str, ...]) -> None:

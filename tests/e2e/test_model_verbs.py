@@ -78,7 +78,7 @@ def test_a_test_of_what_is_not_there(machine: Machine) -> None:
     assert "nothing answers at http://127.0.0.1:9" in dead.err
     unknown = machine.agent("model", "test", "nowhere", cwd=machine.home)
     assert unknown.code == 2
-    assert "'nowhere' is no endpoint, no address and no file" in unknown.err
+    assert "'nowhere' is not an endpoint, an address or a file" in unknown.err
     for seconds in ("0", "nan", "soon"):
         refused = machine.agent("model", "test", "--seconds", seconds, cwd=machine.home)
         assert (refused.code, f"{seconds!r} is no number of seconds above 0" in refused.err) == (2, True), refused.err

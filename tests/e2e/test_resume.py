@@ -19,7 +19,7 @@ def test_a_stopped_session_goes_on_without_the_screen(served: Machine) -> None:
     command = ("sessions", "resume", session[-6:-2], "--headless", "--yes", "--unconfined", "-v")
     done = served.scripted(SCRIPTS, *command, cwd=repo)
     assert done.code == 0, done.said
-    assert "session taken up again" in done.out
+    assert "session resumed" in done.out
     assert "\n    +    return left + right\n" in done.out, "the diff in full"
     assert "    [Agent] Complete T-1: Make add() add" in done.out
     assert len(bodies(journal_lines(repo), "session_resumed")) == 1

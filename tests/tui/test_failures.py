@@ -14,7 +14,7 @@ async def test_a_failure_leads_to_the_diff_or_to_the_file() -> None:
     async with driving(session, (160, 45)) as bench:
         await bench.steps.go_to_failure()
         text = bench.text()
-        assert "failed before, not ours" in text
+        assert "failed before the change" in text
         assert "E       TypeError: no lines" in text
         await bench.press("f")
         assert bench.app.focused is bench.diff.pane

@@ -59,7 +59,7 @@ class GivenSessions(Struct):
         if session == BROUGHT:
             raise TrustError("session was not begun here", advice="replay it")
         self.asked.append(("foresee", session, at))
-        return ("It goes on from event 36.", "[b]Files as they were[/b]")
+        return ("It continues after event 36.", "[b]Files as they were[/b]")
 
     async def fork(self, session: SessionId, at: int | None) -> SessionId:
         self.asked.append(("fork", session, at))
@@ -152,11 +152,11 @@ async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture(
         await bench.until(lambda: bench.screen.name == "comparison")
         shown = bench.text()
         assert "cde456 against bcd345" in shown
-        assert "They part after event 36, step 3" in shown
+        assert "They diverge after event 36, step 3" in shown
         assert "return sum(line.cents * line.quantity" in shown
         await bench.press("ctrl+o")
         await bench.until(lambda: bool(past.pictures))
-        assert "They part after event 36, step 3" in past.pictures[0]
+        assert "They diverge after event 36, step 3" in past.pictures[0]
         assert not await draw_screen(bench, "comparison", THREE_SIZES, pytestconfig, tmp_path)
         await bench.press("=", "j")
         assert bench.screen.name == "sessions"

@@ -226,7 +226,7 @@ def test_code_that_came_on_the_way_stands_behind_what_was_found_for_the_task() -
     events = (*runs.up_to_first_diff(), finished, ChunkPinned(mine), ChunkPinned(mine, pinned=False))
     rows = view_code(state_after(*events)).rows
     assert [row.path for row in rows] == ["shop/mine.py", "shop/cart.py", "tests/test_cart.py", "shop/tax.py"]
-    assert [row.said for row in rows] == ["", "", "", "found on the way"]
+    assert [row.said for row in rows] == ["", "", "", "found by the model"]
     assert {row.standing for row in rows} == {CodeState.IN_PROMPT}
 
 
@@ -289,4 +289,4 @@ def test_a_finish_with_nothing_changed_says_how_its_checks_stand() -> None:
         assert "[b]nothing[/b] is to be done" in [block.text for block in pane.notes]
     rejected = ActionDecided(ProposalId("P-30"), Verdict.REJECT, "user", "no")
     update = update_after(*runs.up_to_first_diff(), rejected, ActionProposed(end))
-    assert any("1 diff came to the gate; nothing of it stands." in block.text for block in view_diff(update).notes)
+    assert any("1 diff came to the gate; none is in effect." in block.text for block in view_diff(update).notes)

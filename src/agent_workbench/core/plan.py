@@ -143,12 +143,12 @@ def check_plan(plan: Plan) -> tuple[str, ...]:
     """Return the problems of the plan, a sentence each: repeated ids, unknown and circular dependencies."""
     problems = []
     ids = [task.id for task in plan.tasks]
-    problems += [f"task id {each} stands {ids.count(each)} times" for each in dict.fromkeys(ids) if ids.count(each) > 1]
+    problems += [
+        f"task id {each} is used {ids.count(each)} times" for each in dict.fromkeys(ids) if ids.count(each) > 1
+    ]
     for task in plan.tasks:
         problems += [
-            f"task {task.id} depends on {each}, which the plan does not have"
-            for each in task.depends_on
-            if each not in ids
+            f"task {task.id} depends on {each}, which is not in the plan" for each in task.depends_on if each not in ids
         ]
     settled: set[TaskId] = set()
     rest = list(plan.tasks)
@@ -156,7 +156,7 @@ def check_plan(plan: Plan) -> tuple[str, ...]:
         settled.update(task.id for task in ready)
         rest = [task for task in rest if task not in ready]
     if rest:
-        problems.append("these tasks depend on each other in a circle: " + ", ".join(task.id for task in rest))
+        problems.append("these tasks depend on each other in a cycle: " + ", ".join(task.id for task in rest))
     return tuple(problems)
 
 

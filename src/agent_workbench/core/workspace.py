@@ -85,7 +85,7 @@ class FileStat(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The counts as `+3 −1`, or that the file is binary."""
-        return "not text" if self.added is None else f"+{self.added} −{self.removed}"
+        return "binary" if self.added is None else f"+{self.added} −{self.removed}"
 
 
 class MergeOutcome(RecordedValue, frozen=True):

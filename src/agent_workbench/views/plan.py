@@ -81,7 +81,7 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
     if task.blocked_because:
         word += f": {sanitize_line(task.blocked_because, 300)}"
     if taken:
-        word = "another session is at it"
+        word = "another session works on it"
     under = Block(", ".join((word, *_remarks(state.plan, task), *_changed(state, task))), tone)
     return TaskRow(
         id=task.id,
@@ -103,7 +103,7 @@ def _changed(state: SessionState, task: Task) -> tuple[str, ...]:
     """Return a remark if the plan's definition of the running task has changed since the run started."""
     run = state.run
     same = run is None or run.task != task.id or not state.unfinished or run.definition.defined_as(task)
-    return () if same else ("changed in the plan, which counts for its next run",)
+    return () if same else ("changed in the plan; that applies to its next run",)
 
 
 def _remarks(plan: Plan, task: Task) -> tuple[str, ...]:

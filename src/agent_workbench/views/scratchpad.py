@@ -24,9 +24,9 @@ def view_scratchpad(state: SessionState, selected: str = "") -> ScratchpadView:
     if task is None and state.run is not None:
         task = state.run.task
     if task is None:
-        return ScratchpadView("Scratchpad", None, "", (), "notes of a task stand here once there is one")
+        return ScratchpadView("Scratchpad", None, "", (), "the notes of a task appear here once it runs")
     text = state.scratchpad(task)
-    empty = "nothing noted yet: the model writes here with `note`, you with i"
+    empty = "no notes yet: the model adds them with `note`, you with i"
     return ScratchpadView(f"Scratchpad · {task}", task, text, _entries(text), empty)
 
 

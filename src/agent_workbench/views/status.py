@@ -99,7 +99,7 @@ def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
     if run is None:
         return ()
     if state.model is not None and not state.model.tells_cache:
-        return (Figure("cache not told", 5),) if run.reads.prompt_tokens else ()
+        return (Figure("cache unknown", 5),) if run.reads.prompt_tokens else ()
     streaming = update.live.streaming
     if streaming is not None and streaming.prompt_total:
         now = AnswerFigures(prompt_tokens=streaming.prompt_total, cached_tokens=streaming.prompt_cached)
@@ -112,10 +112,10 @@ def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
         if newest is None:
             return ()
         reads, task = newest, run.reads
-    words = f"{_short(reads.new_tokens)} new · {_short(reads.again_tokens)} again"
+    words = f"{_short(reads.new_tokens)} new, {_short(reads.again_tokens)} re-read"
     often = task.again_share > READ_AGAIN_LIMIT
     tone = Tone.WARN if often else Tone.DIM
-    return (Figure(f"read {words} ({100 * task.again_share:.1f}%)", 3 if often else 5, tone, words),)
+    return (Figure(f"prompt: {words} ({100 * task.again_share:.1f} %)", 3 if often else 5, tone, words),)
 
 
 def _speed(state: SessionState) -> tuple[Figure, ...]:

@@ -129,12 +129,12 @@ FAULTY = [
         task("constraints: {denylisted_commands: ['']}"),
         "3:39: tasks[0].constraints.denylisted_commands[0]: expected a c",
     ),
-    (task("depends_on: [T-9]"), "3:15: task T-1 depends on T-9, which the plan does not have"),
+    (task("depends_on: [T-9]"), "3:15: task T-1 depends on T-9, which is not in the plan"),
     (task("depends_on: [a b]"), "3:16: tasks[0].depends_on[0]: 'a b' is not a task id"),
-    (task("depends_on: [T-1]"), "1:1: these tasks depend on each other in a circle: T-1"),
-    (task("id: T-2"), "3:3: key 'id' stands twice, first on line 1"),
+    (task("depends_on: [T-1]"), "1:1: these tasks depend on each other in a cycle: T-1"),
+    (task("id: T-2"), "3:3: duplicate key 'id', first on line 1"),
     (task("goal: *x"), "3:9: expected a value, found the alias 'x'"),
-    (task("") + task(""), "4:7: task id T-1 stands twice, first on line 1"),
+    (task("") + task(""), "4:7: task id T-1 is used twice, first on line 1"),
     ("tasks:\n  - id: T-1\n   description: x\n", "3:4: this is not YAML: "),
     (b"- id: T-1\n  description: \xe9\n", "2:16: expected UTF-8, found byte 0xe9"),
     ("- {id: T, description: x}\n" * 1001, "1:1: tasks: expected at most 1000 tasks, found 1001"),
@@ -150,7 +150,7 @@ async def test_faults_are_named_with_file_line_and_column(tmp_path: Path, text: 
 
 async def test_a_circle_names_its_tasks(tmp_path: Path) -> None:
     text = "- {id: A, description: x, depends_on: [B]}\n- {id: B, description: x, depends_on: [A]}\n"
-    with pytest.raises(PlanError, match=r"in a circle: A, B"):
+    with pytest.raises(PlanError, match=r"in a cycle: A, B"):
         await plan_file(tmp_path, text).read()
 
 

@@ -16,7 +16,7 @@ def digest(folder: Path) -> dict[str, str]:
 
 def compared(machine: Machine, repo: Path, parent: str, child: str) -> None:
     told = machine.agent("sessions", "compare", parent, child, cwd=repo).out.splitlines()
-    assert told[0].startswith("They part after event ")
+    assert told[0].startswith("They diverge after event ")
     assert [line.split()[1:] for line in told if line.startswith("status")] == [["done", "not", "finished"]]
     found = json.loads(machine.agent("sessions", "compare", child, parent, "--json", cwd=repo).out)
     assert (found["first"]["session"], found["first"]["task"], found["second"]["task"]) == (child, "T-2", "T-2")

@@ -427,7 +427,7 @@ def test_damage_behind_an_approval_is_said_and_denies_nothing_that_another_ancho
     assert any("its end was cut off" in each for each in found["trailers"][0]["notes"])
     assert shop.commit_proof("agent/T-2")["proof"] == "red"
     shop.journal.write_bytes(b"".join(lines) + b'{"v":1')
-    assert shop.session_proof()["notes"] == ["its last line is unfinished (6 bytes) and counts for nothing"]
+    assert shop.session_proof()["notes"] == ["its last line is unfinished (6 bytes) and is ignored"]
 
 
 def test_an_event_that_is_no_approval_approves_nothing(shop: Shop) -> None:

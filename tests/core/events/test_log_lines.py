@@ -27,10 +27,10 @@ def test_every_event_has_one_harmless_line(event: e.Event) -> None:
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (e.SessionResumed(), "session taken up again"),
+        (e.SessionResumed(), "session resumed"),
         (e.TroubleMet("model", "gone", "start it"), "trouble (model): gone - start it"),
         (e.ModelAnswered(3, "Thought: I\nlook", AnswerFigures(), ""), "step 3: I look"),
-        (e.ActionRejected(2, "no diff"), "step 2 was not taken: no diff"),
+        (e.ActionRejected(2, "no diff"), "step 2 was invalid: no diff"),
         (e.ActionDecided(P1, Verdict.REJECT, "user", "wrong file"), "reject by user: wrong file"),
         (e.ActionDecided(P1, Verdict.APPROVE, "policy:read=auto"), ""),
         (e.ActionFinished(P1, e.ActionResult.OK, "fine"), ""),
@@ -50,10 +50,13 @@ def test_every_event_has_one_harmless_line(event: e.Event) -> None:
             "committed 0123456789 on agent/T-1",
         ),
         (e.TaskFinished(TaskId("T-1"), TaskStatus.DONE, "so"), "T-1 done: so"),
-        (e.ModelInterrupted(2, "", e.InterruptCause.DIED, "busy"), "step 2: no answer came: busy"),
-        (e.ModelInterrupted(2, "Tho", e.InterruptCause.DIED, "gone"), "step 2: the answer broke off (died) gone"),
+        (e.ModelInterrupted(2, "", e.InterruptCause.DIED, "busy"), "step 2: no answer: busy"),
+        (e.ModelInterrupted(2, "Tho", e.InterruptCause.DIED, "gone"), "step 2: the answer was interrupted (died) gone"),
         (e.ContextFilled(3, Purpose.EXECUTOR, 90, 100), "the context is full: 90 tokens of 100"),
-        (e.ContextFilled(3, Purpose.EXECUTOR, 9, 100, by=e.Author.USER), "room is made, as the user asked"),
+        (
+            e.ContextFilled(3, Purpose.EXECUTOR, 9, 100, by=e.Author.USER),
+            "the older steps become a summary, as the user asked",
+        ),
         (e.SessionLeft("\x1b]52;c;aGk=\x07\u202etxt"), "session left: ␛]52;c;aGk=␇‹202E›txt"),
     ],
 )

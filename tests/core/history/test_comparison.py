@@ -52,14 +52,14 @@ def test_what_a_person_reads() -> None:
     found = compare(parent, forked(parent))
     files = (FileStat("shop/cart.py", 3, 1), FileStat("a\x1b[2J.bin", None, None))
     told = replace(found, first=replace(found.first, files=files), diff="")
-    assert parting_line(told).startswith(f"They part after event {found.parted}, step 2: ")
+    assert parting_line(told).startswith(f"They diverge after event {found.parted}, step 2: ")
     table = {line[:18].strip(): line[18:].split() for line in table_lines(told)}
     assert table[""] == ["ab2cde", "bc3def"]
     assert table["status"] == ["not", "finished", "not", "finished"]
     assert table["steps"][0] == "2"
-    assert file_lines(told)[1:] == ("not text  ·       a␛[2J.bin", "+3 −1     ·       shop/cart.py")
-    assert result_line(told) == "Both came to the same files."
-    assert "no more" in result_line(replace(told, diff=None))
+    assert file_lines(told)[1:] == ("binary  ·       a␛[2J.bin", "+3 −1   ·       shop/cart.py")
+    assert result_line(told) == "Both results have the same files."
+    assert "no longer" in result_line(replace(told, diff=None))
     assert view_comparison(replace(told, diff=runs.RIGHT)).diff == runs.RIGHT
 
 

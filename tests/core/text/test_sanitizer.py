@@ -61,8 +61,8 @@ def test_lines_end_and_tabs_are_expanded() -> None:
 
 
 def test_what_is_too_much_is_cut_and_said_so() -> None:
-    assert sanitize("x" * 30, limit_chars=10) == "x" * 10 + "\n… 20 characters more are not shown"
-    assert sanitize("x" * (LINE_CHARS + 5)).endswith("… 5 characters more")
+    assert sanitize("x" * 30, limit_chars=10) == "x" * 10 + "\n… 20 more characters are not shown"
+    assert sanitize("x" * (LINE_CHARS + 5)).endswith("… 5 more characters")
     assert sanitize_line("a b\nc" * 400, 10) == "a b ca b c"[:9] + "…"
 
 
@@ -156,6 +156,6 @@ def test_what_only_looks_like_a_sequence_is_shown(text: str, shown: str) -> None
 
 def test_what_can_be_approved_is_cut_only_where_it_cannot_be_approved() -> None:
     assert sanitize_whole("x" * WHOLE_CHARS) == "x" * WHOLE_CHARS
-    assert sanitize_whole("x" * (WHOLE_CHARS + 5)).endswith("x… 5 characters more")
+    assert sanitize_whole("x" * (WHOLE_CHARS + 5)).endswith("x… 5 more characters")
     long = "\n".join(["x" * 1000] * 2000)
     assert sanitize_whole(long) == long

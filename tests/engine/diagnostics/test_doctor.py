@@ -176,7 +176,7 @@ async def test_a_plan_in_a_circle_is_said(tmp_path: Path) -> None:
     async with a_stage(tmp_path, ["yes"]) as stage:
         stage.plan.plan = Plan((Task(TaskId("T-1"), "It", depends_on=(TaskId("T-1"),)),))
         plan = (await findings(stage.ports))["plan"]
-        assert (plan.health, "circle" in plan.seen) == (Health.BAD, True)
+        assert (plan.health, "cycle" in plan.seen) == (Health.BAD, True)
 
 
 async def test_python_that_is_not_there_is_said(tmp_path: Path) -> None:

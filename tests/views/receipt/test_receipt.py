@@ -122,7 +122,7 @@ def test_a_cache_that_was_lost_shows_as_read_again() -> None:
     view = receipt(state_after(*TWO[:4], answered(2, 480, 0)))
     found = rows(view)
     assert (view.again, view.new) == (420, 60)
-    assert found["rules"].read == found["answer"].read == "read again"
+    assert found["rules"].read == found["answer"].read == "re-read"
     assert found["observation"].read == "new"
 
 
@@ -297,5 +297,5 @@ def test_an_answer_that_stood_behind_a_thought_is_new_whether_or_not_anything_wa
     assert (view.new, view.again) == (90, 2)
     assert state.run is not None
     assert (state.run.reads.new_tokens, state.run.reads.again_tokens) == (490, 2)
-    (figure,) = [each.text for each in view_status(SessionUpdate(state)).figures if each.text.startswith("read ")]
-    assert figure.startswith("read 90 new · 2 again")
+    (figure,) = [each.text for each in view_status(SessionUpdate(state)).figures if each.text.startswith("prompt: ")]
+    assert figure.startswith("prompt: 90 new, 2 re-read")

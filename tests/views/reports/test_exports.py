@@ -25,7 +25,7 @@ def test_markdown_tells_what_was_done_and_decided() -> None:
     for section in ("# T-1: ", "## What was done", "## Files", "## Checks", "## Decisions"):
         assert section in told
     assert "| `shop/cart.py` | +1 −1 |" in told
-    assert "| `a\\|b.bin` | not text |" in told
+    assert "| `a\\|b.bin` | binary |" in told
     assert "no: \\<script\\>alert(1)\\</script\\> fixes \\#<!-- -->7 @<!-- -->ada \\`\\`\\`" in told
     assert f"`agent sessions verify {state.session}`" in told
     assert state.hash in told

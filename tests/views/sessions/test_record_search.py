@@ -24,7 +24,7 @@ def test_thoughts_diffs_outputs_results_words_notes_and_code_are_searched() -> N
     assert kinds("line.cents * line.quantity") == {"diff"}
     assert kinds("assert 570 == 810") >= {"checks"}
     assert kinds("whole cents") == {"notes"}
-    assert kinds("integers") == {"your words"}
+    assert kinds("integers") == {"your message"}
     assert kinds("cost 360, not 123") == {"reflexion"}
     assert kinds("Complete T-1") == {"commit"}
     assert "code" in kinds("def total")

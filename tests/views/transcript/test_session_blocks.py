@@ -7,7 +7,7 @@ def test_who_was_passed_stands_below_who_answers() -> None:
     facts = ModelFacts("laptop (embedded)", "small", 8192, passed=("gpu: nothing answers\x1b[31m", "hosted: too dear"))
     met, passed = session_blocks(ModelObserved(facts))
     assert met.text == "small, at laptop (embedded), 8,192 tokens"
-    assert passed.label == "Passed over"
+    assert passed.label == "Skipped"
     assert [line.split(":")[0] for line in passed.text.splitlines()] == ["gpu", "hosted"]
     assert "\x1b" not in passed.text
 

@@ -154,7 +154,7 @@ def test_a_summary_is_a_marked_entry_that_unfolds() -> None:
     assert (text.text, text.fold_lines > 0) == (summary, True)
     assert (
         kept.text
-        == "written by you; beside it stay rules, task, notes and your words, the change so far, the failing output"
+        == "written by you; kept beside it: rules, task, notes and your messages, the change so far, the failing output"
     )
 
 
@@ -180,6 +180,6 @@ def test_what_checks_changed_and_left_is_named() -> None:
     ran = TestsFinished(CheckPurpose.ASKED, (CheckResult("test", 0, "", 1.0),), ("a.py",), (".cache/", "x\ty"))
     (entry,) = check_entries(3, ran)
     assert [block.text for block in entry.blocks][-2:] == [
-        "put back, as the checks had changed it: a.py",
-        "removed, as no approved .gitignore covers it: .cache/, x y",
+        "restored, because the checks changed it: a.py",
+        "removed, because no approved .gitignore covers it: .cache/, x y",
     ]

@@ -118,14 +118,14 @@ def _check_together(node: YamlSequence, tasks: tuple[Task, ...]) -> None:
     for item, task in zip(node.items, tasks, strict=True):
         place = _under(item, "id").start
         if task.id in places:
-            raise DocumentError(place, f"task id {task.id} stands twice, first on line {places[task.id].line}")
+            raise DocumentError(place, f"task id {task.id} is used twice, first on line {places[task.id].line}")
         places[task.id] = place
     for item, task in zip(node.items, tasks, strict=True):
         for each in task.depends_on:
             if each not in places:
                 raise DocumentError(
                     _under(item, "depends_on").start,
-                    f"task {task.id} depends on {each}, which the plan does not have",
+                    f"task {task.id} depends on {each}, which is not in the plan",
                     f"tasks of the plan: {', '.join(places)}",
                 )
     for problem in check_plan(Plan(tasks)):

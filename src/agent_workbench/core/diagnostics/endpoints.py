@@ -59,7 +59,7 @@ def settings_for(settings: Settings, named: str, is_file: Callable[[str], bool])
     if is_file(named):
         return SHORT_FORM, replace(settings, model=replace(model, url="", path=named))
     raise UsageError(
-        f"{named!r} is no endpoint, no address and no file{did_you_mean(named, names)}",
+        f"{named!r} is not an endpoint, an address or a file{did_you_mean(named, names)}",
         advice=f"endpoints are {', '.join(names)}; an address begins with http:// or https://",
     )
 

@@ -66,17 +66,17 @@ def _said(event: Event) -> str:
         case SessionForked():
             return "a fork: its own work begins here"
         case SessionResumed():
-            return "session taken up again"
+            return "session resumed"
         case SessionLeft():
             return f"session left: {event.reason}"
         case ModelObserved():
             scripted = " (its answers are scripted)" if event.facts.scripted else ""
             who = f"model {event.facts.model}, {event.facts.context_tokens} tokens of context{scripted}"
-            return "; ".join((who, *(f"passed: {each}" for each in event.facts.passed)))
+            return "; ".join((who, *(f"skipped: {each}" for each in event.facts.passed)))
         case EndpointPassed():
             return f"{event.endpoint} could not answer the {event.purpose}, the next one is asked: {event.reason}"
         case GrammarIgnored():
-            return f"{event.endpoint} does not keep to grammars: {event.what}"
+            return f"{event.endpoint} ignores grammars: {event.what}"
         case TroubleMet():
             return f"trouble ({event.source}): {event.what} - {event.advice}"
         case TaskStarted():
@@ -86,11 +86,11 @@ def _said(event: Event) -> str:
         case ModelAnswered():
             return f"step {event.step}: {event.text.removeprefix('Thought:')}"
         case ModelInterrupted(partial="", reasoning="", cause=InterruptCause.DIED):
-            return f"step {event.step}: no answer came: {event.what}"
+            return f"step {event.step}: no answer: {event.what}"
         case ModelInterrupted():
-            return f"step {event.step}: the answer broke off ({event.cause}) {event.what}"
+            return f"step {event.step}: the answer was interrupted ({event.cause}) {event.what}"
         case ActionRejected():
-            return f"step {event.step} was not taken: {event.reason}"
+            return f"step {event.step} was invalid: {event.reason}"
         case ReflexionNoted():
             return f"reflexion: {event.text}"
         case UserSaid():
@@ -104,7 +104,7 @@ def _said(event: Event) -> str:
         case ContextFilled(notes=True):
             return f"the scratchpad is long: {event.prompt_tokens} tokens"
         case ContextFilled(by=Author.USER):
-            return "room is made, as the user asked"
+            return "the older steps become a summary, as the user asked"
         case ContextFilled():
             return f"the context is full: {event.prompt_tokens} tokens of {event.context_tokens}"
         case ContextCompacted(summary=""):
@@ -127,11 +127,11 @@ def _said_of_work(event: Event) -> str:
         case AbortAsked():
             return event.reason
         case UndoAsked():
-            return "the user takes the last diff back"
+            return "the user undoes the last diff"
         case StepUndone():
-            return f"took back the diff of step {event.step} ({', '.join(event.paths)})"
+            return f"undid the diff of step {event.step} ({', '.join(event.paths)})"
         case PauseChanged():
-            return "paused by the user" if event.paused else "goes on after a pause"
+            return "paused by the user" if event.paused else "resumed after a pause"
         case ActionFinished(result=ActionResult.REFUSED | ActionResult.UNKNOWN):
             return f"{event.result}: {event.observation}"
         case TestsFinished():

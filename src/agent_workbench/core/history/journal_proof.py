@@ -111,11 +111,7 @@ def prove_journal(session: SessionId, report: VerifyReport, found: FoundAnchors,
     best = max(sound, key=lambda each: (each.seq, each.ref == ""), default=None)
     refs = list(_moved(report, tips))
     absent = sum(tips.get(each.ref) is None for each in checkpoints(report.recorded))
-    torn = (
-        (f"its last line is unfinished ({report.torn_bytes} bytes) and counts for nothing",)
-        if report.torn_bytes
-        else ()
-    )
+    torn = (f"its last line is unfinished ({report.torn_bytes} bytes) and is ignored",) if report.torn_bytes else ()
     gone = (f"checkpoints that are not in this repository any more: {absent}",) if absent else ()
     return JournalProof(
         session=session,

@@ -39,7 +39,7 @@ class MarkKind(StrEnum):
     DIFF = "diff"
     FAILURE = "failure"
     DECISION = "decision"
-    WORD = "word of yours"
+    WORD = "message of yours"
     PROMPT = "prompt"
     TASK = "task"
     COMMIT = "commit"

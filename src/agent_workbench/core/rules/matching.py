@@ -35,7 +35,7 @@ def rule_problem(rule: Rule) -> str:
     fits = facts.rule_fields
     said = [name for name in RULE_FIELDS if getattr(rule, name)]
     if not fits:
-        return f"a {rule.kind} is never let through by a rule"
+        return f"no rule can allow a {rule.kind}"
     if len(said) != 1 or said[0] not in fits:
         return f"a rule for {rule.kind} needs {' or '.join(fits)}, and nothing else"
     if not all(line.strip() for line in rule.commands):
@@ -46,7 +46,7 @@ def rule_problem(rule: Rule) -> str:
     if rule.tool and tool_name(rule.tool) not in ALL_TOOLS:
         return f"there is no tool {quoted(rule.tool)}{did_you_mean(rule.tool, (*ALL_TOOLS, *TOOL_ALIASES))}"
     if rule.program and not _may_take_anything(rule.program):
-        return f"{rule.program!r} is no program that may run with any arguments; say the whole command instead"
+        return f"{rule.program!r} may not be allowed with any arguments; name the whole command instead"
     return next(filter(None, map(_path_fault, rule.paths)), "")
 
 

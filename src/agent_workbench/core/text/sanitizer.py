@@ -39,7 +39,7 @@ def sanitize(
     if not all_seen(kept) or (len(kept) > line_chars and not is_within(kept, line_chars)):
         plain = kept if keep_returns else kept.replace("\r\n", "\n")
         kept = "\n".join(_line(line, line_chars) for line in plain.split("\n"))
-    return kept if missing <= 0 else f"{kept}\n… {missing:,} characters more are not shown"
+    return kept if missing <= 0 else f"{kept}\n… {missing:,} more characters are not shown"
 
 
 def sanitize_whole(text: str, *, keep_returns: bool = False) -> str:
@@ -71,4 +71,4 @@ def _line(line: str, most: int) -> str:
     shown = shown.translate(_CONTROLS)
     if not all_seen(shown):
         shown = with_codes(shown)
-    return shown if missing <= 0 else f"{shown}… {missing:,} characters more"
+    return shown if missing <= 0 else f"{shown}… {missing:,} more characters"

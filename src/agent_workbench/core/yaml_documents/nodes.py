@@ -144,6 +144,6 @@ def _table(opening: CollectionStart, stream: Iterator[ParserEvent], depth: int) 
             raise DocumentError(event.start, "expected a key, found a list or mapping in its place")
         if event.text in entries:
             first = entries[event.text][0].start.line
-            raise DocumentError(event.start, f"key {quoted(event.text)} stands twice, first on line {first}")
+            raise DocumentError(event.start, f"duplicate key {quoted(event.text)}, first on line {first}")
         entries[event.text] = (event, _node(next(stream), stream, depth + 1))
     return YamlMapping(tuple(entries.values()), opening.flow, opening.start, event.end)

@@ -69,14 +69,14 @@ class ReceiptScreen(Dialog[None]):
         row = self.query_one(ReceiptList).selected_row
         key = {action: self._keymap.first(Scope.RECEIPT, action) for action in ACTIONS}
         turn = f"{key['prompt_before']} {key['prompt_after']} prompts"
-        close = f"{key['close']} closes"
+        close = f"{key['close']} close"
         if self._fixed:
             self.show_keys(f"{turn}   {close}")
             return
         own = _row_hints(row, key)
         compacting = self._view.compacting if self._view is not None else None
         frees = compacting.frees if compacting is not None and not self._sums_up else 0
-        more = (f"{key['compact']} sums up, frees {frees:,}",) if frees else ()
+        more = (f"{key['compact']} summarize (frees {frees:,})",) if frees else ()
         self.show_keys("   ".join((*own, *more, turn, close)))
 
     @property
@@ -123,11 +123,11 @@ class ReceiptScreen(Dialog[None]):
         if self._fixed:
             self.show_keys(self._fixed)
         elif self._sums_up:
-            self.show_keys("the older steps are being summed up already")
+            self.show_keys("the older steps are already being summarized")
         elif compacting is None:
-            self.show_keys("only the newest prompt can be summed up")
+            self.show_keys("only the newest prompt can be summarized")
         elif not compacting.frees:
-            self.show_keys("nothing in this prompt is old enough to be summed up")
+            self.show_keys("nothing in this prompt is old enough to summarize")
         else:
             self._compact(compacting)
 
@@ -141,7 +141,7 @@ ACTIONS = ("pin", "drop", "prompt_before", "prompt_after", "compact", "close")
 def _row_hints(row: ReceiptRow | None, key: dict[str, str]) -> tuple[str, ...]:
     if row is None or not row.place:
         return ()
-    pin = f"{key['pin']} {'unpins' if row.pinned else 'pins'}"
+    pin = f"{key['pin']} {'unpin' if row.pinned else 'pin'}"
     if row.dropped:
         return (pin,)
-    return pin, f"{key['drop']} drops" + (f", saves {row.saves:,} then" if row.saves else "")
+    return pin, f"{key['drop']} drop" + (f" (frees {row.saves:,} at the next summary)" if row.saves else "")

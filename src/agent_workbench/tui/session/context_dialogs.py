@@ -51,10 +51,10 @@ def confirm_compacting(tab: "SessionTab", compacting: "CompactionEstimate") -> N
     from agent_workbench.tui.dialogs.confirm import ConfirmScreen
 
     seconds = f" (about {compacting.seconds:.1f} s)" if compacting.seconds >= 0.05 else ""
-    reads = f", and {compacting.reads:,} tokens that stay are read again{seconds}" if compacting.reads else ""
+    reads = f", and {compacting.reads:,} tokens that stay are re-read{seconds}" if compacting.reads else ""
     lines = (
-        f"The older steps become a summary; at most {compacting.frees:,} tokens become free.",
-        f"It costs an answer of the model{reads}.",
+        f"A summary replaces the older steps and frees up to {compacting.frees:,} tokens.",
+        f"It costs one answer of the model{reads}.",
         "",
         "Rules, task, pinned code, the change so far and the failing output",
         "stay as they are. You see the summary before it is used.",
@@ -64,4 +64,4 @@ def confirm_compacting(tab: "SessionTab", compacting: "CompactionEstimate") -> N
         if yes:
             await tab.want(CompactContext())
 
-    tab.push_screen(ConfirmScreen("Sum up the older steps now?", lines, tab.clock), compact)
+    tab.push_screen(ConfirmScreen("Summarize the older steps now?", lines, tab.clock), compact)

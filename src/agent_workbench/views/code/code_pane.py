@@ -28,8 +28,8 @@ class CodeState(Enum):
     IN_PROMPT = ("●", Tone.STRONG, "")
     PINNED = ("◆", Tone.STRONG, "pinned")
     DROPPED = ("✗", Tone.GONE, "dropped, in the prompt until the next summary")
-    LEFT_OUT = ("○", Tone.GONE, "dropped, not in the prompt any more")
-    SUMMED_UP = ("○", Tone.DIM, "not in the prompt any more, a summary took its place")
+    LEFT_OUT = ("○", Tone.GONE, "dropped, no longer in the prompt")
+    SUMMED_UP = ("○", Tone.DIM, "no longer in the prompt: a summary replaced it")
     OFFERED = ("○", Tone.PLAIN, "")
 
     @property
@@ -125,7 +125,7 @@ def _pieces(so_far: ShownCode) -> Iterator[tuple[str, Chunk, str]]:
         yield str(number), chunk, ""
     for chunk in list(so_far.searched.values())[-MOST_SEARCHED:]:
         if chunk.place not in numbered | so_far.brought.keys():
-            yield "", chunk, "found on the way"
+            yield "", chunk, "found by the model"
 
 
 def _standing(run: TaskRun, place: str, there: frozenset[str]) -> CodeState:
@@ -157,8 +157,8 @@ def _nothing(state: SessionState) -> str:
     if found:
         return f"the search for “{sanitize_line(found[-1].query, 100)}” found nothing"
     if run is not None and run.phase in (Phase.BASELINE, Phase.RETRIEVING):
-        return "the code that fits the task is searched for after the first checks"
-    return "the code that is put before the model stands here once a task runs"
+        return "code for the task is searched after the first checks"
+    return "the code in the prompt appears here once a task runs"
 
 
 def view_search_results(state: SessionState, found: FoundCode) -> tuple[CodeRow, ...]:

@@ -60,7 +60,7 @@ def diff_lines(diff: str) -> Iterator[DiffLine]:
 
 def hidden_lines(lines: int) -> DiffLine:
     """Return the line that stands for lines beyond the limit."""
-    return DiffLine(f"… {lines:,} lines more are not shown", Tone.WARN)
+    return DiffLine(f"… {lines:,} more lines are not shown", Tone.WARN)
 
 
 class LineReader:

@@ -55,7 +55,7 @@ def view_review(run: TaskRun) -> ReviewView:
         for file in files:
             hunks += _file_hunks(file, steps)
     except PatchError as error:
-        return ReviewView(f"{run.task}", f"its diffs cannot be put together: {sanitize_line(str(error))}", ())
+        return ReviewView(f"{run.task}", f"its diffs cannot be combined: {sanitize_line(str(error))}", ())
     lines = [line for hunk in hunks for line in hunk.lines]
     added, removed = (sum(line.tone is tone for line in lines) for tone in (Tone.ADDED, Tone.REMOVED))
     many = counted_text(len(files), "file")
@@ -99,8 +99,8 @@ def _steps(history: Sequence[Recorded], proposals: Sequence[Proposal]) -> list[R
 def _step(proposal: Proposal, answer: Recorded | None) -> ReviewStep:
     event = answer.event if answer is not None else None
     thought = split_answer(event.text).thought if isinstance(event, ModelAnswered) else ""
-    how = ", by its command" if proposal.tool == KEEP_CHANGES else ", edited by you" if proposal.edited else ""
-    why = sanitize_line(thought, LONGEST_THOUGHT) or "no thought was given"
+    how = ", changed by its command" if proposal.tool == KEEP_CHANGES else ", edited by you" if proposal.edited else ""
+    why = sanitize_line(thought, LONGEST_THOUGHT) or "no reason given"
     step = event.step if isinstance(event, ModelAnswered) else proposal.step
     return ReviewStep(str(answer.seq) if answer is not None else "", f"step {step}{how}: {why}")
 

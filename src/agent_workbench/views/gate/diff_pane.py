@@ -20,10 +20,10 @@ from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_s
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 
 WHY_CHECKED = {
-    CheckPurpose.BASELINE: "to know what passes before anything is changed",
-    CheckPurpose.AFTER_DIFF: "to see what the diff did",
-    CheckPurpose.ASKED: "the model asked for it",
-    CheckPurpose.FINAL: "the last look before the commit",
+    CheckPurpose.BASELINE: "as the baseline before any change",
+    CheckPurpose.AFTER_DIFF: "to check the diff",
+    CheckPurpose.ASKED: "because the model asked",
+    CheckPurpose.FINAL: "as the last check before the commit",
 }
 OUTPUT_LINES = 120
 """So much of running output is shown: it comes many times a second, and all of it is laid out each time."""
@@ -107,16 +107,14 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
 def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     said = Block(sanitize_whole(proposal.text.strip()), space_before=True)
     if proposal.paths:
-        about = f"This takes the place of the scratchpad, {sanitize_line(proposal.paths[0], 200)}."
-        stays = "What stands there now is kept in the archive beside it. Rejected, the scratchpad stays as it is."
+        about = f"This replaces the scratchpad, {sanitize_line(proposal.paths[0], 200)}."
+        stays = "Its current text is archived beside it. If you reject this, the scratchpad stays as it is."
         return (Block(about, Tone.STRONG), Block(stays, Tone.DIM), said, *_remarks(proposal))
-    by = (
-        " The model could not write it: it was put together by us." if proposal.fallback and not proposal.edited else ""
-    )
-    about = f"In the prompt this takes the place of {summarized_steps(run, proposal)}.{by}"
-    stays = "Rules, task, notes, your words, pinned code, the change so far and the failing output stay as they are."
+    by = " The model could not write it, so the workbench did." if proposal.fallback and not proposal.edited else ""
+    about = f"In the prompt this replaces {summarized_steps(run, proposal)}.{by}"
+    stays = "Rules, task, notes, your messages, pinned code, the change so far and the failing output stay as they are."
     if kept := steps_kept(run, proposal):
-        stays += f" So does what was said in {kept}."
+        stays += f" Verbatim: {kept}."
     return (Block(about, Tone.STRONG), Block(stays, Tone.DIM), said, *_remarks(proposal))
 
 
@@ -131,8 +129,12 @@ def _remarks(proposal: Proposal) -> tuple[Block, ...]:
     paths = ", ".join(sanitize_line(path, 200) for path in proposal.special)
     mended = "\n".join(sanitize_line(each, 400) for each in proposal.repaired)
     return (
-        *((Block(f"Look twice: {paths}", Tone.WARN, "!", Tone.WARN),) if paths else ()),
-        *((Block(f"{repairs(proposal)}; what is shown is what counts", Tone.WARN, "~", Tone.WARN),) if mended else ()),
+        *((Block(f"Needs a second look: {paths}", Tone.WARN, "!", Tone.WARN),) if paths else ()),
+        *(
+            (Block(f"{repairs(proposal)}; exactly what is shown would be applied", Tone.WARN, "~", Tone.WARN),)
+            if mended
+            else ()
+        ),
         *((Block(mended),) if mended else ()),
     )
 
@@ -168,7 +170,7 @@ def _past(state: SessionState) -> DiffView:
         if proposal is not None:
             word = "being applied" if run is state.run and run.proposal is proposal else "applied last"
             return DiffView(f"Diff · {word}", f"past:{proposal_key(proposal)}", diff=proposal.diff)
-    return DiffView("Diff", "nothing", empty="a diff stands here while the model writes it and while it waits for you")
+    return DiffView("Diff", "nothing", empty="a diff appears here while the model writes it and while it waits for you")
 
 
 def _last_diff(run: TaskRun) -> Proposal | None:

@@ -160,7 +160,7 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
         case Permission.COMMIT:
             return "commit", sanitize_line(proposal.text.strip().split("\n")[0]), str(diff_stat(proposal.diff))
         case Permission.MERGE:
-            more = "something is in the way" if proposal.special else str(diff_stat(proposal.diff))
+            more = "it cannot be merged now" if proposal.special else str(diff_stat(proposal.diff))
             return "merge", sanitize_line(proposal.text.strip().split("\n")[0]), more
         case Permission.SUMMARY:
             return "summary", "of the older steps", ""
@@ -188,24 +188,26 @@ def _progress(live: Live) -> str:
 
 def _idle(state: SessionState, live: Live) -> GateView:
     if not state.plan_path and live.no_plan:
-        return GateView(GateMode.IDLE, "no plan", sanitize_line(live.no_plan, 300), "q leaves")
+        return GateView(GateMode.IDLE, "no plan", sanitize_line(live.no_plan, 300), "q quits")
     if not state.plan_path:
-        return GateView(GateMode.STARTING, "starting", "the plan is read, the model is made ready")
+        return GateView(GateMode.STARTING, "starting", "reading the plan, preparing the model")
     next_task = state.plan.next_task(live.taken)
     if next_task is not None:
         text = sanitize_line(f"{next_task.id}  {next_task.description}")
         return GateView(GateMode.IDLE, "nothing runs", f"next is {text}", "", (GateAct.START,), task=next_task.id)
     if not state.plan.tasks:
         return GateView(
-            GateMode.IDLE, "the plan is empty", 'n in the plan writes a task; or leave with q: agent plan new "goal"'
+            GateMode.IDLE, "the plan is empty", 'n in the plan writes a task; or quit with q: agent plan new "goal"'
         )
     unmerged = ", ".join(each.id for each in state.plan.tasks if is_mergeable(state, each.id))
     merge = sanitize_line(f"m in the plan merges {unmerged}") if unmerged else ""
     if all(task.status is TaskStatus.DONE for task in state.plan.tasks):
-        return GateView(GateMode.IDLE, "all tasks are done", merge or "q leaves; `agent replay` shows how it went")
+        return GateView(GateMode.IDLE, "all tasks are done", merge or "q quits; `agent replay` plays it back")
     if merge:
         return GateView(GateMode.IDLE, "no other task can start", merge)
-    at_work = f", or another session is at it ({', '.join(live.taken)})" if live.taken else ""
+    at_work = f", or another session works on it ({', '.join(live.taken)})" if live.taken else ""
     return GateView(
-        GateMode.IDLE, "no task can start", sanitize_line(f"each is over, blocked, or for a person{at_work}")
+        GateMode.IDLE,
+        "no task can start",
+        sanitize_line(f"each is finished, blocked, or assigned to a person{at_work}"),
     )

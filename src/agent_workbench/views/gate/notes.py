@@ -37,7 +37,7 @@ def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
         obstacles = Block("\n".join(sanitize_line(each) for each in proposal.special), Tone.WARN, "!", Tone.WARN)
         lead = (Block("It cannot be merged now:", Tone.BAD, space_before=True), obstacles)
     else:
-        clear = "Nothing stands in the way. This changes your branch and your files; what you have under way stays."
+        clear = "It can be merged. This changes your branch and your files; your uncommitted changes stay."
         lead = (Block(clear, Tone.GOOD, space_before=True),)
     commits = "\n".join(sanitize_line(each, 200) for each in proposal.brings)
     brings = (Block("Commits", Tone.DIM, space_before=True), Block(commits)) if commits else ()
@@ -48,13 +48,13 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     """Return what an approval would end, the state of the checks, the attempts, and the model's reason."""
     proposed = (each.event.proposal for each in run.history if isinstance(each.event, ActionProposed))
     diffs = sum(each.kind is Permission.DIFF for each in proposed)
-    tried = f" {counted_text(diffs, 'diff')} came to the gate; nothing of it stands." if diffs else ""
+    tried = f" {counted_text(diffs, 'diff')} came to the gate; none is in effect." if diffs else ""
     checked = Block(f"{run.checks_told.capitalize()}.{tried}", Tone.DIM if run.passes else Tone.WARN)
     said = sanitize_whole(proposal.text.strip()) or "The model gives no reason."
     return (
-        Block(f"{run.task} would be done with nothing changed, and without a commit.", Tone.STRONG),
+        Block(f"{run.task} would be done without changes and without a commit.", Tone.STRONG),
         checked,
-        Block("Approve if the task needs no change; reject with a reason, and the model goes on."),
+        Block("Approve if the task needs no change; reject with a reason to have the model continue."),
         Block("The model says", Tone.DIM, space_before=True),
         Block(said),
     )

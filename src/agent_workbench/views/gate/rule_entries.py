@@ -19,18 +19,18 @@ from agent_workbench.views.blocks import Block, Entry, Tone
 
 NEWEST_SHOWN = 4
 KEPT_MEANS = {
-    RuleScope.SESSION: "until the session is left",
+    RuleScope.SESSION: "until the session ends",
     RuleScope.REPO: "in .agent.yml, for everybody who trusts it",
     RuleScope.USER: "in your own rules.yaml, for this repo",
     RuleScope.EVERYWHERE: "in your own rules.yaml, for every repo you work in",
 }
 VERDICTS = {
     Verdict.APPROVE: "approved",
-    Verdict.REJECT: "REFUSED",
+    Verdict.REJECT: "REJECTED",
     Verdict.SKIP: "skipped",
     Verdict.ABORT: "aborted",
 }
-NO_RULES = "There is no rule. A at the gate makes one of what waits there."
+NO_RULES = "There is no rule. A at the gate makes one from the waiting proposal."
 
 
 def offer_entries(rules: Iterable[Rule], chosen: int) -> tuple[Entry, ...]:
@@ -50,11 +50,11 @@ def scope_entry(kept: RuleScope) -> Entry:
 def past_entry(rule: Rule, past: PastActions | None) -> Entry:
     """Return the past actions that the rule would have allowed: their number, and the newest few."""
     if past is None:
-        return Entry("past", (Block("looking through past sessions…", Tone.DIM, space_before=True),))
+        return Entry("past", (Block("reading past sessions…", Tone.DIM, space_before=True),))
     passed = would_be_allowed(rule, past)
     refused = sum(each.verdict is Verdict.REJECT for each in passed)
-    said = f"It would have let through {_much(rule, past, len(passed))}"
-    said += f"; you refused {refused:,} of these." if refused else "."
+    said = f"It would have allowed {_much(rule, past, len(passed))}"
+    said += f"; you rejected {refused:,} of these." if refused else "."
     head = Block(said, Tone.WARN if refused else Tone.PLAIN, space_before=True)
     # Rejected actions say most about a rule.
     told = sorted(passed, key=lambda each: each.verdict is not Verdict.REJECT)[:NEWEST_SHOWN]
@@ -100,10 +100,10 @@ def _hindrance(state: SessionState, kept: StoredRule) -> tuple[Block, ...]:
     if config is None:
         return ()
     if config.approvals.of(kind) is Approval.DENY:
-        return (Block(f"counts for nothing: approvals.{kind} is deny", Tone.WARN),)
+        return (Block(f"has no effect: approvals.{kind} is deny", Tone.WARN),)
     anywhere = kind is Permission.CHECK and kept.rule.any and kept.kept is RuleScope.EVERYWHERE
     if (PERMISSIONS[kind].unattended is Unattended.SANDBOX or anywhere) and not config.sandbox.holds:
-        return (Block("you are asked all the same: there is no sandbox", Tone.WARN),)
+        return (Block("you are asked anyway: there is no sandbox", Tone.WARN),)
     return ()
 
 
@@ -120,7 +120,7 @@ def _times(count: int) -> str:
 def _past_block(action: PastAction) -> Block:
     proposal, verdict = action.proposal, action.verdict
     said = VERDICTS[verdict] if verdict is not None else ""
-    by = "" if action.by == "user" or verdict is not Verdict.APPROVE else " by itself"
+    by = "" if action.by == "user" or verdict is not Verdict.APPROVE else " by policy"
     line = f"{session_suffix(action.session)}  step {proposal.step:<3} {said + by:<19} {_what(proposal)}"
     return Block(line, Tone.BAD if verdict is Verdict.REJECT else Tone.DIM, clips=True, folded="")
 

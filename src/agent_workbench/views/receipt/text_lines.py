@@ -20,11 +20,11 @@ def head_lines(view: ReceiptView) -> tuple[str, ...]:
 
 def _read(view: ReceiptView) -> str:
     if not view.answered:
-        return "not answered yet: what was read is not known"
+        return "not answered yet, so the tokens read are unknown"
     if not view.tells_cache:
-        read = "the server does not say what it had read before"
+        read = "the server does not report its cache"
     else:
-        read = f"{view.cached:,} cached · {view.new:,} new · {view.again:,} read again"
+        read = f"{view.cached:,} cached · {view.new:,} new · {view.again:,} re-read"
     told = (
         read,
         f"{view.seconds:.1f} s" if view.seconds else "",
@@ -44,12 +44,12 @@ def table_lines(view: ReceiptView) -> Iterator[str]:
     if view.compacting is not None:
         now = view.compacting
         cost = f", about {now.seconds:.1f} s" if now.seconds >= 0.05 else ""
-        yield f"a summary of the steps frees at most {now.frees:,} tokens; {now.reads:,} are read anew then{cost}"
+        yield f"a summary of the steps frees up to {now.frees:,} tokens and re-reads {now.reads:,}{cost}"
 
 
 def _mark(row: ReceiptRow) -> str:
     if row.pinned:
         return "  (pinned)"
     if row.dropped:
-        return f"  (dropped, the next summary saves {row.saves:,})" if row.saves else "  (dropped)"
+        return f"  (dropped, frees {row.saves:,} at the next summary)" if row.saves else "  (dropped)"
     return ""

@@ -12,8 +12,8 @@ from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.gate.diff_pane import DiffView
 
 MOST_FILES = 12
-SAME = "Both came to the same files."
-GONE = "Git has the files of one of them no more, so there is no diff."
+SAME = "Both results have the same files."
+GONE = "Git no longer has the files of one of them, so there is no diff."
 NOTHING = "·"
 
 
@@ -44,7 +44,7 @@ def parting_line(comparison: Comparison) -> str:
     if comparison.parted is None:
         return "They have no common step."
     said = f": {sanitize_line(comparison.common, 160)}" if comparison.common else ""
-    return f"They part after event {comparison.parted}, step {comparison.step}{said}"
+    return f"They diverge after event {comparison.parted}, step {comparison.step}{said}"
 
 
 def result_line(comparison: Comparison) -> str:
@@ -52,7 +52,7 @@ def result_line(comparison: Comparison) -> str:
     if comparison.diff is None:
         return GONE
     first, second = session_names(comparison)
-    return f"What {second} has and {first} has not (+), and the other way round (−):" if comparison.diff else SAME
+    return f"Lines only in {second} (+) and only in {first} (−):" if comparison.diff else SAME
 
 
 def table_lines(comparison: Comparison) -> tuple[str, ...]:
@@ -94,13 +94,13 @@ Figure = Callable[[RunFigures], str]
 FIGURES: tuple[tuple[str, Figure], ...] = (
     ("steps", lambda it: f"{it.steps:,}"),
     ("answers", lambda it: f"{it.answers:,}"),
-    ("tokens read, new", lambda it: f"{it.new_tokens:,}"),
-    ("tokens read again", lambda it: f"{it.again_tokens:,}"),
-    ("tokens answered", lambda it: f"{it.answer_tokens:,}"),
+    ("prompt tokens, new", lambda it: f"{it.new_tokens:,}"),
+    ("prompt tokens, re-read", lambda it: f"{it.again_tokens:,}"),
+    ("answer tokens", lambda it: f"{it.answer_tokens:,}"),
     ("seconds worked", lambda it: f"{it.seconds:,.0f}"),
     ("dollars", lambda it: dollars_text(it.dollars) if it.dollars else "0"),
     ("approved", lambda it: f"{it.approved:,}"),
-    ("of these by hunk", lambda it: f"{it.by_hunk:,}"),
+    ("of these in part", lambda it: f"{it.by_hunk:,}"),
     ("rejected", lambda it: f"{it.rejected:,}"),
 )
 
@@ -129,7 +129,7 @@ def file_lines(comparison: Comparison) -> tuple[str, ...]:
         f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {sanitize_line(path, 200)}"
         for row, path in zip(rows, paths, strict=False)
     ]
-    more = [f"and {len(paths) - MOST_FILES} files more"] if len(paths) > MOST_FILES else []
+    more = [f"and {len(paths) - MOST_FILES} more files"] if len(paths) > MOST_FILES else []
     return (f"{heads[0]:<{widths[0]}}  {heads[1]:<{widths[1]}}  changed since the base", *lines, *more)
 
 

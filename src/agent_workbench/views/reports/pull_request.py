@@ -16,7 +16,7 @@ MOST_DECISIONS = 30
 def pull_request(state: SessionState, accounts: Sequence[TaskReport]) -> str:
     """Return the document; every foreign text in it renders literally."""
     lines = [line for account in accounts for line in (*_task(account), "")]
-    return "\n".join([*(lines or ["No task was begun in this session.", ""]), *_proof(state, accounts)]) + "\n"
+    return "\n".join([*(lines or ["No task was started in this session.", ""]), *_proof(state, accounts)]) + "\n"
 
 
 def _task(account: TaskReport) -> Iterator[str]:

@@ -13,13 +13,13 @@ MOST_FILES = 8
 
 def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tuple[str, ...]:
     """Return a few lines: where a fork begins (`why`: earlier than requested), and with which files."""
-    begins = f"It goes on from event {state.seq}, {state.time[:16].replace('T', ' ')}."
+    begins = f"It continues after event {state.seq}, {state.time[:16].replace('T', ' ')}."
     said = (begins, f"{why[0].upper()}{why[1:]}.") if why else (begins,)
     run = state.run
     if run is None:
-        return (*said, "", "No task was begun there.")
+        return (*said, "", "No task was started by then.")
     notes = state.scratchpad(run.task)
-    waiting = (f"It waits there: {sanitize_line(describe(run.waiting), 200)}",) if run.waiting is not None else ()
+    waiting = (f"Waiting there: {sanitize_line(describe(run.waiting), 200)}",) if run.waiting is not None else ()
     return (
         *said,
         "",

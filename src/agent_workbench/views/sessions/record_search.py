@@ -114,7 +114,7 @@ def texts_of(event: Event) -> Iterable[tuple[str, str]]:
         case ActionDecided() | AbortAsked():
             return (("reason", event.reason),)
         case UserSaid():
-            return (("your words", event.text),)
+            return (("your message", event.text),)
         case ScratchpadChanged():
             return (("notes", event.text),)
         case ContextCompacted():
@@ -130,7 +130,7 @@ def _done(event: Event) -> Iterable[tuple[str, str]]:
         case TestsFinished():
             return tuple(("checks", f"$ {each.command}\n{each.output}") for each in event.results)
         case ActionRejected():
-            return (("not taken", event.reason),)
+            return (("invalid answer", event.reason),)
         case TaskStarted():
             task = event.definition
             return (("task", "\n".join((f"{task.id}  {task.description}", task.goal, task.suggested_approach))),)

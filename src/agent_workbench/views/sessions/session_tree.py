@@ -105,5 +105,5 @@ def _about(summary: SessionSummary) -> str:
     if summary.problem:
         return summary.problem
     holder = f"open: {summary.holder}" if summary.holder else ""
-    brought = "" if summary.ours else "not begun here: it can be seen again"
+    brought = "" if summary.ours else "not started here: it can only be replayed"
     return ", ".join(filter(None, (holder, brought)))

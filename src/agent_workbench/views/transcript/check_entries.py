@@ -20,7 +20,7 @@ PURPOSES = {
 OUTPUT_LINES = 4
 WHY_LINES = 3
 INDENT_CELLS = 2
-NOT_OURS = "failed before, not ours"
+NOT_OURS = "failed before the change"
 
 
 def check_entries(
@@ -45,12 +45,12 @@ def check_entries(
     if event.restored_paths:
         blocks.append(
             Block(
-                f"put back, as the checks had changed it: {sanitize_line(', '.join(event.restored_paths))}", Tone.WARN
+                f"restored, because the checks changed it: {sanitize_line(', '.join(event.restored_paths))}", Tone.WARN
             )
         )
     if event.removed_paths:
         left = sanitize_line(", ".join(event.removed_paths))
-        blocks.append(Block(f"removed, as no approved .gitignore covers it: {left}", Tone.DIM))
+        blocks.append(Block(f"removed, because no approved .gitignore covers it: {left}", Tone.DIM))
     if blocks:
         entries += _numbered(seq, len(entries), Entry("", tuple(blocks)))
     return tuple(entries)

@@ -65,7 +65,7 @@ from agent_workbench.views.transcript.session_blocks import session_blocks
 OUR_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep", COMPACT: "Summary", END_UNCHANGED: "Finish"}
 OUR_WORDS = {
     KEEP_CHANGES: "what the command changed",
-    COMPACT: "of the older steps, to take their place",
+    COMPACT: "of the older steps, to replace them",
     END_UNCHANGED: "with nothing changed",
 }
 VERDICTS = {
@@ -114,7 +114,7 @@ def _step_blocks(recorded: Recorded, before: Before) -> list[Block]:
             where = f"on {sanitize_line(event.workspace.branch, 100)}, from {event.workspace.base[:10]}"
             return [Block(title, Tone.TITLE, rule=True, space_before=True), Block(where, Tone.DIM)]
         case ActionRejected():
-            return [Block(sanitize(event.reason, limit_chars=4000), Tone.BAD, "Not taken", Tone.BAD)]
+            return [Block(sanitize(event.reason, limit_chars=4000), Tone.BAD, "Invalid", Tone.BAD)]
         case ReflexionNoted():
             by = [Block(f"by {sanitize_line(before.by, 60)}", Tone.DIM)] if before.by else []
             return [Block(sanitize(event.text), Tone.WARN, "Reflexion", Tone.WARN, space_before=True), *by]
@@ -159,7 +159,7 @@ def _work_blocks(recorded: Recorded, before: Before) -> list[Block]:
         case AbortAsked():
             return [Block(sanitize_line(event.reason), Tone.BAD, "Abort", Tone.BAD)]
         case PauseChanged():
-            said = "you paused: the model is not asked until you go on" if event.paused else "you went on"
+            said = "you paused: the model is not asked until you resume" if event.paused else "you resumed"
             return [Block(said, Tone.WARN if event.paused else Tone.DIM, "Pause")]
         case ActionFinished():
             return _result_blocks(event, before)
@@ -184,7 +184,7 @@ def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
         ]
     if proposal.tool in OUR_PROPOSALS:
         notes = proposal.tool == COMPACT and proposal.paths
-        ours = "of the scratchpad, to take its place" if notes else OUR_WORDS.get(proposal.tool)
+        ours = "of the scratchpad, to replace it" if notes else OUR_WORDS.get(proposal.tool)
         first = ours or sanitize_line(proposal.text.strip().split("\n")[0])
         return [Block(first, Tone.ACCENT, OUR_PROPOSALS[proposal.tool], space_before=True)]
     return []
@@ -203,7 +203,7 @@ def _result_blocks(event: ActionFinished, before: Before) -> list[Block]:
     if before.told and event.result is ActionResult.OK:
         return []
     text = sanitize(event.observation.strip(), limit_chars=100_000)
-    cut = f"\n… {event.cut_bytes:,} bytes more were cut" if event.cut_bytes else ""
+    cut = f"\n… {event.cut_bytes:,} more bytes were cut" if event.cut_bytes else ""
     if event.result is not ActionResult.OK:
         return [Block(f"{RESULTS[event.result]}: {text}{cut}", Tone.BAD, "Result", Tone.BAD, fold_lines=FOLD_LINES)]
     return [Block(text + cut, Tone.PLAIN, "Result", fold_lines=FOLD_LINES, clips=True)] if text else []
@@ -223,8 +223,8 @@ def _end_blocks(recorded: Recorded) -> list[Block]:
         case TaskRolledBack():
             return [Block(f"to {event.to[:10]}: {sanitize_line(event.reason)}", Tone.WARN, "Rolled back", Tone.WARN)]
         case StepUndone():
-            back = f"the diff of step {event.step}: {sanitize_line(', '.join(event.paths), 300)} as before it"
-            return [Block(back, Tone.WARN, "Took back", Tone.WARN)]
+            back = f"the diff of step {event.step}: {sanitize_line(', '.join(event.paths), 300)} are as before it"
+            return [Block(back, Tone.WARN, "Undone", Tone.WARN)]
         case TaskFinished():
             good = event.status is TaskStatus.DONE
             said = f"{event.task} is {event.status.replace('_', ' ')}: {sanitize_line(event.reason)}"

@@ -23,7 +23,11 @@ from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answ
 FOLD_LINES = 6
 ASIDE = frozenset({Purpose.REFLEXION, Purpose.SUMMARY})
 """What comes of answers for these purposes is an entry of its own."""
-AUTHORS = {Author.USER: "written by you", Author.MODEL: "written by the model", Author.WORKBENCH: "put together by us"}
+AUTHORS = {
+    Author.USER: "written by you",
+    Author.MODEL: "written by the model",
+    Author.WORKBENCH: "written by the workbench",
+}
 
 
 def found_blocks(event: CodeRetrieved) -> list[Block]:
@@ -87,7 +91,7 @@ def thought_line(reasoning: str) -> Block:
 def broken_blocks(event: ModelInterrupted) -> list[Block]:
     """Return the blocks of an interrupted answer."""
     why = sanitize_line(event.what) or str(event.cause)
-    said = Block(f"the answer has no end and is not carried out: {why}", Tone.BAD, "Broken off", Tone.BAD)
+    said = Block(f"the answer is incomplete and is not executed: {why}", Tone.BAD, "Interrupted", Tone.BAD)
     partial = event.partial.strip()
     rest = [Block(sanitize(partial), Tone.DIM, fold_lines=3)] if partial else []
     return [said, *thinking_blocks(event.reasoning), *rest]
@@ -102,7 +106,7 @@ def marked_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:
     """Return the blocks of a pinned or dropped piece of code."""
     if isinstance(event, ChunkDropped):
         return [Block(f"{sanitize_line(event.place)} is dropped; the next summary leaves it out", Tone.DIM, "Code")]
-    word = "is pinned and stays, whatever is summed up" if event.pinned else "is not pinned any more"
+    word = "is pinned: summaries keep it" if event.pinned else "is no longer pinned"
     return [Block(f"{sanitize_line(event.chunk.place)} {word}", Tone.DIM, "Code")]
 
 
@@ -110,10 +114,10 @@ def filled_blocks(event: ContextFilled) -> list[Block]:
     """Return the blocks of a full context."""
     size = f" of {event.context_tokens:,}" if event.context_tokens else ""
     if event.notes:
-        said = f"the scratchpad has {event.prompt_tokens:,} tokens: a summary is to take its place"
+        said = f"the scratchpad has {event.prompt_tokens:,} tokens: a summary is to replace it"
         return [Block(said, Tone.WARN, "Scratchpad", Tone.WARN, space_before=True)]
     why = "as you asked" if event.by is Author.USER else "there is no room for the next answer"
-    said = f"{event.prompt_tokens:,}{size} tokens: {why}, the older steps are to become a summary"
+    said = f"{event.prompt_tokens:,}{size} tokens: {why}; the older steps become a summary"
     return [Block(said, Tone.WARN, "Context", Tone.WARN, space_before=True)]
 
 
@@ -121,7 +125,7 @@ def compacted_blocks(event: ContextCompacted) -> list[Block]:
     """Return the blocks of a compaction."""
     pinned, found = len(event.pinned), len(event.code)
     kept = (
-        "rules, task, notes and your words",
+        "rules, task, notes and your messages",
         *((f"{counted_text(pinned, 'pinned piece')} of code",) if pinned else ()),
         *((f"{counted_text(found, 'found piece')} of code",) if found else ()),
         *(("the change so far",) if event.diff else ()),
@@ -130,5 +134,5 @@ def compacted_blocks(event: ContextCompacted) -> list[Block]:
     return [
         Block("older steps became a summary", Tone.WARN, rule=True, space_before=True),
         Block(sanitize(event.summary.strip()), label="Summary", fold_lines=FOLD_LINES),
-        Block(f"{AUTHORS[event.by]}; beside it stay {', '.join(kept)}", Tone.DIM),
+        Block(f"{AUTHORS[event.by]}; kept beside it: {', '.join(kept)}", Tone.DIM),
     ]

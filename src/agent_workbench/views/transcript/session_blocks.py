@@ -26,11 +26,11 @@ def session_blocks(event: SessionEvent) -> list[Block]:
             said = Block(sanitize(event.what, limit_chars=4000), Tone.BAD, "Trouble", Tone.BAD, space_before=True)
             return [said, *([Block(sanitize(event.advice, limit_chars=4000), Tone.WARN)] if event.advice else [])]
         case RetryAsked():
-            return [Block("tried again", Tone.DIM)]
+            return [Block("retried", Tone.DIM)]
         case SessionForked():
             return [Block("a fork: its own work begins here", Tone.ACCENT, rule=True, space_before=True)]
         case SessionResumed():
-            return [Block("the session was taken up again", Tone.DIM, rule=True, space_before=True)]
+            return [Block("the session was resumed", Tone.DIM, rule=True, space_before=True)]
         case SessionLeft():
             return [Block(sanitize_line(event.reason), Tone.DIM, "Session")]
         case ApprovalChanged():
@@ -38,13 +38,13 @@ def session_blocks(event: SessionEvent) -> list[Block]:
         case ModelObserved():
             return _met(event)
         case EndpointPassed():
-            passed = f"{sanitize_line(event.endpoint, 120)} does not answer the {event.purpose}; the next one is asked"
-            why = sanitize(event.reason, limit_chars=2000)
-            return [Block(passed, Tone.WARN, "Passed over", Tone.WARN), *([Block(why, Tone.DIM)] if why else [])]
-        case GrammarIgnored():
-            ignored = (
-                f"{sanitize_line(event.endpoint, 120)} does not keep to the grammar: it is asked without from now on"
+            passed = (
+                f"{sanitize_line(event.endpoint, 120)} does not answer the {event.purpose}; the next endpoint is asked"
             )
+            why = sanitize(event.reason, limit_chars=2000)
+            return [Block(passed, Tone.WARN, "Skipped", Tone.WARN), *([Block(why, Tone.DIM)] if why else [])]
+        case GrammarIgnored():
+            ignored = f"{sanitize_line(event.endpoint, 120)} ignores the grammar: it is asked without one from now on"
             what = sanitize(event.what, limit_chars=2000)
             return [Block(ignored, Tone.WARN, "Grammar", Tone.WARN), *([Block(what, Tone.DIM)] if what else [])]
         case _:
@@ -53,7 +53,7 @@ def session_blocks(event: SessionEvent) -> list[Block]:
 
 def _rule_changed(event: ApprovalChanged) -> str:
     if event.rule is None:
-        how = "approved by itself" if event.always else "asked about again"
+        how = "approved automatically" if event.always else "for you to decide again"
         return f"from now on each {event.kind} is {how}"
     words = sanitize_line(rule_words(event.rule), 400)
     return f"rule for {RULE_SCOPE_LABELS[event.kept]}: {words}" if event.always else f"rule revoked: {words}"
@@ -65,8 +65,8 @@ def _met(event: ModelObserved) -> list[Block]:
     told = (
         sanitize_line(facts.model, 120) or sanitize_line(facts.endpoint, 120),
         *((f"at {sanitize_line(facts.endpoint, 120)}",) if facts.model and facts.passed else ()),
-        f"{facts.context_tokens:,} tokens" if facts.context_tokens else "size of its context unknown",
-        *(("thinks before it answers",) if facts.thinks else ()),
+        f"{facts.context_tokens:,} tokens" if facts.context_tokens else "context size unknown",
+        *(("reasons before it answers",) if facts.thinks else ()),
         *(("answers are scripted",) if facts.scripted else ()),
     )
     missing = "\n".join(sanitize_line(each, 300) for each in facts.off)
@@ -74,5 +74,5 @@ def _met(event: ModelObserved) -> list[Block]:
     return [
         Block(role + ", ".join(told), Tone.DIM, "Model"),
         *([Block(missing, Tone.DIM, "Lacks", Tone.WARN)] if missing else []),
-        *([Block(passed, Tone.DIM, "Passed over", Tone.WARN)] if passed else []),
+        *([Block(passed, Tone.DIM, "Skipped", Tone.WARN)] if passed else []),
     ]

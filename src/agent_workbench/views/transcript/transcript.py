@@ -36,7 +36,7 @@ from agent_workbench.views.transcript.event_entries import entry_of
 from agent_workbench.views.transcript.model_blocks import ASIDE, thought_line
 
 THOUGHT_TAIL_CHARS = 2_000
-BEFORE_STEPS = "what the model thinks and does stands here, step by step, once a task runs"
+BEFORE_STEPS = "the steps of a task appear here once it runs"
 
 
 class Transcript(Struct, frozen=True):
@@ -193,7 +193,7 @@ def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
     yield Block(sanitize(parts.thought) + ("" if parts.action else "▌"), label="Thought")
     if parts.action:
         yield Block(sanitize_line(parts.action), Tone.ACCENT, "Action")
-        body = "the diff grows in its pane …" if parts.action == WRITE_DIFF else sanitize(parts.body)
+        body = "the diff appears in its pane …" if parts.action == WRITE_DIFF else sanitize(parts.body)
         yield Block(body + "▌", Tone.DIM)
 
 
@@ -218,7 +218,7 @@ def _reading(streaming: Streaming) -> Block:
 
 def _progress(streaming: Streaming) -> str:
     if not streaming.prompt_total:
-        return "waiting for the first word …"
+        return "waiting for the first token …"
     share = min(1.0, streaming.prompt_processed / streaming.prompt_total)
     bar = "━" * round(20 * share) + "╌" * (20 - round(20 * share))
     return f"{bar}  {streaming.prompt_processed:,} of {streaming.prompt_total:,} tokens read"

@@ -169,5 +169,5 @@ def test_a_name_an_address_or_a_file_is_meant() -> None:
     assert (name, other.model.url, other.model.name, other.model.api_key_env) == ("model", "http://y", "", "")
     name, served = settings_for(settings, "a.gguf", lambda path: path == "a.gguf")
     assert (name, served.model.path, served.model.url) == ("model", "a.gguf", "")
-    with pytest.raises(UsageError, match="'gpuu' is no endpoint, no address and no file; did you mean 'gpu'"):
+    with pytest.raises(UsageError, match="'gpuu' is not an endpoint, an address or a file; did you mean 'gpu'"):
         settings_for(settings, "gpuu", lambda _: False)
