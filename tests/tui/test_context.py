@@ -177,7 +177,7 @@ async def test_code_is_pinned_and_dropped_in_the_receipt_with_what_that_saves() 
         assert bench.session.intents == []
         assert "only pieces of code" in bench.text()
         await bench.press("j", "j")
-        assert "x drops, saves" in bench.text()
+        assert "x drop (frees" in bench.text()
         await bench.press("p", "x")
         assert bench.session.intents == [PinChunk(chunk.place), DropChunk(chunk.place)]
         await bench.record(ChunkDropped(chunk.place))
@@ -189,7 +189,7 @@ async def test_code_is_pinned_and_dropped_in_the_receipt_with_what_that_saves() 
 async def test_summing_up_asks_with_what_it_frees() -> None:
     async with driving(ScriptedSession(*receipts())) as bench:
         await bench.press("c", "S")
-        assert re.search("at most 1,[0-9]{3} tokens become free", bench.text())
+        assert re.search("frees up to 1,[0-9]{3} tokens", bench.text())
         await bench.look()
         await bench.press("y")
         assert bench.session.intents == [CompactContext()]
@@ -198,11 +198,11 @@ async def test_summing_up_asks_with_what_it_frees() -> None:
 async def test_what_is_being_summed_up_is_not_offered_to_be_summed_up() -> None:
     async with driving(ScriptedSession(*receipts())) as bench:
         await bench.press("c")
-        assert "S sums up" in bench.text()
+        assert "S summarize (frees" in bench.text()
         await bench.record(ContextFilled(3, Purpose.EXECUTOR, 900, 16_384, by=Author.USER))
-        assert "S sums up" not in bench.text()
+        assert "S summarize (frees" not in bench.text()
         await bench.press("S")
-        assert "summed up already" in bench.text()
+        assert "already being summarized" in bench.text()
         assert bench.screen.name == "receipt"
 
 
@@ -277,7 +277,7 @@ async def test_what_was_read_again_is_said_of_the_part_that_it_was() -> None:
     async with driving(ScriptedSession(*receipts()), LARGE) as bench:
         await bench.press("c")
         lines = [line for line in bench.text().split("\n") if "1,420 cached" in line or "observation" in line]
-        assert "23 read again" in lines[0]
+        assert "23 re-read" in lines[0]
 
 
 @pytest.mark.parametrize("typed", [":abc", ":yes, a"])

@@ -334,7 +334,7 @@ async def test_a_rule_is_kept_for_whom_it_is_meant_and_not_too_quickly() -> None
         assert bench.session.intents == [LookBack(Permission.DIFF)]
         past = PastAction(runs.SESSION, replace(runs.diff_step(30, runs.WRONG)[1], diff=""), Verdict.REJECT, "user")
         await bench.live(Live(past=PastShown(Permission.DIFF, PastActions((past,), 1), 1)))
-        assert "1 of 1 past diffs in 1 session; you refused 1 of these" in bench.text()
+        assert "1 of 1 past diffs in 1 session; you rejected 1 of these" in bench.text()
         await bench.press("enter")
         assert "too quick" in bench.text()
         await bench.look()
