@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
 from agent_workbench.adapters.retrieval.history.commit_words import without_trailers
-from agent_workbench.adapters.retrieval.index.file_kinds import Kind, kind_of
+from agent_workbench.adapters.retrieval.index.file_kinds import FileKind, kind_of
 
 REPOS = Path(__file__).with_name("retrieval_repos.json")
 _MARKED_UP = frozenset({"html", "css"})
@@ -60,7 +60,7 @@ def is_source(path: str) -> bool:
     language = language_of(path)
     code = language not in _MARKED_UP and find_language(language) is not None
     code = code or PurePosixPath(path).suffix in _UNPARSED_CODE
-    return code and kind_of(path, b"") == Kind.SOURCE
+    return code and kind_of(path, b"") == FileKind.SOURCE
 
 
 def check_out(repo: Repo, work: Path) -> Path:
