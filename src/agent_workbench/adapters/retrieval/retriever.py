@@ -144,7 +144,7 @@ class CodeRetriever:
         self._vectors.begin_update(sources, folder.index.view)
 
     async def _similar(self, sources: Sources, query: CodeQuery) -> dict[str, float]:
-        """Return files whose vectors are close to the query's, with their cosines; none without vectors."""
+        """Return files whose vectors are close to the query's, with their similarity; none without vectors."""
         text = "\n".join(filter(None, (query.text, query.failing)))
         return await self._vectors.nearest(sources.root, text, _MAX_SIMILAR)
 

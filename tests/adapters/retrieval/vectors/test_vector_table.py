@@ -8,13 +8,26 @@ from agent_workbench.adapters.retrieval.vectors.repo_vectors import CHARS_PER_TE
 from agent_workbench.adapters.retrieval.vectors.vector_table import VectorTable, unit_rows
 
 
-def test_files_come_by_cosine_those_with_one_content_each_and_none_below_0() -> None:
-    table = VectorTable(["a", "b", "c"], unit_rows(np.array([[1, 0], [1, 1], [-1, 0]], np.float32)))
-    files = table.of_files(["1.py", "2.py", "3.py", "4.py", "unknown.py"], ["a", "b", "c", "a", "x"])
+def table(*rows: tuple[float, float]) -> VectorTable:
+    return VectorTable([f"{number}" for number in range(len(rows))], unit_rows(np.array(rows, np.float32)))
+
+
+def test_files_come_by_cosine_if_they_are_above_the_mean() -> None:
+    vectors = table((1, 0), (1, 1), (0, 1), (-1, 0))
+    files = vectors.of_files(["1.py", "2.py", "3.py", "4.py", "copy.py", "unknown.py"], ["0", "1", "2", "3", "0", "x"])
     found = files.nearest(np.array([1, 0], np.float32), 9)
-    assert list(found) == ["1.py", "4.py", "2.py"]
+    assert list(found) == ["1.py", "copy.py", "2.py"]
+    assert found["1.py"] - found["2.py"] == pytest.approx(1 - 0.7071, abs=1e-3)
     assert list(files.nearest(np.array([1, 0], np.float32), 1)) == ["1.py"]
-    assert found["2.py"] == pytest.approx(0.7071, abs=1e-3)
+    assert list(files.nearest(np.array([-1, 0], np.float32), 9)) == ["4.py", "3.py"]
+
+
+def test_what_all_files_have_in_common_with_a_query_ranks_none() -> None:
+    files = table((10, 1), (10, 1.001), (10, 3)).of_files(["1.py", "2.py", "3.py"], ["0", "1", "2"])
+    assert list(files.nearest(np.array([0.94, 0.34], np.float32), 9)) == ["3.py"]
+    alone = table((1, 1)).of_files(["alone.py"], ["0"])
+    assert list(alone.nearest(np.array([1, 0], np.float32), 9)) == ["alone.py"]
+    assert VectorTable().of_files([], []).nearest(np.array([1, 0], np.float32), 9) == {}
 
 
 def test_vectors_that_do_not_fit_push_out_those_of_contents_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:

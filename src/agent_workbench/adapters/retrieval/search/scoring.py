@@ -55,7 +55,7 @@ def search(
 ) -> list[FoundChunk]:
     """Return the best chunks for a query, best first, at most a few of each file.
 
-    `commit_index` are the commits of the repo; `similar` are cosines of files whose vectors are close to the query's.
+    `commit_index` are the commits of the repo; `similar` are files whose vectors are close to the query's.
     """
     if not view.chunks or limit < 1:
         return []

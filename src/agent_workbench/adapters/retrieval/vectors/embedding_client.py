@@ -202,7 +202,9 @@ def _http_client(url: str, key: str) -> "httpx.AsyncClient":
 
 
 def _embeddings_url(address: str) -> str:
-    return f"{address.rstrip('/').removesuffix('/v1').rstrip('/')}/v1/embeddings"
+    """Return the endpoint's URL for an address with or without `/v1` or `/v1/embeddings`."""
+    root = address.rstrip("/").removesuffix("/embeddings").removesuffix("/v1").rstrip("/")
+    return f"{root}/v1/embeddings"
 
 
 def _digest(*parts: object) -> str:

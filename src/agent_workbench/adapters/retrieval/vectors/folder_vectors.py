@@ -81,7 +81,7 @@ class FolderVectors:
             await asyncio.wait({self._running[root]}, timeout=max(0.0, deadline - now))
 
     async def nearest(self, root: str, text: str, limit: int) -> dict[str, float]:
-        """Return at most `limit` files of the folder that are similar to a query, best first, with their cosines."""
+        """Return at most `limit` files of the folder that are similar to a query, best first (see `FileVectors`)."""
         files, vectors = self._files.get(root), self._of_root.get(root)
         return await vectors.nearest(files, text, limit) if files and vectors else {}
 

@@ -104,7 +104,7 @@ class RepoVectors:
             await self._guarded(self._update(contents, read, on_ready))
 
     async def nearest(self, files: FileVectors, text: str, limit: int) -> dict[str, float]:
-        """Return at most `limit` of the files that are similar to a query, best first, with their cosines."""
+        """Return at most `limit` of the files that are similar to a query, best first (see `FileVectors`)."""
         now = asyncio.get_running_loop().time()
         # A query that was given up still waits for its answer: a second one would only queue behind it.
         if self._store_failure or not files.paths or self._querying is not None or now < self._resting_until:

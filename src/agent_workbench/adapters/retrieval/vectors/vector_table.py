@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 32 * 1024 * 1024
 # Until the first vector is there, its length is taken to be this.
 _PRESUMED_DIMENSIONS = 1_024
+# Less is rounding.
+_LEAST_EXCESS = 1e-4
 
 
 class FileVectors(Struct, frozen=True):
@@ -25,13 +27,20 @@ class FileVectors(Struct, frozen=True):
     matrix: "Floats"
 
     def nearest(self, vector: "Floats", limit: int) -> dict[str, float]:
-        """Return at most `limit` files by cosine with `vector` (length 1), best first; only cosines above 0."""
+        """Return at most `limit` files that are more similar to `vector` (length 1) than the average file, best first.
+
+        With each comes its cosine minus the mean one. Models differ in the cosine of unrelated texts,
+        and only what is above it tells files apart.
+        """
         import numpy as np
 
+        if not self.paths:
+            return {}
         cosines = (self.matrix @ vector)[self.rows]
-        some = np.argpartition(-cosines, limit)[:limit] if limit < len(cosines) else np.arange(len(cosines))
-        best = some[np.lexsort((some, -cosines[some]))]
-        return {self.paths[each]: float(cosines[each]) for each in best.tolist() if cosines[each] > 0}
+        excess = cosines - cosines.mean() if len(cosines) > 1 else cosines
+        some = np.argpartition(-excess, limit)[:limit] if limit < len(excess) else np.arange(len(excess))
+        best = some[np.lexsort((some, -excess[some]))]
+        return {self.paths[each]: float(excess[each]) for each in best.tolist() if excess[each] > _LEAST_EXCESS}
 
 
 class VectorTable:
