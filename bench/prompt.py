@@ -18,9 +18,12 @@ from msgspec import Struct
 
 from agent_workbench.adapters.demo.scripted_answers import T1_FINISH, T1_RIGHT
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
-from agent_workbench.api.repo_context import TerminalRepoContext, find_site, open_desk
-from agent_workbench.api.runs import demo_place
-from agent_workbench.bootstrap import Say
+from agent_workbench.api.demo import write_demo
+from agent_workbench.api.event_feed import EventFeed
+from agent_workbench.api.session_handle import LocalSession
+from agent_workbench.api.session_opening import open_session
+from agent_workbench.api.update_feed import UpdateFeed
+from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.core.events import (
     ChunkDropped,
     ChunkPinned,
@@ -33,6 +36,7 @@ from agent_workbench.core.events import (
     ScratchpadChanged,
     UserSaid,
 )
+from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     CompactContext,
@@ -44,10 +48,11 @@ from agent_workbench.core.intents import (
     SayToModel,
     StartTask,
 )
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
@@ -61,7 +66,7 @@ AIM = "≤ 1 %"
 WISHED: set[type] = {ChunkPinned, ChunkDropped, ScratchpadChanged, UserSaid}
 
 
-class _BenchSite(TerminalRepoContext):
+class _BenchRepo(RepoContext):
     """The demo's repository, with a script of its own, or with none."""
 
     script: tuple[str, ...] = ()
@@ -168,21 +173,21 @@ def _done(steps: int, *, scripted: bool, compacts: bool = False) -> TaskRun:
 
 async def _run(folder: Path, steps: int, *, scripted: bool, compacts: bool) -> SessionState:
     bounds = {} if scripted else _bounds(steps)
-    place = Place(folder, os.environ, {**OPEN, **bounds}, unconfined=True)
-    await demo_place(folder, place)
-    found = await find_site(place)
-    site = _BenchSite(found.place, found.repository, found.root)
+    invocation = Invocation(folder, os.environ, {**OPEN, **bounds}, unconfined=True)
+    found = await find_repo(await write_demo(folder, invocation))
+    repo = _BenchRepo(found.invocation, found.repository, found.root)
     if scripted:
-        site.script = (*_readings(steps - 2), T1_RIGHT.replace("cents + line.quantity", "cents"), T1_FINISH)
-    board = UpdatePublisher(SessionState())
+        repo.script = (*_readings(steps - 2), T1_RIGHT.replace("cents + line.quantity", "cents"), T1_FINISH)
+    updates, events = UpdateFeed(), EventFeed()
+    publisher = UpdatePublisher(updates.publish)
     # A random model may want what takes a person to approve, such as a file removed: unattended that is refused.
-    session, recorder = await open_desk(site, board, trusted=True, headless=not scripted, on_recorded=lambda *_: None)
-    driver = LiveSession(session, recorder)
-    living = asyncio.create_task(driver.run())
+    context, recorder = await open_session(repo, SessionQuery(), publisher, events, trusted=True, headless=not scripted)
+    session = LocalSession(LiveSession(context, recorder), updates, events)
+    living = asyncio.create_task(session.run())
     try:
-        return await _watched(driver, steps, busy=scripted and not compacts, compacts=compacts)
+        return await _watched(session, steps, busy=scripted and not compacts, compacts=compacts)
     finally:
-        await driver.submit(Leave())
+        session.submit(Leave())
         await living
 
 
@@ -192,11 +197,11 @@ def _bounds(steps: int) -> dict[str, str]:
     return {**{f"limits.{name}": str(steps) for name in limits}, "model.answer_tokens": "400"}
 
 
-async def _watched(session: LiveSession, steps: int, *, busy: bool, compacts: bool) -> SessionState:
+async def _watched(session: SessionHandle, steps: int, *, busy: bool, compacts: bool) -> SessionState:
     """Start the task, want what the user wants in between, and return the state at the end."""
-    await session.submit(StartTask(TASK))
+    session.submit(StartTask(TASK))
     wishes: list[_Wish] | None = None
-    async with aclosing(session.updates()) as updates:  # type: ignore[type-var] # a generator, as the board makes it
+    async with aclosing(session.live()) as updates:
         async for update in updates:
             run = update.state.run
             if update.state.trouble is not None or (run is not None and run.status is not None):
@@ -206,7 +211,7 @@ async def _watched(session: LiveSession, steps: int, *, busy: bool, compacts: bo
             if wishes is None:
                 wishes = _wishes(run, steps, busy=busy, compacts=compacts)
             while wishes and wishes[0].after <= run.answered_step:
-                await session.submit(wishes.pop(0).intent)
+                session.submit(wishes.pop(0).intent)
     raise SystemExit("the session ended before its task")
 
 

@@ -6,18 +6,22 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
 from agent_workbench.adapters.journal.line_format import encode_line
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.session_files import JOURNAL
+from agent_workbench.api.session_opening import replayed_session
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.events.codec import encode_event
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.history.replay_marks import marks_of
 from agent_workbench.core.intents import GoToEvent
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.engine.replay.playback import ReplaySession
+from agent_workbench.core.ports.session_host import SessionHandle
+from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.views.code.code_pane import view_code
 from agent_workbench.views.code.shown_code import shown_code_snapshots
 from agent_workbench.views.gate.diff_pane import view_diff
@@ -31,6 +35,7 @@ from agent_workbench.views.sessions.timeline import view_timeline
 from agent_workbench.views.status import view_status
 from agent_workbench.views.transcript.transcript import transcript_of, transcripts, view_steps
 from bench.figures import Figure, milliseconds, ratio, seconds_of
+from bench.given_host import GivenHost
 from bench.long_session import long_session
 
 OPENED = "target 1,000"
@@ -45,7 +50,7 @@ def measure(events: int = 10_000, seeks: int = 40, rounds: int = 3) -> list[Figu
     with tempfile.TemporaryDirectory(prefix="bench-replay-") as name:
         folder = Path(name)
         write_journal(folder, story)
-        opened = seconds_of(lambda: ReplaySession(read_journal(folder).events), rounds)
+        opened = seconds_of(lambda: asyncio.run(replayed_session(read_journal(folder).events)), rounds)
     places = random.Random(7).sample(range(events), min(seeks, events))
     return [
         milliseconds(f"open {events:,} events: read, prove, fold", opened, OPENED),
@@ -68,7 +73,7 @@ def write_journal(folder: Path, story: Sequence[Recorded]) -> None:
 
 def _moves(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
     """Return what a move costs without the screen: the state, and each view."""
-    session, trail, code = ReplaySession(story), transcripts(), shown_code_snapshots()
+    trail, code = transcripts(), shown_code_snapshots()
     end = SessionUpdate(fold_all(story))
     view_steps(end, trail)
     view_code(end.state, None, code)
@@ -86,13 +91,14 @@ def _moves(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
     moved, folded = list[float](), list[float]()
     took: dict[str, list[float]] = {name: [] for name in views}
     with asyncio.Runner() as loop:
+        session = loop.run(replayed_session(story))
         for place in places:
             moved.append(_seconds(partial(loop.run, _go(session, place))))
             folded.append(_seconds(partial(fold_all, story[: place + 1])))
             update = loop.run(_now(session))
             for name, view in views.items():
                 took[name].append(_seconds(partial(view, update)))
-    marks = session.recording.marks
+    marks = marks_of(story)
     return [
         milliseconds("a seek's state", moved),
         ratio("the same, of folding from the beginning", moved, folded),
@@ -103,11 +109,11 @@ def _moves(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
 
 async def _screen(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
     """Return what a seek costs with all that the screen makes of it, from the first picture on."""
-    from agent_workbench.api.runs import system_clock
+    from agent_workbench.api.screen_services import system_clock
     from agent_workbench.tui.app import WorkbenchApp
 
-    session = ReplaySession(story)
-    app = WorkbenchApp(lambda: session, clock=system_clock())
+    session = await replayed_session(story)
+    app = WorkbenchApp(GivenHost(session), SessionRequest(), clock=system_clock())
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         first = await _shown(app.workbench.show, session, len(story))
@@ -121,7 +127,7 @@ async def _screen(story: Sequence[Recorded], places: Sequence[int]) -> list[Figu
         ]
 
 
-async def _shown(show: Callable[[SessionUpdate], None], session: ReplaySession, place: int) -> float:
+async def _shown(show: Callable[[SessionUpdate], None], session: SessionHandle, place: int) -> float:
     """Return how long it takes to go to an event and give all panes what they show; drawing the lines is not in it."""
     started = time.perf_counter()
     await _go(session, place)
@@ -129,12 +135,13 @@ async def _shown(show: Callable[[SessionUpdate], None], session: ReplaySession, 
     return time.perf_counter() - started
 
 
-async def _go(session: ReplaySession, place: int) -> None:
+async def _go(session: SessionHandle, place: int) -> None:
     await session.submit(GoToEvent(place))
 
 
-async def _now(session: ReplaySession) -> SessionUpdate:
-    return await anext(session.updates())
+async def _now(session: SessionHandle) -> SessionUpdate:
+    async with aclosing(session.live()) as updates:
+        return await anext(updates)
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -146,8 +153,13 @@ def _seconds(work: Callable[[], object]) -> float:
 def _kept(story: Sequence[Recorded]) -> float:
     tracemalloc.start()
     try:
-        session, trail = ReplaySession(story, at=-1), transcripts()
-        transcript_of(asyncio.run(_now(session)).state, trail)
+        trail = transcripts()
+        update = asyncio.run(_at_the_end(story))
+        transcript_of(update.state, trail)
         return tracemalloc.get_traced_memory()[0] / 1e6
     finally:
         tracemalloc.stop()
+
+
+async def _at_the_end(story: Sequence[Recorded]) -> SessionUpdate:
+    return await _now(await replayed_session(story, at=-1))

@@ -9,6 +9,7 @@ import pytest
 
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.plans.plan_file import PlanFile
+from agent_workbench.api.session_opening import replayed_session
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
@@ -16,8 +17,8 @@ from agent_workbench.core.ids import session_id
 from agent_workbench.core.intents import Intent, Leave, SeekReplay, StepReplay
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus, check_plan
+from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.engine.replay.playback import ReplaySession
 from tests.architecture.source_tree import ROOT
 
 # What Python tells of before it starts a program, connects, or opens a file.
@@ -69,8 +70,8 @@ async def test_a_replay_is_the_same_each_time_and_runs_nothing(events: tuple[Rec
 
 async def replayed(events: tuple[Recorded, ...], intents: list[StepReplay | SeekReplay]) -> list[SessionState]:
     """Return the state that is shown after each intent."""
-    session = ReplaySession(events)
-    updates = session.updates()
+    session = await replayed_session(events)
+    updates = session.live()
     await anext(updates)
     found = []
     for intent in intents:
@@ -79,7 +80,7 @@ async def replayed(events: tuple[Recorded, ...], intents: list[StepReplay | Seek
     return found
 
 
-async def shown_after(session: ReplaySession, updates: AsyncIterator[SessionUpdate], intent: Intent) -> SessionUpdate:
+async def shown_after(session: SessionHandle, updates: AsyncIterator[SessionUpdate], intent: Intent) -> SessionUpdate:
     await session.submit(intent)
     return await anext(updates)
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
-from agent_workbench.bootstrap import Say, Site
+from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.cli.main import execute
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.ids import CommitId
@@ -80,10 +80,10 @@ def main(plan_path: str, *arguments: str) -> int:
     """Run the command line as the plan says and return its exit code."""
     plan = json.loads(Path(plan_path).read_text())
     halt = Halt(plan["halt"], Path(plan["mark"]))
-    plain_model, plain_record, plain_commit = Site.model, Recorder.record, GitWorkspace.commit
+    plain_model, plain_record, plain_commit = RepoContext.model, Recorder.record, GitWorkspace.commit
     plain_open = Repository.open
 
-    def model(site: Site, settings: Settings, say: Say) -> Model:
+    def model(site: RepoContext, settings: Settings, say: Say) -> Model:
         inner = plain_model(site, settings, say)
         return HaltingModel(ScriptedModel(inner, plan["scripts"]) if plan["scripts"] else inner, halt)
 
@@ -104,7 +104,7 @@ def main(plan_path: str, *arguments: str) -> int:
 
     with (
         patch.object(Repository, "open", opened),
-        patch.object(Site, "model", model),
+        patch.object(RepoContext, "model", model),
         patch.object(Recorder, "record", record),
         patch.object(GitWorkspace, "commit", commit),
     ):

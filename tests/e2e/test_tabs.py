@@ -9,13 +9,13 @@ import psutil
 import pytest
 
 from agent_workbench.adapters.demo.scripted_answers import SCRIPTS
-from agent_workbench.api.runs import demo_place
-from agent_workbench.api.session_host import Lives
-from agent_workbench.core.history.summaries import Onward
+from agent_workbench.api.demo import write_demo
+from agent_workbench.api.session_host import LocalSessionHost
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import Leave, StartTask
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import Permission
 from tests.engine.front import Front
 
@@ -37,7 +37,7 @@ async def test_two_sessions_commit_each_on_its_branch_with_one_server(
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     repo = tmp_path / "shop"
-    place = await demo_place(repo, Place(repo, {**os.environ, **OPEN}, {}, unconfined=True))
+    invocation = await write_demo(repo, Invocation(repo, {**os.environ, **OPEN}, {}, unconfined=True))
 
     def make_independent() -> None:
         plan = repo / "memory" / "plans" / "PLAN.yaml"
@@ -50,13 +50,12 @@ async def test_two_sessions_commit_each_on_its_branch_with_one_server(
         if subject.startswith("T-1"):
             monkeypatch.setitem(SCRIPTS, subject.replace("T-1", "T-2"), texts)
     others = await asyncio.to_thread(model_servers)  # those that other tests share
-    lives = Lives(place)
-    lives.stands.set()
-    first = Front(lives.begin(place))
+    host = LocalSessionHost(invocation)
+    first = Front(await host.open(SessionRequest()))
     await first.until(lambda it: it.state.plan.tasks)
     await first.submit(StartTask(None))
     await first.until(lambda it: it.state.run)
-    second = Front(await lives.open(Onward()))
+    second = Front(await host.open(SessionRequest(OpenMode.NEW)))
     opened = await second.until(lambda it: it.state.plan.tasks and it.live.taken)
     assert opened.live.taken == (TaskId("T-1"),)
     await second.submit(StartTask(None))
@@ -70,8 +69,8 @@ async def test_two_sessions_commit_each_on_its_branch_with_one_server(
         assert last.state.run is not None
         assert last.state.run.status is TaskStatus.DONE
         assert await asyncio.to_thread(model_servers) == others + int(front is second)
-    await lives.ended()
-    lives.check()
+    await host.join()
+    host.raise_if_none_opened()
     branches = [f"agent/{task}" for task in ("T-1", "T-2")]
     command = ("git", "-C", str(repo), "rev-parse", *(f"{branch}~1" for branch in branches), "main")
     made = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from agent_workbench.api.event_feed import EventFeed
+from agent_workbench.api.session_handle import LocalSession
 from agent_workbench.core.intents import (
     ApproveProposal,
     EditProposal,
@@ -13,8 +15,9 @@ from agent_workbench.core.intents import (
     SkipProposal,
     StartTask,
 )
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.ports.services import Session
+from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
@@ -29,9 +32,9 @@ PATIENCE_SECONDS = 20
 class Front:
     """Submits intents and waits for updates."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionHandle) -> None:
         self.session = session
-        self._updates = session.updates()
+        self._updates = session.live()
         self.now: SessionUpdate | None = None
 
     async def until(self, condition: Callable[[SessionUpdate], object], what: str = "") -> SessionUpdate:
@@ -54,7 +57,13 @@ class Front:
         return f"{where}, trouble {self.now.state.trouble}, live {self.now.live}"
 
     async def submit(self, intent: Intent) -> None:
-        await self.session.submit(intent)
+        """Submit an intent without waiting for its outcome."""
+        self.session.submit(intent)
+
+    async def outcome(self, intent: Intent) -> Outcome:
+        """Submit an intent and return its outcome."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await self.session.submit(intent)
 
     async def start(self) -> None:
         await self.submit(StartTask(T1))
@@ -101,11 +110,15 @@ class Front:
         return await self.gate(kind)
 
     async def notice(self, intent: Intent) -> str:
-        """Submit an intent and return the notice that comes of it."""
-        update = await self.until(lambda _: True)
-        before = update.live.notice_number
-        await self.submit(intent)
-        return (await self.until(lambda it: it.live.notice_number > before, f"a notice on {intent}")).live.notice
+        """Submit an intent and return what the user is told about its outcome."""
+        outcome = await self.outcome(intent)
+        text = outcome.reason if isinstance(outcome, Refused) else outcome.note if isinstance(outcome, Accepted) else ""
+        assert text, outcome
+        return text
+
+    async def told(self, words: str) -> SessionUpdate:
+        """Wait for a notice with these words."""
+        return await self.until(lambda it: any(words in each.text for each in it.live.notices), f"a notice: {words}")
 
     async def over(self) -> SessionUpdate:
         """Wait until the task is over and nothing waits."""
@@ -125,10 +138,15 @@ def _waiting(update: SessionUpdate) -> Proposal | None:
     return waiting if waiting is not None and ruling(update.state, waiting) is None else None
 
 
+def handle_of(stage: Stage) -> LocalSession:
+    """Return the stage's session as a front end has it; it lives when its `run()` is awaited."""
+    return LocalSession(LiveSession(stage.session, stage.recorder), stage.updates, EventFeed())
+
+
 @asynccontextmanager
 async def in_front_of(stage: Stage) -> AsyncIterator[Front]:
     """Let the stage's session live; at the end the user leaves, and the journal tells the same as the state."""
-    session = LiveSession(stage.session, stage.recorder)
+    session = handle_of(stage)
     life = asyncio.create_task(session.run())
     front = Front(session)
     try:

@@ -16,6 +16,7 @@ from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
 from agent_workbench.adapters.tools.schema_checker import SchemaChecker
+from agent_workbench.api.update_feed import UpdateFeed
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionStarted
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId
@@ -91,7 +92,7 @@ class Stage(Struct):
     plan: HeldPlan
     settings: Settings
     headless: bool
-    board: UpdatePublisher
+    updates: UpdateFeed
     recorder: Recorder
     session: SessionContext
 
@@ -213,8 +214,9 @@ async def _opened(  # noqa: PLR0917 - one caller for each way in
     writer: JournalWriter,
     state: SessionState,
 ) -> Stage:
-    board = UpdatePublisher(state)
-    recorder = Recorder(writer, ports.clock, state, lambda _, after: board.show_state(after))
+    updates = UpdateFeed()
+    publisher = UpdatePublisher(updates.publish, state)
+    recorder = Recorder(writer, ports.clock, state, lambda _, after: publisher.show_state(after))
     config = SessionConfigured(
         approvals=settings.approvals,
         limits=settings.limits,
@@ -228,8 +230,8 @@ async def _opened(  # noqa: PLR0917 - one caller for each way in
         own_rules=await ports.rules.kept(),
     )
     await begin(recorder, SessionStarted(SESSION, str(user.root), user.head(), "0"), config, 0)
-    session = SessionContext(ports, settings, recorder, board, session_tools(ports))
-    return Stage(user, sessions, ports, model, shell, plan, settings, headless, board, recorder, session)
+    session = SessionContext(ports, settings, recorder, publisher, session_tools(ports))
+    return Stage(user, sessions, ports, model, shell, plan, settings, headless, updates, recorder, session)
 
 
 def kinds(events: Iterable[Event]) -> list[str]:

@@ -34,15 +34,15 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import RetryTrouble
+from agent_workbench.core.intents import RetryTrouble, StartTask
 from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.plan import Budget, Constraints, Scope, TaskStatus
 from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.engine.prompt.prompt_size import MARK_TOKENS, summary_tokens
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
-from agent_workbench.engine.session.outcomes import Ending
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import start_task
 from tests.adapters.git.fingerprint import fingerprint
@@ -53,7 +53,7 @@ from tests.fakes.ports import FACTS, Break, Cut, GivenChunks, Saying, words
 WRONG, RIGHT = change("wrong", "rigth"), change("rigth", "right")
 
 
-async def run(stage: Stage, *tasks: str) -> Ending:
+async def run(stage: Stage, *tasks: str) -> SessionEnd:
     """Run headless to the end, and check that the journal tells the same as the state."""
     ending = await run_unattended(stage.session, stage.recorder, tuple(map(TaskId, tasks)) or None)
     assert stage.read_back() == stage.state
@@ -486,11 +486,10 @@ DENIED = replace(task(), constraints=Constraints(denylisted_commands=("make *",)
 async def test_a_task_whose_checks_it_denies_is_not_started_and_says_so(tmp_path: Path) -> None:
     settings = Settings(lint_command="cd . && make lint")
     async with a_stage(tmp_path, tasks=(DENIED,), settings=settings) as stage, in_front_of(stage) as front:
-        await front.start()
-        notice = (await front.until(lambda update: update.live.notice)).live.notice
+        notice = await front.notice(StartTask(T1))
         assert (
             "the checks of T-1 cannot be run: this task does not allow 'make *' in a command: cd . && make lint"
-            in str(notice)
+            in notice
         )
         assert stage.state.run is None
         assert stage.shell.lines == []

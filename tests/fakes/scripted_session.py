@@ -1,16 +1,25 @@
-"""A session that does what a test says: real events, really folded; what the user wanted is kept in `intents`."""
+"""A session that a test scripts: real events, really folded; submitted intents are kept in `intents`."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable
 
 from msgspec.structs import replace
 
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_marks import Marks, marks_of
-from agent_workbench.core.intents import Intent, Leave
-from agent_workbench.core.live import Live, Recording, ReplayPosition, SessionUpdate
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.intents import FindCode, Intent, Leave, LookBack, OpenFile
+from agent_workbench.core.intents.outcomes import Accepted, Outcome
+from agent_workbench.core.intents.plan import EditPlan, OpenPlan
+from agent_workbench.core.live import Live, Notice, Recording, ReplayPosition, SessionUpdate
+from agent_workbench.core.ports.session_host import SessionHandle
+from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.core.state.session_state import SessionState
+
+QUESTIONS = FindCode | LookBack | OpenFile | OpenPlan | EditPlan
 
 
 class FakeClock:
@@ -30,11 +39,14 @@ class FakeClock:
 
 
 class ScriptedSession:
-    """Implements `core.ports.Session`."""
+    """Implements `SessionHandle`. Questions (`QUESTIONS`) stay open until a test gives their outcome."""
 
     def __init__(self, *events: Event) -> None:
         self.intents: list[Intent] = []
         self.newest = SessionUpdate(SessionState())
+        self.recorded: list[Recorded] = []
+        self.open_questions: list[asyncio.Future[Outcome]] = []
+        self.outcome: Outcome = Accepted()
         self.ends_when_left = True
         self._news = asyncio.Event()
         self.record(*events)
@@ -45,17 +57,19 @@ class ScriptedSession:
         for event in events:
             seq = state.seq + 1
             time = f"2026-11-20T10:{15 + seq // 60:02}:{seq % 60:02}.000000Z"
-            state = fold(state, Recorded(seq, time, event, f"{seq:064x}"))
+            self.recorded.append(Recorded(seq, time, event, f"{seq:064x}"))
+            state = fold(state, self.recorded[-1])
         return self._publish(replace(self.newest, state=state))
 
-    def live(self, live: Live) -> "ScriptedSession":
+    def show(self, live: Live) -> "ScriptedSession":
         """Let this be the moment."""
         return self._publish(replace(self.newest, live=live))
 
     def notify(self, notice: str) -> "ScriptedSession":
         """Tell the user something."""
         now = self.newest.live
-        return self.live(replace(now, notice=notice, notice_number=now.notice_number + 1))
+        number = now.notices[-1].number + 1 if now.notices else 1
+        return self.show(replace(now, notices=(*now.notices, Notice(number, notice))))
 
     def end(self, farewell: str = "") -> "ScriptedSession":
         """End the session."""
@@ -68,14 +82,40 @@ class ScriptedSession:
         events = (*state.opening, *(each for run in runs for each in run.history))
         last = state.seq if seq is None else seq
         recording = Recording(events, Marks(last + 1, marks_of(events).places))
-        return self.live(Live(replay=ReplayPosition(state.seq, last, playing, 1.0, recording), decidable=False))
+        return self.show(Live(replay=ReplayPosition(state.seq, last, playing, 1.0, recording), decidable=False))
 
-    async def submit(self, intent: Intent) -> None:
+    @property
+    def session(self) -> SessionId:
+        return self.newest.state.session
+
+    @property
+    def opened_seq(self) -> int:
+        return -1
+
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
         self.intents.append(intent)
         if isinstance(intent, Leave) and self.ends_when_left:
             self.end("kept")
+        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        if isinstance(intent, QUESTIONS):
+            self.open_questions.append(outcome)
+        else:
+            outcome.set_result(self.outcome)
+        return outcome
 
-    async def updates(self) -> AsyncIterator[SessionUpdate]:
+    def answer(self, outcome: Outcome) -> "ScriptedSession":
+        """Give the oldest open question its outcome."""
+        self.open_questions.pop(0).set_result(outcome)
+        return self
+
+    async def events(self, after_seq: int = -1) -> AsyncGenerator[Recorded]:
+        for recorded in self.recorded[after_seq + 1 :]:
+            yield recorded
+
+    async def wait(self) -> SessionEnd:
+        return SessionEnd()
+
+    async def live(self) -> AsyncGenerator[SessionUpdate]:
         shown: SessionUpdate | None = None
         while True:
             if self.newest is shown:
@@ -91,3 +131,18 @@ class ScriptedSession:
         self._news.set()
         self._news = asyncio.Event()
         return self
+
+
+class ScriptedHost:
+    """Implements `core.ports.session_host.SessionHost`: opens these sessions, one after the other."""
+
+    def __init__(self, *sessions: SessionHandle, error: WorkbenchError | None = None) -> None:
+        self.requests: list[SessionRequest] = []
+        self.error = error
+        self._sessions = iter(sessions)
+
+    async def open(self, request: SessionRequest) -> SessionHandle:
+        self.requests.append(request)
+        if self.error is not None:
+            raise self.error
+        return next(self._sessions)

@@ -31,8 +31,8 @@ from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Pur
 from agent_workbench.core.model_settings import EndpointSettings, RoleSettings, TokenPrice
 from agent_workbench.core.plan import Budget
 from agent_workbench.core.ports.services import Model
+from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Settings
-from agent_workbench.engine.session.outcomes import Ending
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.adapters.git.conftest import home
 from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change, diff, task
@@ -84,7 +84,7 @@ async def serving(model: Path, log: Path) -> AsyncIterator[tuple[EmbeddedServer,
         await server.stop()
 
 
-async def run(stage: Stage) -> Ending:
+async def run(stage: Stage) -> SessionEnd:
     ending = await run_unattended(stage.session, stage.recorder, None)
     assert stage.read_back() == stage.state
     return ending

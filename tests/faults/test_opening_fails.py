@@ -11,11 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.api.repo_context import TerminalRepoContext, find_site, open_desk
+from agent_workbench.api.event_feed import EventFeed
+from agent_workbench.api.session_opening import open_session
+from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
-from agent_workbench.core.invocation import Place
-from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.system.user_dirs import config_dir, state_dir
 from tests.adapters.git.user import make_repo
@@ -39,34 +41,33 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_repo(tmp_path / "repo", FILES).root
 
 
-def place_of(repo: Path, session: str = "") -> Place:
+def invocation_in(repo: Path) -> Invocation:
     environ = {"PATH": os.environ["PATH"], "HOME": str(repo.parent), "AGENT_MODEL__URL": "http://127.0.0.1:9"}
-    return Place(repo, environ, {}, session, unconfined=True)
+    return Invocation(repo, environ, {}, unconfined=True)
 
 
-async def opened(site: TerminalRepoContext) -> str:
+async def opened(site: RepoContext, name: str = "") -> str:
     """Open a session and leave it; return its name."""
-    session, recorder = await open_desk(
-        site, UpdatePublisher(SessionState()), trusted=True, on_recorded=lambda *_: None
-    )
+    publisher = UpdatePublisher(lambda _: None)
+    session, recorder = await open_session(site, SessionQuery(name), publisher, EventFeed(), trusted=True)
     await session.close()
     await recorder.close()
     return session.state.session
 
 
-def traces(repo: Path, house: SharedResources) -> tuple[object, ...]:
-    """Return what an open session has: descriptors, children, folders, and what the house keeps for it."""
+def traces(repo: Path, shared: SharedResources) -> tuple[object, ...]:
+    """Return what an open session has: descriptors, children, folders, and what the resources keep for it."""
     folders = [sorted(each.rglob("*")) for each in (repo / "memory", state_dir() / "sessions")]
     descriptors = sorted(str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.exists())
-    held = [len(holders) for _, holders in house._retrievers._held.values()]
+    held = [len(holders) for _, holders in shared._retrievers._held.values()]
     return folders, descriptors, psutil.Process().children(recursive=True), held
 
 
-async def assert_leaves_nothing(site: TerminalRepoContext, error: type[WorkbenchError], match: str) -> None:
+async def assert_leaves_nothing(site: RepoContext, error: type[WorkbenchError], match: str, name: str = "") -> None:
     async def fail() -> tuple[object, ...]:
         with pytest.raises(error, match=match):
-            await opened(site)
-        return await asyncio.to_thread(traces, site.root, site.house)
+            await opened(site, name)
+        return await asyncio.to_thread(traces, site.root, site.shared)
 
     first = await fail()  # after the first, all that a process keeps for good is there
     assert await fail() == first
@@ -91,13 +92,13 @@ def holding() -> Iterator[Callable[[Path], None]]:
 
 
 async def test_a_journal_that_another_process_holds(repo: Path, holding: Callable[[Path], None]) -> None:
-    name = await opened(await find_site(place_of(repo)))
+    name = await opened(await find_repo(invocation_in(repo)))
     await asyncio.to_thread(holding, repo / "memory/sessions" / name / "lock")
-    await assert_leaves_nothing(await find_site(place_of(repo, name)), LockedError, "somebody else")
+    await assert_leaves_nothing(await find_repo(invocation_in(repo)), LockedError, "somebody else", name)
 
 
 async def test_rules_that_cannot_be_read(repo: Path) -> None:
-    site = await find_site(place_of(repo))
+    site = await find_repo(invocation_in(repo))
     await asyncio.to_thread((config_dir() / "rules.yaml").mkdir, parents=True)
     await assert_leaves_nothing(site, StorageError, "rules.yaml")
     assert not await asyncio.to_thread((repo / "memory/sessions").exists)
@@ -120,7 +121,7 @@ def small_disk(folder: Path, pages: int) -> Iterator[None]:
 @pytest.mark.parametrize("pages", [0, 1])
 async def test_a_disk_that_is_full_when_the_session_begins(repo: Path, pages: int) -> None:
     sessions = repo / "memory/sessions"
-    site = await find_site(place_of(repo))
+    site = await find_repo(invocation_in(repo))
     disk = small_disk(sessions, pages)
     await asyncio.to_thread(disk.__enter__)
     try:

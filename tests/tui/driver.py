@@ -1,6 +1,6 @@
 """A fluent driver of the workbench: presses keys, lets things happen in the session, waits until all is shown."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -11,12 +11,14 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from agent_workbench.core.events import Event
-from agent_workbench.core.history.summaries import Onward, PastSessions
+from agent_workbench.core.history.summaries import PastSessions
+from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import Live, SessionUpdate
+from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.widgets.row_list import RowList
-from tests.fakes.scripted_session import FakeClock, ScriptedSession
+from tests.fakes.scripted_session import FakeClock, ScriptedHost, ScriptedSession
 from tests.tui.parts import Diff, Gate, PlanPart, Replay, Steps
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 32), (200, 50)
@@ -33,13 +35,13 @@ class Driver:
         session: ScriptedSession,
         clock: FakeClock,
         pilot: Pilot[SessionUpdate],
-        opened: Sequence[Onward] = (),
+        host: ScriptedHost | None = None,
     ) -> None:
         self.app = app
         self.session = session
         self.clock = clock
         self.pilot = pilot
-        self.opened = opened
+        self.host = host
         self.diff, self.gate, self.plan = Diff(self), Gate(self), PlanPart(self)
         self.steps, self.replay = Steps(self), Replay(self)
 
@@ -85,9 +87,19 @@ class Driver:
         self.session.record(*events)
         return await self.idle()
 
+    @property
+    def opened(self) -> list[SessionRequest]:
+        """The sessions that were asked for beside the first one."""
+        return self.host.requests[1:] if self.host is not None else []
+
+    async def answer(self, outcome: Outcome) -> "Driver":
+        """Answer the oldest open question of the session, and wait until that is shown."""
+        self.session.answer(outcome)
+        return await self.idle()
+
     async def live(self, live: Live) -> "Driver":
         """Let this be the moment."""
-        self.session.live(live)
+        self.session.show(live)
         return await self.idle()
 
     async def resize(self, width: int, height: int) -> "Driver":
@@ -140,13 +152,7 @@ async def driving(
 ) -> AsyncIterator[Driver]:
     """Yield a driver of a workbench that shows `session`; in further tabs it opens `others`, one after the other."""
     clock = FakeClock()
-    more, opened = iter(others), list[Onward]()
-
-    async def open_session(onward: Onward) -> ScriptedSession:
-        opened.append(onward)
-        return next(more)
-
-    around = AppEnvironment(past, open_session)
-    app = WorkbenchApp(lambda: session, clock=clock, first_run=first_run, keys=keys, around=around)
+    host = ScriptedHost(session, *others)
+    app = WorkbenchApp(host, SessionRequest(), clock=clock, first_run=first_run, keys=keys, around=AppEnvironment(past))
     async with app.run_test(size=size, notifications=True) as pilot:
-        yield await Driver(app, session, clock, pilot, opened).idle()
+        yield await Driver(app, session, clock, pilot, host).idle()

@@ -1,6 +1,6 @@
 """Every state of the panes and of the gate, by name, for pictures."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,8 +34,9 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.intents import Intent, LookBack, OpenFile
+from agent_workbench.core.intents.outcomes import FileOpened, Outcome, PastActionsFound, PlanOpened, Refused
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
-from agent_workbench.core.live import Live, OpenedFile, PastShown, PlanAnswer, PreflightQuestion, Running, Streaming
+from agent_workbench.core.live import Live, PreflightQuestion, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan_text import PlanPiece
@@ -127,7 +128,7 @@ def _run(*more: ActionProposed) -> ScriptedSession:
 
 def _thinking(streaming: Streaming) -> ScriptedSession:
     asked = PromptBuilt(3, Purpose.EXECUTOR, 6, 1620, "0" * 64, (PromptPart("observation", 96),))
-    return ScriptedSession(*runs.up_to_reflexion(), asked).live(Live(activity="thinking", streaming=streaming))
+    return ScriptedSession(*runs.up_to_reflexion(), asked).show(Live(activity="thinking", streaming=streaming))
 
 
 def _diff(diff: str, *, special: tuple[str, ...] = ()) -> ScriptedSession:
@@ -270,7 +271,7 @@ SCENES = {
     "no_tasks": Scene(lambda: ScriptedSession(*runs.opening()[:3], PlanRead("memory/plans/PLAN.yaml", Plan()))),
     "checks_wait": Scene(lambda: _run(ActionProposed(runs.checks("P-10", CheckPurpose.BASELINE)))),
     "checks_run": Scene(
-        lambda: _run().live(Live(activity="running 1 check", running=Running(runs.PYTEST, OUTPUT, 7.0)))
+        lambda: _run().show(Live(activity="running 1 check", running=Running(runs.PYTEST, OUTPUT, 7.0)))
     ),
     "reads_prompt": Scene(lambda: _thinking(Streaming("", 0, 1.0, 640, 1620))),
     "thinks": Scene(lambda: _thinking(Streaming(STREAM[:38], 9, 1.4))),
@@ -288,7 +289,7 @@ SCENES = {
     "done": Scene(lambda: ScriptedSession(*runs.up_to_done())),
     "failed": Scene(_failed),
     "paused": Scene(lambda: ScriptedSession(*runs.up_to_reflexion(), PauseChanged(paused=True)), ("0",)),
-    "no_plan": Scene(lambda: ScriptedSession(*runs.opening()[:3]).live(Live(no_plan=NO_PLAN))),
+    "no_plan": Scene(lambda: ScriptedSession(*runs.opening()[:3]).show(Live(no_plan=NO_PLAN))),
     "replay": Scene(lambda: ScriptedSession(*runs.up_to_reflexion()).as_replay(seq=90)),
     "too_early": Scene(_waiting, ("a",)),
     "plan_zoomed": Scene(_waiting, ("1", "z")),
@@ -298,7 +299,7 @@ SCENES = {
     "code": Scene(_waiting, ("5", "j")),
     "code_expanded": Scene(_waiting, ("5", "j", "enter")),
     "code_marked": Scene(_marked, ("5", "j")),
-    "code_indexing": Scene(lambda: _run().live(Live(activity="searching the code", index=INDEXING)), ("5",)),
+    "code_indexing": Scene(lambda: _run().show(Live(activity="searching the code", index=INDEXING)), ("5",)),
     "code_after_summary": Scene(_summed_up, ("5", "j")),
     "thinks_first": Scene(lambda: _thinking(Streaming(tokens=60, seconds=2.0, thought=THOUGHT)), ("2",)),
     "thought": Scene(lambda: _thinking(Streaming(STREAM[:38], 69, 3.4, thought=THOUGHT)), ("2",)),
@@ -313,18 +314,21 @@ SCENES = {
 class Answering(ScriptedSession):
     """Has past actions, the text of the plan, and files to show."""
 
-    async def submit(self, intent: Intent) -> None:
-        await super().submit(intent)
-        now = self.newest.live
-        if isinstance(intent, LookBack):
-            self.live(Live(past=PastShown(intent.kind, PastActions(tuple(_past()), 3), 1)))
-        elif isinstance(intent, OpenPlan):
-            self.live(replace(now, plan=PlanAnswer(PIECE, 1)))
-        elif isinstance(intent, EditPlan):
-            self.live(replace(now, plan=PlanAnswer(PIECE, 2, "memory/plans/PLAN.yaml:3:1: this is not YAML")))
-        elif isinstance(intent, OpenFile):
-            text = "\n".join(f"def line_{number}() -> None: ..." for number in range(1, 41))
-            self.live(replace(now, opened=OpenedFile(intent.path, intent.line, text, 1)))
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        outcome = super().submit(intent)
+        match intent:
+            case LookBack():
+                self.answer(PastActionsFound(intent.kind, PastActions(tuple(_past()), 3)))
+            case OpenPlan():
+                self.answer(PlanOpened(PIECE))
+            case EditPlan():
+                self.answer(Refused("memory/plans/PLAN.yaml:3:1: this is not YAML"))
+            case OpenFile():
+                text = "\n".join(f"def line_{number}() -> None: ..." for number in range(1, 41))
+                self.answer(FileOpened(intent.path, intent.line, text))
+            case _:
+                pass
+        return outcome
 
 
 def _past() -> Iterator[PastAction]:
@@ -353,7 +357,7 @@ DIALOGUES = {
     "result": Scene(lambda: _diff(HUNKS), ("3", "n", "space", "enter", "=")),
     "special_asked": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",)), ("a",), looked=True),
     "welcome": Scene(lambda: ScriptedSession(*runs.opening()), first_run=True),
-    "question": Scene(lambda: ScriptedSession().live(Live(question=TRUST))),
+    "question": Scene(lambda: ScriptedSession().show(Live(question=TRUST))),
     "help": Scene(_waiting, ("?",)),
     "reason": Scene(_waiting, ("r",)),
     "edit_diff": Scene(_waiting, ("e",)),

@@ -4,7 +4,8 @@ import pytest
 
 from agent_workbench.core.events import ChunkPinned, Event
 from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
-from agent_workbench.core.live import FoundCode, Live
+from agent_workbench.core.intents.outcomes import CodeFound, Refused
+from agent_workbench.core.live import Live
 from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.tui.widgets.code_colours import mark_words, plain_lines
 from agent_workbench.views.blocks import Tone
@@ -56,8 +57,8 @@ async def test_code_is_found_by_words_and_added_by_a_key() -> None:
         assert bench.session.intents == [FindCode("tax")]
         await bench.live(Live(index=IndexStatus(312, 2066)))
         assert "searching · indexing 312 of 2,066 files" in bench.text()
-        found = FoundCode("tax", (CART, TAX), 1)
-        await bench.live(Live(found=found))
+        await bench.live(Live())
+        await bench.answer(CodeFound("tax", (CART, TAX)))
         assert "2 found" in bench.text()
         assert "in the prompt already" in bench.text()
         await bench.press("j", "enter")
@@ -67,12 +68,21 @@ async def test_code_is_found_by_words_and_added_by_a_key() -> None:
         await bench.press("enter", "slash", *"rate", "enter")
         assert bench.session.intents[1:] == [PinChunk(TAX.place, pinned=False), FindCode("rate")]
         assert "searching" in bench.text(), "what was found before is no answer to what was asked now"
-        await bench.live(Live(found=FoundCode("rate", (), 2)))
+        await bench.answer(CodeFound("rate", ()))
         assert "nothing found" in bench.text()
         assert "nothing found yet" not in bench.text()
         await bench.press("escape")
         assert bench.screen.name == "workbench"
         assert "shop/tax.py:1-2" in bench.text()
+
+
+async def test_why_nothing_could_be_searched_is_said() -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
+        await bench.press("5", "plus", *"a.py:9", "enter")
+        await bench.answer(Refused("a.py has 2 lines, line 9 was asked for"))
+        assert "a.py has 2 lines, line 9 was asked for" in bench.text()
+        await bench.press("enter")
+        assert "searching" in bench.text()
 
 
 @pytest.mark.parametrize("session", [ScriptedSession(*runs.up_to_first_diff()).as_replay, None])
@@ -87,12 +97,14 @@ async def test_nothing_is_added_where_no_task_goes_on(session: object) -> None:
 async def test_nothing_found_in_an_index_that_is_not_ready_says_so() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
         await bench.press("5", "plus", *"tax", "enter")
-        await bench.live(Live(index=IndexStatus(), found=FoundCode("tax", (), 1)))
+        await bench.live(Live(index=IndexStatus()))
+        await bench.answer(CodeFound("tax", ()))
         assert "nothing found yet: the index has only begun; ask again" in bench.text()
-        await bench.live(Live(index=IndexStatus(312, 2066, 300, 4120), found=FoundCode("tax", (), 1)))
+        await bench.live(Live(index=IndexStatus(312, 2066, 300, 4120)))
         assert "nothing found yet: indexing 312 of 2,066 files; ask again" in bench.text()
         await bench.press("enter")
-        await bench.live(Live(index=IndexStatus(2066, 2066, 2066, 14_002), found=FoundCode("tax", (TAX,), 2)))
+        await bench.live(Live(index=IndexStatus(2066, 2066, 2066, 14_002)))
+        await bench.answer(CodeFound("tax", (TAX,)))
         assert "1 found" in bench.text()
         assert "indexed" not in bench.text()
 

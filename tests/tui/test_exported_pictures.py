@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import aclosing
 from xml.etree import ElementTree
 
 import pytest
@@ -9,10 +10,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from agent_workbench.api.session_opening import replayed_session
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ActionDecided, UserSaid
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.engine.replay.playback import ReplaySession
 from agent_workbench.tui.pictures.asciicast import Asciicast
 from agent_workbench.tui.pictures.drawing import Lines, drawing
 from agent_workbench.tui.pictures.svg import CELL_PX, to_svg
@@ -85,8 +86,9 @@ def text_of(lines: Lines) -> str:
 
 
 async def test_a_recording_is_drawn_without_a_terminal() -> None:
-    session = ReplaySession(recorded(*runs.up_to_reflexion(), UserSaid(CONTROLS)), at=-1)
-    update = await anext(aiter(session.updates()))
+    session = await replayed_session(recorded(*runs.up_to_reflexion(), UserSaid(CONTROLS)), at=-1)
+    async with aclosing(session.live()) as updates:
+        update = await anext(updates)
     async with drawing(SIZE) as app:
         lines = await app.draw(update)
     async with drawing(SIZE) as app:

@@ -1,9 +1,7 @@
 """What failed, as a tree in the steps, and the way from a failure to the diff or the file."""
 
-from msgspec.structs import replace
-
 from agent_workbench.core.intents import OpenFile
-from agent_workbench.core.live import OpenedFile
+from agent_workbench.core.intents.outcomes import FileOpened
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import driving
@@ -21,6 +19,5 @@ async def test_a_failure_leads_to_the_diff_or_to_the_file() -> None:
         assert session.intents == []
         await bench.press("2", "j", "f")
         assert session.intents == [OpenFile("tests/test_cart.py", 13)]
-        opened = OpenedFile("tests/test_cart.py", 13, "\n".join(f"line {n}" for n in range(1, 40)), 1)
-        await bench.live(replace(session.newest.live, opened=opened))
+        await bench.answer(FileOpened("tests/test_cart.py", 13, "\n".join(f"line {n}" for n in range(1, 40))))
         assert "▶ 13 line 13" in bench.text()

@@ -20,7 +20,8 @@ from agent_workbench.core.intents import (
     SkipProposal,
     StartTask,
 )
-from agent_workbench.core.live import Live, PastShown
+from agent_workbench.core.intents.outcomes import PastActionsFound
+from agent_workbench.core.live import Live
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
@@ -333,7 +334,7 @@ async def test_a_rule_is_kept_for_whom_it_is_meant_and_not_too_quickly() -> None
         assert "diff of shop/cart.py" in bench.text()
         assert bench.session.intents == [LookBack(Permission.DIFF)]
         past = PastAction(runs.SESSION, replace(runs.diff_step(30, runs.WRONG)[1], diff=""), Verdict.REJECT, "user")
-        await bench.live(Live(past=PastShown(Permission.DIFF, PastActions((past,), 1), 1)))
+        await bench.answer(PastActionsFound(Permission.DIFF, PastActions((past,), 1)))
         assert "1 of 1 past diffs in 1 session; you rejected 1 of these" in bench.text()
         await bench.press("enter")
         assert "too quick" in bench.text()
@@ -442,7 +443,7 @@ async def test_a_task_is_not_started_while_one_runs() -> None:
 
 
 async def test_what_cannot_be_decided_offers_no_keys() -> None:
-    async with driving(waiting().live(Live(decidable=False))) as bench:
+    async with driving(waiting().show(Live(decidable=False))) as bench:
         await bench.look()
         await bench.press("a", "r", "e", "A")
         assert bench.session.intents == []

@@ -41,7 +41,7 @@ from agent_workbench.core.events import (
     TroubleMet,
     UserSaid,
 )
-from agent_workbench.core.live import Live, PreflightQuestion, Running, Streaming
+from agent_workbench.core.live import Live, Notice, PreflightQuestion, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.retrieval import Chunk
@@ -100,7 +100,7 @@ LIVES = {
     "streaming": Live(activity=BAD, streaming=Streaming(f"Thought: {BAD}", 1, 1.0)),
     "diff": Live(activity="x", streaming=Streaming(f"Thought: x\nAction: write_diff\n{DIFF}", 1, 1.0)),
     "running": Live(activity=BAD, running=Running(BAD, BAD, 1.0)),
-    "notice": Live(notice=BAD, notice_number=1),
+    "notice": Live(notices=(Notice(1, BAD),)),
     "question": Live(question=PreflightQuestion("trust", BAD, (BAD,), BAD, BAD)),
 }
 
@@ -109,7 +109,7 @@ def session_of(case: str) -> ScriptedSession:
     events = foreign() if case in ("waiting", "notice", "question") else foreign()[:-1]
     if case == "trouble":
         return ScriptedSession(*foreign()[:-1], TroubleMet(BAD, BAD, BAD))
-    session = ScriptedSession(*events).live(LIVES.get(case, Live()))
+    session = ScriptedSession(*events).show(LIVES.get(case, Live()))
     return session.as_replay() if case == "replay" else session
 
 
@@ -170,10 +170,11 @@ async def test_an_editor_shows_foreign_text_without_letting_it_through() -> None
 PROGRAM = """
 import asyncio, sys
 from agent_workbench.tui.app import WorkbenchApp
-from tests.fakes.scripted_session import FakeClock
+from agent_workbench.core.session_request import SessionRequest
+from tests.fakes.scripted_session import FakeClock, ScriptedHost
 from tests.tui.test_inert import session_of
 session = session_of(sys.argv[1])
-app = WorkbenchApp(lambda: session, clock=FakeClock())
+app = WorkbenchApp(ScriptedHost(session), SessionRequest(), clock=FakeClock())
 async def end():
     while app.update_shown is not session.newest:
         await asyncio.sleep(0.02)

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from textual.widgets import TextArea
 
 from agent_workbench.core.events import Author, PlanRead
+from agent_workbench.core.intents.outcomes import Accepted, PlanOpened, Refused
 from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan
-from agent_workbench.core.live import PlanAnswer
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.tui.panes.plan import PlanPane
@@ -37,18 +37,18 @@ async def test_a_task_is_edited_until_it_can_be_read() -> None:
     session = ScriptedSession(*runs.up_to_first_diff())
     async with driving(session) as bench:
         await bench.press("1", "j", "e")
-        await bench.live(replace(session.newest.live, plan=PlanAnswer(PIECE, 1)))
+        await bench.answer(PlanOpened(PIECE))
         area = bench.screen.query_one(TextArea)
         assert (area.text, area.line_number_start) == (PIECE.text, 2)
         await bench.press("down", "x", "ctrl+s")
         edit = EditPlan(PIECE, "- id: T-2\nx")
         assert session.intents == [OpenPlan(runs.T2), edit]
         fault = "memory/plans/PLAN.yaml:3:1: this is not YAML"
-        await bench.live(replace(session.newest.live, plan=PlanAnswer(PIECE, 2, fault)))
+        await bench.answer(Refused(fault))
         assert fault in bench.text()
         assert (area.text, area.cursor_location) == (edit.text, (1, 1))
         await bench.press("ctrl+s")
-        await bench.live(replace(session.newest.live, plan=PlanAnswer(PIECE, 3)))
+        await bench.answer(Accepted())
         assert bench.screen is bench.app.workbench
         assert session.intents[2:] == [edit]
 
@@ -64,7 +64,7 @@ async def test_a_new_task_is_shown_from_the_beginning_of_its_lines() -> None:
         await bench.press("1")
         assert ("m merge" in bench.text(), "n new task" in bench.text()) == (False, True)
         await bench.press("n")
-        await bench.live(replace(session.newest.live, plan=PlanAnswer(piece, 1)))
+        await bench.answer(PlanOpened(piece))
         area = bench.screen.query_one(TextArea)
         assert area.cursor_location == (14, 33)
         assert (area.scroll_offset.x, "- id: T-1" in bench.text()) == (0, True)

@@ -1,15 +1,16 @@
 """A recording in the panes: jumps, the timeline under the mouse, search, and the receipt that goes along."""
 
+from agent_workbench.api.session_opening import replayed_session
 from agent_workbench.core.events import PromptBuilt, Recorded
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.intents import GoToEvent, JumpReplay, PaceReplay
-from agent_workbench.engine.replay.playback import ReplaySession
+from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.bars.replay_bar import ReplayBar
 from agent_workbench.tui.screens.recording_search import MatchList
 from agent_workbench.views.sessions.timeline import seq_at
 from tests.fakes import runs
-from tests.fakes.scripted_session import FakeClock, ScriptedSession
+from tests.fakes.scripted_session import FakeClock, ScriptedHost, ScriptedSession
 from tests.tui.driver import MIDDLE, SMALL, driving
 
 EVENTS = tuple(
@@ -40,8 +41,8 @@ async def test_keys_jump_by_kind_and_the_timeline_is_clicked() -> None:
 
 
 async def test_a_search_goes_to_what_it_finds_and_the_receipt_follows() -> None:
-    session = ReplaySession(EVENTS, at=6)
-    app = WorkbenchApp(lambda: session, clock=FakeClock())
+    session = await replayed_session(EVENTS, at=6)
+    app = WorkbenchApp(ScriptedHost(session), SessionRequest(), clock=FakeClock())
     async with app.run_test(size=SMALL) as pilot:
 
         async def press(*keys: str) -> int:

@@ -11,14 +11,15 @@ from textual.pilot import Pilot
 from agent_workbench.core.errors import TrustError
 from agent_workbench.core.history.comparison import ComparedSession, Comparison
 from agent_workbench.core.history.journal_proof import JournalProof
-from agent_workbench.core.history.summaries import Onward, SessionSummary
+from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment
 from tests.fakes import runs
-from tests.fakes.scripted_session import FakeClock, ScriptedSession
+from tests.fakes.scripted_session import FakeClock, ScriptedHost, ScriptedSession
 from tests.tui.driver import SMALL, Driver, driving
 from tests.tui.test_pictures import LARGER, THREE_SIZES, Compare, draw_screen
 
@@ -99,7 +100,7 @@ async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> N
         assert past.asked == [("export", PARENT, None)]
         await bench.press("g", "j", "enter")
         await bench.until(lambda: len(bench.app.tabs.all) == 2)
-        assert bench.opened == [Onward(FORKED)]
+        assert bench.opened == [SessionRequest(session=FORKED)]
         assert bench.session.intents == []
 
 
@@ -136,7 +137,7 @@ async def test_a_fork_is_asked_about_and_then_shown() -> None:
         await bench.press("y")
         await bench.until(lambda: len(bench.app.tabs.all) == 2)
         assert past.asked == [("foresee", here.session, here.seq), ("fork", here.session, here.seq)]
-        assert bench.opened == [Onward(FORKED)]
+        assert bench.opened == [SessionRequest(session=FORKED)]
 
 
 async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture(
@@ -164,7 +165,9 @@ async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture(
 
 def test_how_the_sessions_look(snap_compare: Compare, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     session = ScriptedSession(*runs.up_to_reflexion())
-    app = WorkbenchApp(lambda: session, clock=FakeClock(), around=AppEnvironment(GivenSessions()))
+    app = WorkbenchApp(
+        ScriptedHost(session), SessionRequest(), clock=FakeClock(), around=AppEnvironment(GivenSessions())
+    )
 
     async def settle(pilot: Pilot[SessionUpdate]) -> None:
         while app.update_shown is not session.newest:

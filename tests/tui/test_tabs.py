@@ -9,15 +9,14 @@ from textual.pilot import Pilot
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import LockedError
 from agent_workbench.core.events import ActionProposed
-from agent_workbench.core.history.summaries import Onward
 from agent_workbench.core.intents import ApproveProposal, Leave, RejectProposal
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import CallBy
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.terminal.notifier import terminal_notification
 from tests.fakes import runs
-from tests.fakes.scripted_session import FakeClock, ScriptedSession
+from tests.fakes.scripted_session import FakeClock, ScriptedHost, ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving
 from tests.tui.test_pictures import LARGER, Compare, draw_screen
 
@@ -35,7 +34,7 @@ async def test_a_tab_that_waits_says_so_and_has_a_gate_and_dialogues_of_its_own(
     async with driving(ScriptedSession(*runs.up_to_reflexion()), LARGE, others=[other]) as bench:
         first = bench.session
         await bench.press("ctrl+t")
-        assert bench.opened == [Onward()]
+        assert bench.opened == [SessionRequest(OpenMode.NEW)]
         assert line(bench) == LINE
         drawn = bench.app.tabs.all[0].update_shown
         first.record(*PROPOSED)
@@ -92,13 +91,10 @@ async def test_news_of_a_tab_that_went_behind_another_wait_until_it_is_in_front_
 
 
 async def test_what_keeps_a_session_from_being_opened_is_said() -> None:
-    async def open_session(onward: Onward) -> ScriptedSession:
-        raise LockedError(f"{onward.session or 'T-1'} is in use by pid 7", advice="end it")
-
     async with driving(ScriptedSession(*runs.up_to_reflexion())) as bench:
         await bench.press("full_stop")
         assert "Ctrl-T opens another" in " ".join(bench.text().split())
-        bench.app.around = AppEnvironment(open_session=open_session)
+        bench.app.host = ScriptedHost(error=LockedError("T-1 is in use by pid 7", advice="end it"))
         await bench.press("ctrl+t")
         assert "in use by pid 7" in bench.text()
         assert len(bench.app.tabs.all) == 1
@@ -131,10 +127,7 @@ def test_a_notification_goes_through_tmux_and_holds_no_other_sequence() -> None:
 def test_how_tabs_look(snap_compare: Compare, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     session, other = ScriptedSession(*runs.up_to_reflexion()), ScriptedSession(*runs.up_to_done())
 
-    async def open_session(_: Onward) -> ScriptedSession:
-        return other
-
-    app = WorkbenchApp(lambda: session, clock=FakeClock(), around=AppEnvironment(open_session=open_session))
+    app = WorkbenchApp(ScriptedHost(session, other), SessionRequest(), clock=FakeClock())
 
     async def settle(pilot: Pilot[SessionUpdate]) -> None:
         bench = await Driver(app, session, FakeClock(), pilot).idle()

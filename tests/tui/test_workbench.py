@@ -13,6 +13,7 @@ from agent_workbench.core.intents import (
     SeekReplay,
     StepReplay,
 )
+from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import Live, PreflightQuestion, Streaming
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.tui.bridge import FRAME_SECONDS
@@ -192,7 +193,7 @@ async def test_what_is_typed_into_notes_stands_behind_them() -> None:
 
 
 async def test_while_the_session_is_opened_no_keys_are_offered_that_do_nothing() -> None:
-    async with driving(ScriptedSession().live(Live(activity="opening the session"))) as bench:
+    async with driving(ScriptedSession().show(Live(activity="opening the session"))) as bench:
         await bench.press("1")
         assert "opening the session" in bench.text()
         assert "merge" not in bench.text()
@@ -248,7 +249,7 @@ async def test_the_help_begins_with_the_focused_pane_has_every_key_and_can_be_se
 
 
 async def test_a_question_is_asked_and_answered_once() -> None:
-    async with driving(ScriptedSession().live(Live(question=TRUST))) as bench:
+    async with driving(ScriptedSession().show(Live(question=TRUST))) as bench:
         assert "pytest -q" in bench.text()
         await bench.press("y")
         assert bench.session.intents == []
@@ -260,14 +261,14 @@ async def test_a_question_is_asked_and_answered_once() -> None:
 
 
 async def test_a_question_that_was_settled_elsewhere_goes_away() -> None:
-    async with driving(ScriptedSession().live(Live(question=TRUST))) as bench:
+    async with driving(ScriptedSession().show(Live(question=TRUST))) as bench:
         assert bench.screen.name == "question"
         await bench.live(Live())
         assert bench.screen.name == "workbench"
 
 
 async def test_the_first_start_explains_itself_and_then_asks() -> None:
-    async with driving(ScriptedSession().live(Live(question=TRUST)), SMALL, first_run=True) as bench:
+    async with driving(ScriptedSession().show(Live(question=TRUST)), SMALL, first_run=True) as bench:
         assert "in a copy of your repository" in bench.text()
         await bench.press("y", "right", "enter")
         assert "By hunk" in bench.text()
@@ -300,6 +301,23 @@ async def test_a_notice_is_shown_once() -> None:
         assert bench.text().count("the plan changed on disk") == 1
 
 
+async def test_notices_that_come_within_one_frame_are_all_shown() -> None:
+    async with driving(ScriptedSession(*runs.opening()), LARGE) as bench:
+        bench.session.notify("the plan changed on disk").notify("the worktree was made again").record(*runs.started())
+        await bench.idle()
+        assert "the plan changed on disk" in bench.text()
+        assert "the worktree was made again" in bench.text()
+
+
+async def test_a_refused_intent_says_why() -> None:
+    session = ScriptedSession(*runs.opening())
+    session.outcome = Refused("a task is being worked on")
+    async with driving(session) as bench:
+        await bench.press("enter")
+        assert len(session.intents) == 1
+        assert "a task is being worked on" in bench.text()
+
+
 async def test_a_replay_moves_by_keys_and_decides_nothing() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff()).as_replay(seq=60)) as bench:
         await bench.look()
@@ -320,7 +338,7 @@ async def test_a_replay_that_goes_back_shows_what_was_then() -> None:
         assert "write_diff" in bench.text()
         earlier = ScriptedSession(*runs.up_to_first_diff()[:8]).as_replay(seq=20)
         session.newest = earlier.newest
-        session.live(earlier.newest.live)
+        session.show(earlier.newest.live)
         await bench.idle()
         assert "write_diff" not in bench.text()
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.api.repo_context import trusted_site
-from agent_workbench.core.invocation import Place
+from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
@@ -38,26 +38,26 @@ class IndexFacts(Struct, frozen=True):
     cache: "CacheFacts"
 
 
-async def search_checkout(place: Place, query: CodeQuery, limit: int, report: Report) -> Searched:
+async def search_checkout(invocation: Invocation, query: CodeQuery, limit: int, report: Report) -> Searched:
     """Return what fits `query` best; `report` hears how far the index is meanwhile.
 
     Raises `RepoError` where there is no repository.
     """
-    async with _opened(place) as (retriever, sources):
+    async with _opened(invocation) as (retriever, sources):
         chunks = await _reported(retriever.search(sources, query, limit), retriever, sources, report)
         return Searched(chunks, retriever.status(sources))
 
 
-async def build_index(place: Place, report: Report) -> IndexFacts:
+async def build_index(invocation: Invocation, report: Report) -> IndexFacts:
     """Index the user's checkout as it is now. Raises `RepoError` where there is no repository."""
-    async with _opened(place) as (retriever, sources):
+    async with _opened(invocation) as (retriever, sources):
         await _reported(retriever.build(sources), retriever, sources, report)
         status = retriever.status(sources)
         root = sources.root
     return IndexFacts(root, status, await _cache_facts())
 
 
-async def index_facts(place: Place) -> IndexFacts:
+async def index_facts(invocation: Invocation) -> IndexFacts:
     """Return what is kept, what of it is the saved index of this repo, and what no index takes in; nothing is indexed.
 
     Raises `RepoError` where there is no repository.
@@ -68,8 +68,8 @@ async def index_facts(place: Place) -> IndexFacts:
         count_submodules,
     )
 
-    site, settings = await trusted_site(place)
-    sources = await site.repository.checkout_files()
+    repo, settings = await trusted_repo(invocation)
+    sources = await repo.repository.checkout_files()
     paths, excluded = await sources.list_files(), ExcludedPaths(settings.searched.exclude)
     left_out = await asyncio.to_thread(count_left_out, sources.root, paths, excluded)
     submodules = await asyncio.to_thread(count_submodules, sources.root)
@@ -78,7 +78,7 @@ async def index_facts(place: Place) -> IndexFacts:
     return IndexFacts(sources.root, status, await _cache_facts())
 
 
-async def clear_index(place: Place, *, everything: bool) -> int:
+async def clear_index(invocation: Invocation, *, everything: bool) -> int:
     """Remove the index of this repo (of all repos: `everything`); return how many bytes.
 
     Raises `RepoError` where there is no repository, `StorageError` where the disk refuses.
@@ -86,7 +86,7 @@ async def clear_index(place: Place, *, everything: bool) -> int:
     from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
     from agent_workbench.system.user_dirs import cache_dir
 
-    root = "" if everything else (await _own_files(place)).root
+    root = "" if everything else (await _own_files(invocation)).root
     return await asyncio.to_thread(CacheFolder(cache_dir()).clear, root)
 
 
@@ -104,22 +104,22 @@ def _saved(root: str, settings: RetrievalSettings) -> IndexStatus:
 
 
 @asynccontextmanager
-async def _opened(place: Place) -> "AsyncIterator[tuple[CodeRetriever, Sources]]":
+async def _opened(invocation: Invocation) -> "AsyncIterator[tuple[CodeRetriever, Sources]]":
     """Yield the code search and the user's own files for it; it is closed again."""
     from agent_workbench.bootstrap.code_search import code_retriever
 
-    site, settings = await trusted_site(place)
-    sources = await site.repository.checkout_files()
-    retriever = await asyncio.to_thread(code_retriever, settings, place.environ)
+    repo, settings = await trusted_repo(invocation)
+    sources = await repo.repository.checkout_files()
+    retriever = await asyncio.to_thread(code_retriever, settings, invocation.environ)
     try:
         yield retriever, sources
     finally:
         await retriever.close()
 
 
-async def _own_files(place: Place) -> "Sources":
-    site, _ = await trusted_site(place)
-    return await site.repository.checkout_files()
+async def _own_files(invocation: Invocation) -> "Sources":
+    repo, _ = await trusted_repo(invocation)
+    return await repo.repository.checkout_files()
 
 
 async def _cache_facts() -> "CacheFacts":

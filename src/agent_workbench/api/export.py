@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.api.records import exported_events, files_between
-from agent_workbench.api.repo_context import trusted_site
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
-    from agent_workbench.bootstrap import Site
+    from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.state.session_state import SessionState, TaskRun
     from agent_workbench.views.reports.task_report import TaskReport
 
@@ -27,24 +27,24 @@ class ExportFormat(StrEnum):
     JSON = "json"
 
 
-async def export_session(place: Place, form: ExportFormat) -> str:
-    """Return the session that `place` names as one document; raise `UsageError`, `JournalError`."""
+async def export_session(invocation: Invocation, session: str, form: ExportFormat) -> str:
+    """Return the session that `invocation` names as one document; raise `UsageError`, `JournalError`."""
     from agent_workbench.core.fold import fold_all
     from agent_workbench.views.reports.pull_request import pull_request
     from agent_workbench.views.reports.session_document import session_document
 
-    events = await exported_events(place, whole=form is ExportFormat.JSON)
+    events = await exported_events(invocation, session, whole=form is ExportFormat.JSON)
     state = fold_all(events)
-    site, _ = await trusted_site(place)
-    accounts = [each async for each in _accounts(site, state)]
+    repo, _ = await trusted_repo(invocation)
+    accounts = [each async for each in _accounts(repo, state)]
     if form is ExportFormat.MARKDOWN:
         return pull_request(state, accounts)
     return json.dumps(session_document(state, events, accounts), ensure_ascii=True, indent=1) + "\n"
 
 
-async def write_export(place: Place, form: ExportFormat, path: Path) -> None:
+async def write_export(invocation: Invocation, session: str, form: ExportFormat, path: Path) -> None:
     """Write the session into a file; raises what `export_session` and `write_new` do."""
-    await write_new(path, await export_session(place, form))
+    await write_new(path, await export_session(invocation, session, form))
 
 
 async def write_new(path: Path, document: str) -> None:
@@ -67,11 +67,11 @@ async def keep_picture(folder: Path, name: str, picture: str) -> str:
     raise StorageError(f"there are {MOST_PICTURES} pictures of this moment already", advice="move them away")
 
 
-async def _accounts(site: "Site", state: "SessionState") -> "AsyncIterator[TaskReport]":
+async def _accounts(repo: "RepoContext", state: "SessionState") -> "AsyncIterator[TaskReport]":
     from agent_workbench.views.reports.task_report import task_report
 
     runs: Sequence[TaskRun] = (*state.past, state.run) if state.run is not None else state.past
-    commits = site.repository.stored_commits()
+    commits = repo.repository.stored_commits()
     for run in runs:
         merged_into = await commits.holder(run.commit) if run.commit else ""
-        yield task_report(run, await files_between(site, run.workspace.base, run.tree), merged_into)
+        yield task_report(run, await files_between(repo, run.workspace.base, run.tree), merged_into)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.api.repo_context import trusted_site
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
 from agent_workbench.core.errors import DecisionRefused, JournalError, StorageError, TrustError, UsageError
 from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
@@ -25,7 +25,7 @@ from agent_workbench.core.inbox import (
     Reference,
     refusal,
 )
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.patch import LeftOut
 from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff, partial_diff, selectable_parts
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
@@ -51,11 +51,11 @@ class WaitingSession(Struct, frozen=True):
     state: SessionState
 
 
-async def repo_inbox(place: Place) -> "RepoInbox":
-    """Return the inbox of the repository around `place`."""
-    site, settings = await trusted_site(place)
-    sessions = await asyncio.to_thread(site.sessions, settings)
-    return RepoInbox(sessions, local_inbox(), system_clock(), partial(decider, place))
+async def repo_inbox(invocation: Invocation) -> "RepoInbox":
+    """Return the inbox of the repository around the folder of `invocation`."""
+    repo, settings = await trusted_repo(invocation)
+    sessions = await asyncio.to_thread(repo.sessions, settings)
+    return RepoInbox(sessions, local_inbox(), system_clock(), partial(decider, invocation))
 
 
 class RepoInbox:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from agent_workbench.api.repo_context import find_site
+from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.errors import TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import MERGE, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.workspace import MergeOutcome, MergeTarget
@@ -22,14 +22,14 @@ class ShownMerge(Struct, frozen=True):
     proposal: Proposal
 
 
-async def preview_merge(place: Place, task: TaskId) -> ShownMerge:
+async def preview_merge(invocation: Invocation, task: TaskId) -> ShownMerge:
     """Return the merge of a task's newest commit as it would be made now.
 
     Raises `WorkspaceError` where the task has no commit that is not merged yet, or something is in the way.
     """
     from agent_workbench.engine.tools.merge import merge_draft
 
-    repo = (await find_site(place)).repository
+    repo = (await find_repo(invocation)).repository
     commit = await repo.task_commit(task)
     if commit is None:
         advice = "`agent plan show` shows the tasks and how far each is"
@@ -44,7 +44,7 @@ async def preview_merge(place: Place, task: TaskId) -> ShownMerge:
     return ShownMerge(task, commit, preview.target, proposal)
 
 
-async def merge_shown(place: Place, shown: ShownMerge, tell: Callable[[MergeOutcome], None]) -> None:
+async def merge_shown(invocation: Invocation, shown: ShownMerge, tell: Callable[[MergeOutcome], None]) -> None:
     """Make a merge as it was shown and `tell` what came of it; a cancellation counts only after that.
 
     Raises `TargetMoved` if it would be another merge now, `WorkspaceError` if something is in the way.
@@ -52,7 +52,7 @@ async def merge_shown(place: Place, shown: ShownMerge, tell: Callable[[MergeOutc
     from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 
     async def merge() -> None:
-        repo = (await find_site(place)).repository
+        repo = (await find_repo(invocation)).repository
         commit = await repo.task_commit(shown.task)
         if commit != shown.commit:
             now = f"is at {commit[:10]} now" if commit is not None else "has no commit to merge any more"

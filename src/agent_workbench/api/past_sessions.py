@@ -1,10 +1,8 @@
-"""The repo's sessions as a screen asks for them."""
+"""Recorded sessions of a repository, for a screen: list, proof, fork, export, comparison."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from agent_workbench.api.comparison import compare_sessions
 from agent_workbench.api.export import ExportFormat, keep_picture, write_export
@@ -13,7 +11,7 @@ from agent_workbench.api.proofs import prove_session
 from agent_workbench.api.records import session_summaries
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.core.history.comparison import Comparison
@@ -21,41 +19,38 @@ if TYPE_CHECKING:
 
 
 class RepoSessions:
-    """`core.sessions.PastSessions` on the repository around `place`."""
+    """Implements `core.history.summaries.PastSessions` for the repository around `invocation`."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
 
     async def summaries(self) -> Sequence[SessionSummary]:
         """Return all sessions, newest first."""
-        return await session_summaries(self._place)
+        return await session_summaries(self._invocation)
 
     async def verify(self, session: SessionId) -> "JournalProof":
         """Return what its journal and the repository prove."""
-        return await prove_session(self._of(session))
+        return await prove_session(self._invocation, session)
 
     async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
         """Return what a fork would go on from."""
-        return await foresee_fork(self._of(session), at)
+        return await foresee_fork(self._invocation, session, at)
 
     async def fork(self, session: SessionId, at: int | None) -> SessionId:
         """Make a new session of it; return its name."""
-        child, _ = await fork_session(self._of(session), at)
+        child, _ = await fork_session(self._invocation, session, at)
         return child
 
     async def export(self, session: SessionId) -> str:
         """Write it as markdown into a new file of the folder; return the file's name."""
         path = Path(f"session-{session}.md")
-        await write_export(self._of(session), ExportFormat.MARKDOWN, self._place.folder / path)
+        await write_export(self._invocation, session, ExportFormat.MARKDOWN, self._invocation.folder / path)
         return str(path)
 
     async def compare(self, first: SessionId, second: SessionId) -> "Comparison":
         """Return two sessions beside each other."""
-        return await compare_sessions(self._of(first), second)
+        return await compare_sessions(self._invocation, first, second)
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
         """Write it into a new file of the folder; return the file's name."""
-        return await keep_picture(self._place.folder, f"session-{session}-{max(0, seq)}", picture)
-
-    def _of(self, session: SessionId) -> Place:
-        return replace(self._place, session=session)
+        return await keep_picture(self._invocation.folder, f"session-{session}-{max(0, seq)}", picture)

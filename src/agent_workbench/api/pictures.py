@@ -1,22 +1,23 @@
 """Calls that draw a recording: one moment, its gates, or all of it as an asciicast."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.records import replay_session
-from agent_workbench.bootstrap import Say
+from agent_workbench.api.records import replayed_events
+from agent_workbench.api.session_opening import replayed_session
+from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # the screen and the engine are loaded by the calls that need them
     from agent_workbench.core.events import Recorded
-    from agent_workbench.engine.replay.playback import ReplaySession
+    from agent_workbench.core.ports.session_host import SessionHandle
     from agent_workbench.tui.pictures.drawing import DrawingApp, Lines
 
 LEAST_SIZE, MOST_SIZE = (60, 16), (400, 150)
@@ -29,24 +30,20 @@ Size = tuple[int, int]
 class Drawn:
     """The screen of a replay at any of its events."""
 
-    def __init__(self, session: "ReplaySession", app: "DrawingApp") -> None:
-        self._session = session
+    def __init__(self, events: "Sequence[Recorded]", replay: "SessionHandle", app: "DrawingApp") -> None:
+        self.events = events
+        self._replay = replay
         self._app = app
-
-    @property
-    def events(self) -> "tuple[Recorded, ...]":
-        """All events of the recording."""
-        return self._session.recording.events
 
     async def at(self, seq: int, *, live: bool = False) -> "Lines":
         """Return the lines of the screen after event `seq`: of the replay, or as they were in the `live` session."""
         from agent_workbench.core.intents import GoToEvent
 
-        await self._session.submit(GoToEvent(seq))
-        async for update in self._session.updates():
-            shown = replace(update, live=replace(update.live, replay=None, decidable=True)) if live else update
-            return await self._app.draw(shown)
-        return ()
+        await self._replay.submit(GoToEvent(seq))
+        async with aclosing(self._replay.live()) as updates:
+            update = await anext(updates)
+        shown = replace(update, live=replace(update.live, replay=None, decidable=True)) if live else update
+        return await self._app.draw(shown)
 
     async def svg(self, seq: int, *, live: bool = False) -> str:
         """Return the picture of the screen that `at` returns."""
@@ -64,13 +61,13 @@ class Drawn:
 
 
 @asynccontextmanager
-async def _drawn(place: Place, size: Size, at: int = 0) -> AsyncIterator[Drawn]:
+async def _drawn(invocation: Invocation, session: str, size: Size, at: int = 0) -> AsyncIterator[Drawn]:
     _check(size)
-    session = await replay_session(place, at, exported=True)
+    events = await replayed_events(invocation, session, at, exported=True)
     from agent_workbench.tui.pictures.drawing import drawing
 
     async with drawing(size) as app:
-        yield Drawn(session, app)
+        yield Drawn(events, await replayed_session(events, at=at), app)
 
 
 def _check(size: Size) -> None:
@@ -79,16 +76,16 @@ def _check(size: Size) -> None:
         raise UsageError(f"{size[0]}x{size[1]} is no size for the screen", advice=advice)
 
 
-async def picture(place: Place, at: int | None, size: Size) -> str:
+async def picture(invocation: Invocation, session: str, at: int | None, size: Size) -> str:
     """Return the screen of a session after event `at` (None: the last) as an SVG.
 
     Raises `UsageError`, `JournalError`.
     """
-    async with _drawn(place, size, at or 0) as drawn:
+    async with _drawn(invocation, session, size, at or 0) as drawn:
         return await drawn.svg(len(drawn.events) - 1 if at is None else at)
 
 
-async def write_gates(place: Place, size: Size, folder: Path) -> list[Path]:
+async def write_gates(invocation: Invocation, session: str, size: Size, folder: Path) -> list[Path]:
     """Write an SVG of each gate of a session into `folder`, which is made if need be; return the files.
 
     Raises `StorageError`, also where one of them is there already, `UsageError`, `JournalError`.
@@ -98,7 +95,7 @@ async def write_gates(place: Place, size: Size, folder: Path) -> list[Path]:
     from agent_workbench.system.atomic_files import make_directories, storage_error
     from agent_workbench.views.sessions.pictured_gates import pictured_gates
 
-    async with _drawn(place, size) as drawn:
+    async with _drawn(invocation, session, size) as drawn:
         gates = list(pictured_gates(drawn.events))
         pictures = [(folder / f"{gate.name}.svg", await drawn.svg(gate.seq, live=True)) for gate in gates]
     try:
@@ -110,7 +107,7 @@ async def write_gates(place: Place, size: Size, folder: Path) -> list[Path]:
     return [path for path, _ in pictures]
 
 
-async def asciicast(place: Place, at: int, size: Size, say: Say) -> tuple[str, int]:
+async def asciicast(invocation: Invocation, session: str, at: int, size: Size, say: Say) -> tuple[str, int]:
     """Return a session from event `at` on as an asciicast, and how many events at its end were too many for it.
 
     Each event is seen as long as in a replay. `say` is told how far the drawing is. Raises `UsageError`,
@@ -121,7 +118,7 @@ async def asciicast(place: Place, at: int, size: Size, say: Say) -> tuple[str, i
     from agent_workbench.tui.pictures.asciicast import Asciicast
     from agent_workbench.views.sessions.pictured_gates import pictured_gates
 
-    async with _drawn(place, size, at) as drawn:
+    async with _drawn(invocation, session, size, at) as drawn:
         shown = drawn.events[at : at + MOST_EVENTS]
         gates = {gate.seq for gate in pictured_gates(drawn.events)}
         cast = Asciicast(size, f"session {drawn.session}", _timestamp(shown[0].time) if shown else None)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.api.repo_context import find_site, told_site, trusted_site
-from agent_workbench.bootstrap import Say
+from agent_workbench.api.trusted_repo import repo_or_folder, trusted_repo
+from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import NO_SESSION
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.plans.plan_file import PlanFile
@@ -31,38 +31,43 @@ class EditedPlan(Struct, frozen=True):
     fault: PlanError | None = None
 
 
-async def repo_trust(place: Place) -> "RepoTrust":
-    """Return what the repository at `place` would have run or obeyed, and the user's answer to it."""
-    return await (await find_site(place)).trust()
+async def set_up(invocation: Invocation) -> tuple[str, ...]:
+    """Write the files that a repository begins with where they are missing; return those written."""
+    return await (await find_repo(invocation)).setup.write()
 
 
-async def repo_plans(place: Place) -> "Plans":
+async def repo_trust(invocation: Invocation) -> "RepoTrust":
+    """Return what the repository at `invocation` would have run or obeyed, and the user's answer to it."""
+    return await (await find_repo(invocation)).trust()
+
+
+async def repo_plans(invocation: Invocation) -> "Plans":
     """Return the repo's plan file."""
-    site, settings = await trusted_site(place)
-    return site.plans(settings)
+    repo, settings = await trusted_repo(invocation)
+    return repo.plans(settings)
 
 
-async def checked_plan(place: Place) -> "Plan":
-    """Return the plan; raise `PlanError` with the place of a fault, a skill that does not exist included.
+async def checked_plan(invocation: Invocation) -> "Plan":
+    """Return the plan; raise `PlanError` with the invocation of a fault, a skill that does not exist included.
 
     Skills of a repo that is not trusted count here: only their names are looked at.
     """
-    site = await find_site(place)
-    settings = await asyncio.to_thread(lambda: site.settings(trusted=True))
-    return await site.plans(settings).check(await skill_folders(site.root, settings.skills).names())
+    repo = await find_repo(invocation)
+    settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+    return await repo.plans(settings).check(await skill_folders(repo.root, settings.skills).names())
 
 
-async def edit_plan(place: Place, before: "EditedPlan | None" = None) -> EditedPlan:
+async def edit_plan(invocation: Invocation, before: "EditedPlan | None" = None) -> EditedPlan:
     """Have the user edit the plan's text, or go on with an edit that did not check; write it where it checks."""
-    from agent_workbench.api.editor import edit_text
+    from agent_workbench.api.screen_services import edit_text
 
-    site, settings = await trusted_site(place)
-    plans = site.plans(settings)
+    repo, settings = await trusted_repo(invocation)
+    plans = repo.plans(settings)
     original = before.original if before is not None else (await plans.piece(None)).text
     text = await edit_text(before.text if before is not None else original, ".yaml")
     if text == original:
         return EditedPlan(original, text)
-    working = await site.repository.taken([each.id for each in (await _tasks_of(plans))], NO_SESSION)
+    working = await repo.repository.taken([each.id for each in (await _tasks_of(plans))], NO_SESSION)
     try:
         await plans.replace_text(original, text, tuple(working))
         return EditedPlan(original, text, await plans.read())
@@ -70,10 +75,10 @@ async def edit_plan(place: Place, before: "EditedPlan | None" = None) -> EditedP
         return EditedPlan(original, text, fault=fault)
 
 
-async def keep_plan_text(place: Place, text: str) -> str:
+async def keep_plan_text(invocation: Invocation, text: str) -> str:
     """Write a text that does not check into a file beside the plan; return its name."""
-    site, settings = await trusted_site(place)
-    return await site.plans(settings).keep_beside(text)
+    repo, settings = await trusted_repo(invocation)
+    return await repo.plans(settings).keep_beside(text)
 
 
 async def _tasks_of(plans: "PlanFile") -> "tuple[Task, ...]":
@@ -84,14 +89,14 @@ async def _tasks_of(plans: "PlanFile") -> "tuple[Task, ...]":
         return ()
 
 
-async def planned_tasks(place: Place, goal: str, existing: "Plan", say: Say) -> "tuple[Task, ...]":
+async def planned_tasks(invocation: Invocation, goal: str, existing: "Plan", say: Say) -> "tuple[Task, ...]":
     """Ask the model for tasks that reach `goal`, and say what is waited for; raise `ModelError`."""
     from agent_workbench.engine.task.planner import make_plan
 
-    site, settings = await told_site(place, say)
-    ports = await asyncio.to_thread(site.ports, settings, say)
+    repo, settings = await repo_or_folder(invocation, say)
+    ports = await asyncio.to_thread(repo.ports, settings, say)
     try:
-        files = await site.repository.list_tracked()
+        files = await repo.repository.list_tracked()
         seconds, chosen = settings.model.answer_seconds, settings.sampling.planner
         return await make_plan(ports.model, ports.redacted(goal), files, existing, seconds, chosen)
     finally:

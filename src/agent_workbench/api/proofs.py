@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.repo_context import trusted_site
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import JournalError, StorageError, UsageError, WorkspaceError
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.git.repository import Repository
@@ -23,22 +23,22 @@ NO_TRAILER = "its message has no Agent-Journal trailer, so it names no approval"
 NO_JOURNAL = "the journal of session {} is not here"
 
 
-async def prove_session(place: Place) -> "JournalProof":
-    """Return what the journal that `place` names proves, compared with every anchor in the repository.
+async def prove_session(invocation: Invocation, session: str) -> "JournalProof":
+    """Return what the journal that `invocation` names proves, compared with every anchor in the repository.
 
     Raises `UsageError` where there is no such session and nothing names one, `JournalError` where its journal is gone
     and nothing names an event of it.
     """
-    site, settings = await trusted_site(place)
-    sessions = await asyncio.to_thread(site.sessions, settings)
-    prover = Prover(site.repository, sessions)
+    repo, settings = await trusted_repo(invocation)
+    sessions = await asyncio.to_thread(repo.sessions, settings)
+    prover = Prover(repo.repository, sessions)
     try:
-        session = await sessions.locate(place.session)
+        session = await sessions.locate(session)
     except UsageError:
-        if not SESSION_ID.fullmatch(place.session):
+        if not SESSION_ID.fullmatch(session):
             raise
-        session = SessionId(place.session)
-        if not (await prover.anchors({place.session})).anchors:
+        session = SessionId(session)
+        if not (await prover.anchors({session})).anchors:
             raise
     report, proof = await prover.prove(session)
     if not report.events and proof.problems and len(proof.problems) == len(report.problems):
@@ -46,26 +46,26 @@ async def prove_session(place: Place) -> "JournalProof":
     return proof
 
 
-async def prove_commit(place: Place, revision: str) -> "CommitProof":
+async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
     """Return what approved a commit and whether it is what was shown; raise `UsageError` where there is no such one."""
     from agent_workbench.core.history.anchors import read_trailers
     from agent_workbench.core.history.commit_proof import CommitProof
 
-    site, settings = await trusted_site(place)
+    repo, settings = await trusted_repo(invocation)
     unknown = UsageError(f"{revision!r} is not a commit of this repository", advice="`git log` shows the commits")
     try:
-        facts = await site.repository.stored_commits().commit(revision)
+        facts = await repo.repository.stored_commits().commit(revision)
     except WorkspaceError as error:  # as git takes `@{u}` where there is no upstream
         raise unknown from error
     if facts is None:
         raise unknown
     if not facts.intact:
         return CommitProof(facts, problems=("what is stored under its name is too large, or has another hash",))
-    prover = Prover(site.repository, await asyncio.to_thread(site.sessions, settings))
+    prover = Prover(repo.repository, await asyncio.to_thread(repo.sessions, settings))
     found = read_trailers(facts.commit, facts.message)
     wrong = tuple(f"its trailer {value!r} names no event of a session" for value in found.malformed)
     trailers = tuple([await _prove_trailer(prover, facts, each) for each in found.anchors])
-    missing = "" if found.anchors or wrong else NO_TRAILER + await _parents(site.repository, facts)
+    missing = "" if found.anchors or wrong else NO_TRAILER + await _parents(repo.repository, facts)
     return CommitProof(facts, trailers, wrong, missing)
 
 

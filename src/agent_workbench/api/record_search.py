@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct
 
-from agent_workbench.api.repo_context import trusted_site
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.history.summaries import SessionSummary
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.views.sessions.record_search import RecordMatches, search
 
 
@@ -20,13 +20,13 @@ class FoundInSession(Struct, frozen=True):
     problem: str = ""
 
 
-async def search_sessions(place: Place, asked: str) -> AsyncIterator[FoundInSession]:
+async def search_sessions(invocation: Invocation, asked: str) -> AsyncIterator[FoundInSession]:
     """Yield what the sessions hold of the words, newest session first; only those with a match or a problem.
 
     What a fork has from a session that is there too is looked up in that one alone.
     """
-    site, settings = await trusted_site(place)
-    store = await asyncio.to_thread(site.sessions, settings)
+    repo, settings = await trusted_repo(invocation)
+    store = await asyncio.to_thread(repo.sessions, settings)
     sessions = await store.summaries()
     names = {session.id for session in sessions}
     for session in sessions:

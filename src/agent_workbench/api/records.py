@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from agent_workbench import __version__
 from agent_workbench.api.models import model_named
-from agent_workbench.api.repo_context import redactor_of, trusted_site
-from agent_workbench.bootstrap import Say
+from agent_workbench.api.trusted_repo import redactor_of, trusted_repo
+from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
-    from agent_workbench.bootstrap import Site
+    from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
     from agent_workbench.core.history.summaries import SessionSummary
@@ -25,25 +25,24 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.model import Message
     from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.workspace import FileStat
-    from agent_workbench.engine.replay.playback import ReplaySession
     from agent_workbench.views.receipt.receipt import ReceiptView
 
 
-async def named_session(place: Place) -> "tuple[SessionStore, SessionId]":
-    """Return the repository's sessions, and the one that `place` names (the newest for no name); raise `UsageError`."""
-    site, settings = await trusted_site(place)
-    sessions = await asyncio.to_thread(site.sessions, settings)
-    return sessions, await sessions.locate(place.session)
+async def named_session(invocation: Invocation, session: str) -> "tuple[SessionStore, SessionId]":
+    """Return the repo's session store and the session named so (the newest for no name); raise `UsageError`."""
+    repo, settings = await trusted_repo(invocation)
+    sessions = await asyncio.to_thread(repo.sessions, settings)
+    return sessions, await sessions.locate(session)
 
 
-async def stopped_session(place: Place) -> "tuple[SessionId, TaskId]":
+async def stopped_session(invocation: Invocation, session: str) -> "tuple[SessionId, TaskId]":
     """Return the session to be taken up and its task: the one that is named, else the newest that stopped in a task.
 
     Raises `UsageError` where there is none, or where its task is over; `TrustError` for one that was not begun here.
     """
-    site, settings = await trusted_site(place)
-    sessions = await asyncio.to_thread(site.sessions, settings)
-    named = await sessions.find(SessionQuery(place.session)) if place.session else None
+    repo, settings = await trusted_repo(invocation)
+    sessions = await asyncio.to_thread(repo.sessions, settings)
+    named = await sessions.find(SessionQuery(session)) if session else None
     for each in await sessions.summaries():
         wanted = each.id == named if named is not None else each.ours and not each.holder
         if wanted and each.status is TaskStatus.IN_PROGRESS and not each.problem:
@@ -54,30 +53,32 @@ async def stopped_session(place: Place) -> "tuple[SessionId, TaskId]":
     raise UsageError(f"session {named} has no task to go on with", advice=advice)
 
 
-async def recorded_events(place: Place, *, whole: bool = False) -> "tuple[Recorded, ...]":
+async def recorded_events(invocation: Invocation, session: str, *, whole: bool = False) -> "tuple[Recorded, ...]":
     """Return what stands in a session's journal, long outputs as digests or `whole`.
 
     Raises `JournalError` where it does not prove itself.
     """
-    sessions, session = await named_session(place)
-    return await sessions.read(session, whole=whole)
+    sessions, found = await named_session(invocation, session)
+    return await sessions.read(found, whole=whole)
 
 
-async def exported_events(place: Place, *, whole: bool = False) -> "tuple[Recorded, ...]":
+async def exported_events(invocation: Invocation, session: str, *, whole: bool = False) -> "tuple[Recorded, ...]":
     """Return a session's events for a document that others read: without the secrets of the environment as it is now.
 
     Variables that were set after the recording count too. Long outputs are digests or `whole`. Raises `JournalError`.
     """
     from agent_workbench.core.events.codec import change_texts
 
-    _, settings = await trusted_site(place)
-    redact, events = redactor_of(place, settings).redact, await recorded_events(place, whole=whole)
+    _, settings = await trusted_repo(invocation)
+    redact, events = redactor_of(invocation, settings).redact, await recorded_events(invocation, session, whole=whole)
     return await asyncio.to_thread(
         lambda: tuple(replace(each, event=change_texts(each.event, redact)) for each in events)
     )
 
 
-async def prompt_receipt(place: Place, number: int) -> "tuple[ReceiptView, tuple[Message, ...]]":
+async def prompt_receipt(
+    invocation: Invocation, session: str, number: int
+) -> "tuple[ReceiptView, tuple[Message, ...]]":
     """Return the receipt of a session's prompt (from 1; 0: the newest) and its messages, made again from the journal.
 
     Raises `UsageError` where there is no such prompt.
@@ -86,7 +87,7 @@ async def prompt_receipt(place: Place, number: int) -> "tuple[ReceiptView, tuple
     from agent_workbench.engine.replay.rerun import messages_of, prompts_of
     from agent_workbench.views.receipt.receipt import count_prompts, view_receipt
 
-    events = await recorded_events(place)
+    events = await recorded_events(invocation, session)
     state = fold_all(events)
     receipt = view_receipt(state, number)
     if receipt is None:
@@ -98,21 +99,21 @@ async def prompt_receipt(place: Place, number: int) -> "tuple[ReceiptView, tuple
     return receipt, messages_of(asked)
 
 
-async def replay_session(place: Place, at: int = 0, *, exported: bool = False) -> "ReplaySession":
-    """Return a past session to be seen again from event `at` on; raise `UsageError` where there is no such event."""
-    from agent_workbench.engine.replay.playback import ReplaySession
-
-    events = await (exported_events(place) if exported else recorded_events(place))
+async def replayed_events(
+    invocation: Invocation, session: str, at: int, *, exported: bool = False
+) -> "tuple[Recorded, ...]":
+    """Return the events of a session to be replayed from event `at`; raise `UsageError` if there is no such event."""
+    events = await (exported_events(invocation, session) if exported else recorded_events(invocation, session))
     if at >= max(1, len(events)):
         raise UsageError(f"the session has no event {at}", advice=f"its events are 0 to {len(events) - 1}")
-    return await asyncio.to_thread(ReplaySession, events, at=at)
+    return events
 
 
-async def rerun_session(place: Place) -> "Iterator[ReproducedPrompt]":
+async def rerun_session(invocation: Invocation, session: str) -> "Iterator[ReproducedPrompt]":
     """Return the prompts of a session, each made again from its journal and compared when it is asked for."""
     from agent_workbench.engine.replay.rerun import rerun
 
-    events = await recorded_events(place)
+    events = await recorded_events(invocation, session)
     return (_with_version(events, prompt) for prompt in rerun(events))
 
 
@@ -126,33 +127,35 @@ def _with_version(events: "Sequence[Recorded]", prompt: "ReproducedPrompt") -> "
     return replace(prompt, remark=f"recorded by version {then}, this is {__version__}")
 
 
-async def session_against(place: Place, named: str, say: Say) -> "AsyncGenerator[ReproducedPrompt]":
+async def session_against(
+    invocation: Invocation, session: str, named: str, say: Say
+) -> "AsyncGenerator[ReproducedPrompt]":
     """Ask a model (a GGUF file, an address, an endpoint by its name) every prompt of a session again.
 
     Raises `UsageError` for what is no model, `ModelError`.
     """
     from agent_workbench.engine.replay.model_rerun import ask_again
 
-    events = await recorded_events(place)
-    site, settings = await trusted_site(place)
-    model = await model_named(place, named, say)
+    events = await recorded_events(invocation, session)
+    repo, settings = await trusted_repo(invocation)
+    model = await model_named(invocation, named, say)
     try:
-        async with aclosing(ask_again(events, model, site.repository, settings)) as prompts:
+        async with aclosing(ask_again(events, model, repo.repository, settings)) as prompts:
             async for prompt in prompts:
                 yield prompt
     finally:
         await model.close()
 
 
-async def session_summaries(place: Place) -> "tuple[SessionSummary, ...]":
+async def session_summaries(invocation: Invocation) -> "tuple[SessionSummary, ...]":
     """Return the repo's sessions, newest first."""
-    site, settings = await trusted_site(place)
-    return await (await asyncio.to_thread(site.sessions, settings)).summaries()
+    repo, settings = await trusted_repo(invocation)
+    return await (await asyncio.to_thread(repo.sessions, settings)).summaries()
 
 
-async def files_between(site: "Site", before: str, after: str) -> "tuple[FileStat, ...] | None":
+async def files_between(repo: "RepoContext", before: str, after: str) -> "tuple[FileStat, ...] | None":
     """Return the files in which two trees or commits differ, None where one is not named or git has it no more."""
     try:
-        return await site.repository.diff_stat(before, after) if before and after else None
+        return await repo.repository.diff_stat(before, after) if before and after else None
     except WorkspaceError:
         return None  # a session from elsewhere, or one whose objects git has dropped

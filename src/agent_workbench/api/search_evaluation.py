@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.api.repo_context import trusted_site
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.diagnostics.retrieval_quality import FileQuestion, Measured, file_question, measure
 from agent_workbench.core.errors import RepoError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.retrieval import CodeQuery
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
@@ -36,17 +36,17 @@ class Evaluation(Struct, frozen=True):
     all: tuple[Measured, ...]
 
 
-async def evaluate_search(place: Place, commits: int, say: Say) -> Evaluation:
+async def evaluate_search(invocation: Invocation, commits: int, say: Say) -> Evaluation:
     """Measure on the last `commits` commits against the tree from before them; `say` hears how far it is.
 
     The checkout is not touched; what is written is gone at the end. Raises `RepoError` where there is no repository,
     or too little past.
     """
-    site, settings = await trusted_site(place)
+    repo, settings = await trusted_repo(invocation)
     with tempfile.TemporaryDirectory(prefix="agent-eval-") as scratch:
         tree, cache = Path(scratch, "tree"), Path(scratch, "cache")
         say("laying out the files of the past")
-        sources = await site.repository.past_tree(commits, tree)
+        sources = await repo.repository.past_tree(commits, tree)
         paths = await sources.list_files()
         indexed = await asyncio.to_thread(_indexed, sources.root, paths, settings)
         texts = _texts(await sources.read_files(indexed))
@@ -57,7 +57,7 @@ async def evaluate_search(place: Place, commits: int, say: Say) -> Evaluation:
                 advice="ask for more of the past with --commits",
             )
         ranked = [
-            await _ours(settings, place.environ, sources, cache, questions, say),
+            await _ours(settings, invocation.environ, sources, cache, questions, say),
             *await _plain(texts, questions, say),
         ]
         strict = [number for number, each in enumerate(questions) if each.strict]

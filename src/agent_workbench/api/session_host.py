@@ -1,66 +1,159 @@
-"""The sessions of one window: each begun when it is asked for, all living side by side."""
+"""Session host of this process: it opens sessions, keeps what they share, and waits for their ends."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
-from msgspec.structs import replace
-
-from agent_workbench.api.records import replay_session
-from agent_workbench.api.runs import terminal_session
+from agent_workbench.api.event_feed import EventFeed
+from agent_workbench.api.session_handle import LocalSession
+from agent_workbench.api.session_opening import AttendedRepo, open_session, replayed_session
+from agent_workbench.api.update_feed import UpdateFeed
+from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
-from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.errors import TrustError
+from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
+from agent_workbench.core.intents import Leave
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_end import TaskOutcome
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 
-if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
-    from agent_workbench.core.history.summaries import Onward
-    from agent_workbench.core.ports.services import Session
-    from agent_workbench.engine.session.preflight import Preflight
+UNTRUSTED = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
 
-class Lives:
-    """The sessions of one window that live; each begins to when the window `stands`, which who shows them says."""
+class LocalSessionHost:
+    """Implements `core.ports.session_host.SessionHost` for the repository around `invocation`.
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.stands = asyncio.Event()
-        self._house = SharedResources()
-        self._failures: list[WorkbenchError | None] = []
-        self._living: set[asyncio.Task[None]] = set()
+    Sessions begin to run when `ready` is set: a screen sets it after its first frame, which loading the adapters
+    would delay. `say` is told what an unattended session waits for.
+    """
 
-    def begin(self, place: Place) -> "Session":
-        """Return the session that `place` asks for."""
-        session = terminal_session(place, self._house)
-        self._living.add(asyncio.create_task(self._live(session)))
-        return session
+    def __init__(self, invocation: Invocation, *, ready: asyncio.Event | None = None, say: Say | None = None) -> None:
+        self.invocation = invocation
+        self.ready = ready if ready is not None else asyncio.Event()
+        if ready is None:
+            self.ready.set()
+        self._say = say
+        self._shared = SharedResources()
+        self._open: set[LocalSession] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failures: list[BaseException | None] = []
 
-    async def open(self, onward: "Onward") -> "Session":
-        """Return a session to be shown beside the others; raise `WorkbenchError` where there is no such recording."""
-        # What was asked for once, a new session or the welcome, is not asked for again.
-        place = replace(self.place, session=onward.session, fresh=not onward.session)
-        if not onward.replayed:
-            return self.begin(place)
-        return await replay_session(place)
+    async def __aenter__(self) -> "LocalSessionHost":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self, request: SessionRequest) -> LocalSession:
+        """Open a session; raises for one that is not attended what keeps it from being opened."""
+        if request.unattended is not None:
+            query = SessionQuery(request.session, request.mode is OpenMode.NEW, request.unattended.tasks)
+            return await self.open_unattended(await find_repo(self.invocation, self._shared), query)
+        match request.mode:
+            case OpenMode.REPLAY:
+                return await self._replay(request)
+            case OpenMode.FORK:
+                from agent_workbench.api.fork import fork_session
+
+                child, _ = await fork_session(self.invocation, request.session, request.at)
+                return self._attend(SessionQuery(child))
+            case OpenMode.NEW | OpenMode.RESUME:
+                return self._attend(SessionQuery(request.session, request.mode is OpenMode.NEW))
+
+    async def open_unattended(
+        self,
+        repo: RepoContext,
+        query: SessionQuery,
+        before: Sequence[TaskOutcome] = (),
+        elsewhere: Collection[TaskId] = (),
+    ) -> LocalSession:
+        """Open a session that works on the tasks of `query`; raise `TrustError` for a repository without trust.
+
+        `before` are the outcomes of earlier sessions of the same run. Tasks in `elsewhere` are not started.
+        """
+        from agent_workbench.engine.runtime.publisher import UpdatePublisher
+        from agent_workbench.engine.session.unattended import UnattendedSession
+
+        trust = await repo.trust()
+        if await trust.question():
+            raise TrustError(f"what {repo.root} would run is not trusted", advice=UNTRUSTED)
+        updates, events = UpdateFeed(), EventFeed()
+        publisher = UpdatePublisher(updates.publish)
+        session, recorder = await open_session(
+            repo, query, publisher, events, trusted=True, headless=True, say=self._say
+        )
+        driver = UnattendedSession(session, recorder, query.tasks, tuple(before), elsewhere)
+        return self._start(LocalSession(driver, updates, events))
+
+    async def inbox(self, wanted: InboxFilter) -> tuple[InboxItem, ...]:
+        """Return the proposals that wait in all sessions of the repository, oldest first."""
+        from agent_workbench.api.inbox import repo_inbox
+
+        return await (await repo_inbox(self.invocation)).items(wanted)
+
+    async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
+        """Decide a proposal that waits in any session.
+
+        Raises `DecisionRefused` for a stale reference, `TrustError` in a process that a command of the agent started.
+        """
+        from agent_workbench.api.inbox import repo_inbox
+
+        return await (await repo_inbox(self.invocation)).decide(reference, choice)
 
     @property
-    def any(self) -> bool:
-        """Whether a session lives."""
-        return any(not life.done() for life in self._living)
+    def has_sessions(self) -> bool:
+        """True while a session runs or waits for `ready`."""
+        return bool(self._open)
 
-    async def ended(self) -> None:
-        """Return when no session lives any more; raise what a defect of the workbench raised in one."""
-        while self.any:
-            await asyncio.wait(self._living)
-        for life in self._living:
-            life.result()
+    async def join(self) -> None:
+        """Wait until every session has ended; raise a defect that ended one."""
+        while self._open:
+            await asyncio.wait(self._tasks)
+        for task in self._tasks:
+            task.result()
 
-    def check(self) -> None:
-        """Raise what kept the sessions from being opened, where none was: of one among others was told on screen."""
+    async def close(self) -> None:
+        """Have every session left and wait for their ends."""
+        self.ready.set()
+        for session in tuple(self._open):
+            session.submit(Leave("the host was closed"))
+        await self.join()
+
+    def raise_if_none_opened(self) -> None:
+        """Raise what kept the first session from being opened, if no session was: a screen told of any other."""
         first = self._failures[0] if self._failures else None
         if first is not None and None not in self._failures:
             raise first
 
-    async def _live(self, session: "Preflight") -> None:
-        """Let a session live when the screen stands: loading the adapters before would hold the first screen up."""
-        await self.stands.wait()
-        await session.run()
-        self._failures.append(session.failure)  # and nothing else of one that was left: a long one is large
+    def _attend(self, query: SessionQuery) -> LocalSession:
+        from agent_workbench.engine.runtime.publisher import UpdatePublisher
+        from agent_workbench.engine.session.preflight import Preflight
+
+        updates, events = UpdateFeed(), EventFeed()
+
+        async def repo() -> AttendedRepo:
+            return AttendedRepo(await find_repo(self.invocation, self._shared), query, events)
+
+        return self._start(LocalSession(Preflight(repo, UpdatePublisher(updates.publish)), updates, events))
+
+    async def _replay(self, request: SessionRequest) -> LocalSession:
+        from agent_workbench.api.records import replayed_events
+
+        at = request.at or 0
+        recorded = await replayed_events(self.invocation, request.session, at)
+        return self._start(await replayed_session(recorded, at=at))
+
+    def _start(self, session: LocalSession) -> LocalSession:
+        self._open.add(session)
+        self._tasks.add(asyncio.create_task(self._run(session)))
+        return session
+
+    async def _run(self, session: LocalSession) -> None:
+        try:
+            await self.ready.wait()
+            await session.run()
+        finally:
+            self._open.discard(session)
+            # Nothing else of the session is kept: a long one is large, and the frames of a traceback hold it.
+            self._failures.append(session.failure and session.failure.with_traceback(None))

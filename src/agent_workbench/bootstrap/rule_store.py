@@ -4,13 +4,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when a session is opened
     from agent_workbench.core.ports.services import RuleStore
 
 
-def rule_store(root: Path, place: Place, sessions_dir: Path) -> "RuleStore":
+def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleStore":
     """Return the store of the rules in force in the repo at `root`."""
     from agent_workbench.adapters.journal.past_actions import past_actions
     from agent_workbench.adapters.rules.rule_files import RuleFiles
@@ -19,5 +19,5 @@ def rule_store(root: Path, place: Place, sessions_dir: Path) -> "RuleStore":
     from agent_workbench.config.yaml_parser import compose_text
     from agent_workbench.system.user_dirs import config_dir, state_dir
 
-    trust = RuleTrust(root, place.environ, place.flags, TrustStore(state_dir()))
+    trust = RuleTrust(root, invocation.environ, invocation.flags, TrustStore(state_dir()))
     return RuleFiles(root, config_dir(), compose_text, trust.change, partial(past_actions, sessions_dir))

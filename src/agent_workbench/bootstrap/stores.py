@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
@@ -13,14 +13,14 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.settings import Settings
 
 
-def session_store(place: Place, folder: Path, settings: "Settings") -> "LocalSessionStore":
+def session_store(invocation: Invocation, folder: Path, settings: "Settings") -> "LocalSessionStore":
     """Return the sessions whose journals are in `folder`."""
     from agent_workbench.adapters.journal.clock import SystemIds
     from agent_workbench.adapters.journal.redaction import environment_redactor
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.system.user_dirs import state_dir
 
-    redactor = partial(environment_redactor, place.environ, settings.key_variables)
+    redactor = partial(environment_redactor, invocation.environ, settings.key_variables)
     return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor)
 
 
@@ -39,9 +39,9 @@ def system_clock() -> "Clock":
     return SystemClock()
 
 
-def decider(place: Place) -> str:
+def decider(invocation: Invocation) -> str:
     """Return the name of the user who decides; raise `TrustError` in a process that a command of the agent started."""
     from agent_workbench.adapters.inbox.origin import check_not_a_command, describe_user
 
-    check_not_a_command(place.environ)
+    check_not_a_command(invocation.environ)
     return describe_user()

@@ -1,19 +1,18 @@
-"""The terminal UI on sessions, whatever kind of sessions they are."""
+"""The terminal UI on the sessions of a host, with the signals that end it."""
 
 import asyncio
 import os
 import signal
 import traceback
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
-    from agent_workbench.api.session_host import Lives
+    from agent_workbench.api.session_host import LocalSessionHost
     from agent_workbench.core.history.summaries import PastSessions
-    from agent_workbench.core.ports.services import Session
+    from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.tui.app import WorkbenchApp
 
 MOST_DEFECTS = 10
@@ -21,51 +20,52 @@ MOST_DEFECTS = 10
 
 
 async def show(
-    begin: "Callable[[], Session]",
-    lives: "Lives",
+    host: "LocalSessionHost",
+    first: "SessionRequest",
     *,
     past: "PastSessions",
     first_run: bool = False,
     served: bool = False,
 ) -> tuple[str, ...]:
-    """Show the session that `begin` returns, and those that are opened beside it, until all of them are left.
+    """Show the session `first`, and those that are opened beside it, until all of them are left.
 
-    A hang-up or a request to end leaves them cleanly. Where it is `served`, a web server of ours draws it.
-    Returns the farewells. Raises `WorkbenchError` when the screen itself failed.
+    A hang-up or a request to end leaves them cleanly. `served`: a web server of ours draws the screen.
+    Returns the farewells. Raises `WorkbenchError` if `first` cannot be opened, or the screen itself failed.
     """
-    from agent_workbench.api.editor import edit_text
-    from agent_workbench.api.runs import desktop, system_clock
+    from agent_workbench.api.screen_services import desktop, edit_text, system_clock
     from agent_workbench.tui.app import WorkbenchApp
     from agent_workbench.tui.environment import AppEnvironment
 
-    environ = lives.place.environ
+    environ = host.invocation.environ
     app = WorkbenchApp(
-        begin,
+        host,
+        first,
         clock=system_clock(),
         first_run=first_run,
+        first_screen=host.ready,
         around=AppEnvironment(
             past=past,
-            open_session=lives.open,
             edit_text=None if served else edit_text,
             desktop=desktop(environ),
             served=served,
             in_tmux=not served and bool(environ.get("TMUX")),
         ),
     )
-    lives.stands = app.first_screen
-    signals = _leave_on_signals(app, lives)
+    signals = _leave_on_signals(app, host)
     defects = _tell_defects(app)
     try:
         await app.run_async()
     finally:
         app.first_screen.set()
-        if lives.any:
+        if host.has_sessions:
             await app.leave("the terminal went away")
-        await lives.ended()
+        await host.join()
     if signal.SIGHUP in signals:
         os._exit(ExitCode.INTERRUPTED)
     for defect in defects:
         traceback.print_exception(defect)
+    if app.failure is not None:
+        raise app.failure
     if app.return_code:
         raise WorkbenchError(
             "the screen failed, which is a defect of the workbench",
@@ -90,14 +90,14 @@ def _tell_defects(app: "WorkbenchApp") -> list[BaseException]:
     return defects
 
 
-def _leave_on_signals(app: "WorkbenchApp", lives: "Lives") -> list[signal.Signals]:
+def _leave_on_signals(app: "WorkbenchApp", host: "LocalSessionHost") -> list[signal.Signals]:
     """Have the sessions left at a hang-up or a request to end; return the list that then holds the signal."""
     received: list[signal.Signals] = []
     leaving: set[asyncio.Task[None]] = set()
 
     def leave(number: signal.Signals) -> None:
         received.append(number)
-        task = in_background(_leave(app, number, lives))
+        task = in_background(_leave(app, number, host))
         leaving.add(task)
         task.add_done_callback(leaving.discard)
 
@@ -106,10 +106,10 @@ def _leave_on_signals(app: "WorkbenchApp", lives: "Lives") -> list[signal.Signal
     return received
 
 
-async def _leave(app: "WorkbenchApp", number: signal.Signals, lives: "Lives") -> None:
+async def _leave(app: "WorkbenchApp", number: signal.Signals, host: "LocalSessionHost") -> None:
     """Leave the sessions, and after a hang-up the process: Textual would wait for a terminal that is gone."""
     await app.leave(f"ended by {number.name}")
     if number is signal.SIGHUP:
         app.first_screen.set()
-        await lives.ended()
+        await host.join()
         os._exit(ExitCode.INTERRUPTED)

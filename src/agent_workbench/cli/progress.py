@@ -27,7 +27,7 @@ class ProgressLine:
         self.show("")
 
     def show(self, text: str) -> None:
-        """Write `text` in place of what stood there."""
+        """Write `text` in invocation of what stood there."""
         line = sanitize_line(text, LINE_CHARS)
         if self._shows and line != self._shown:
             self._stream.write(f"\r{line.ljust(len(self._shown))}{'' if line else chr(13)}")

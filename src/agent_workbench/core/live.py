@@ -3,12 +3,10 @@
 from msgspec import Struct, field
 
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.history.replay_marks import Marks
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan_text import PlanPiece
-from agent_workbench.core.retrieval import Chunk, IndexStatus
-from agent_workbench.core.settings import Permission, UiSettings
+from agent_workbench.core.retrieval import IndexStatus
+from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state.session_state import SessionState
 
 
@@ -46,51 +44,11 @@ class PreflightQuestion(Struct, frozen=True):
     no: str
 
 
-class FoundCode(Struct, frozen=True):
-    """Results of the user's last code search, best first. `number` counts the searches."""
-
-    asked: str
-    chunks: tuple[Chunk, ...]
-    number: int
-
-
 class Recording(Struct, frozen=True):
     """The recording that is replayed: its events and its marks. One value for the whole replay."""
 
     events: tuple[Recorded, ...] = ()
     marks: Marks = field(default_factory=Marks)
-
-
-class PlanAnswer(Struct, frozen=True):
-    """Answer to the user's last request about the plan's text. `number` counts these answers.
-
-    `piece` is the text to edit, or the edited one (None: there is none); `fault` says why it could not be shown or
-    saved.
-    """
-
-    piece: PlanPiece | None
-    number: int
-    fault: str = ""
-
-
-class OpenedFile(Struct, frozen=True):
-    """A file that the user asked for: its text (cut if it is long), and the line to show first.
-
-    `number` counts the requests.
-    """
-
-    path: str
-    line: int
-    text: str
-    number: int
-
-
-class PastShown(Struct, frozen=True):
-    """Past actions of a kind that the user asked for; `number` counts the requests."""
-
-    kind: Permission
-    past: PastActions
-    number: int
 
 
 class ReplayPosition(Struct, frozen=True):
@@ -103,13 +61,20 @@ class ReplayPosition(Struct, frozen=True):
     recording: Recording = field(default_factory=Recording)
 
 
-class Live(Struct, frozen=True):
-    """Transient state of the moment. `activity` is one line (empty: idle); `notice` is shown to the user once.
+class Notice(Struct, frozen=True):
+    """A remark for the user, to be shown once; `number` counts the notices of a session from 1."""
 
-    `no_plan` says why the plan could not be read. `ui` are the user's display settings, None until the settings were
-    read. `index` is the progress of the code search's index (None: no workspace is open), `found` the result of the
-    user's last search in it. `past` are the past actions that the user asked for, `taken` the tasks of other sessions.
-    `plan` answers the last request about the plan's text, `opened` is the last file asked for.
+    number: int
+    text: str
+
+
+class Live(Struct, frozen=True):
+    """Transient state of a session.
+
+    `activity` is one line on what is being done now (empty: nothing). `notices` are the newest notices, oldest first;
+    a reader shows those whose number it has not shown yet. `no_plan` says why the plan cannot be read. `ui` are the
+    user's settings of the screen, as soon as they are read. `index` is the progress of the code search in the open
+    workspace (None: no workspace is open). `taken` are tasks that other sessions work on.
     """
 
     activity: str = ""
@@ -118,17 +83,12 @@ class Live(Struct, frozen=True):
     question: PreflightQuestion | None = None
     replay: ReplayPosition | None = None
     ui: UiSettings | None = None
-    notice: str = ""
-    notice_number: int = 0
+    notices: tuple[Notice, ...] = ()
     now: str = ""
     decidable: bool = True
     no_plan: str = ""
     taken: tuple[TaskId, ...] = ()
     index: IndexStatus | None = None
-    found: FoundCode | None = None
-    past: PastShown | None = None
-    plan: PlanAnswer | None = None
-    opened: OpenedFile | None = None
 
 
 class SessionUpdate(Struct, frozen=True):

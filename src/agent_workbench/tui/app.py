@@ -1,7 +1,7 @@
 """The workbench: sessions in a terminal. It shows updates and hands on what the user wants; it decides nothing."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.keymap import Keymap, bindings
@@ -24,7 +25,9 @@ from agent_workbench.tui.terminal.terminal_app import TerminalApp
 # What knows sessions, panes and dialogues is imported in functions here: only so the first frame comes before it.
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
-    from agent_workbench.core.ports.services import Clock, Session
+    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.session_host import SessionHost
+    from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.core.settings import UiSettings
     from agent_workbench.tui.session.session_screen import SessionScreen
     from agent_workbench.tui.session.session_tab import SessionTab
@@ -48,9 +51,8 @@ MORE_STYLES = (
 class WorkbenchApp(TerminalApp["SessionUpdate"]):
     """Shows sessions until the last has ended; returns its last update. `keys` moves keys by name (docs/keys.md).
 
-    It opens in two steps: a first frame that needs next to nothing, then the panes and the first session, which `begin`
-    returns. `first_screen` is set when the panes stand: what takes its time is better begun after that. `farewells` are
-    the last words of the sessions that have ended. `terminal_focused` is None as long as the terminal does not tell.
+    It opens in two steps: a first frame that needs next to nothing, then the panes and the `first` session of `host`.
+    `failure`: why that cannot be opened. `first_screen` is set when the panes are painted: slow work begins after that.
     """
 
     TITLE = "Agent Workbench"
@@ -68,23 +70,27 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
 
     def __init__(
         self,
-        begin: Callable[[], "Session"],
+        host: "SessionHost",
+        first: "SessionRequest",
         *,
         clock: "Clock",
         theme: str = "textual-dark",
         keys: Mapping[str, str] | None = None,
         first_run: bool = False,
+        first_screen: asyncio.Event | None = None,
         around: AppEnvironment | None = None,
     ) -> None:
         self.around = around or AppEnvironment()
         super().__init__(_served_driver() if self.around.served else None)
         self.clock = clock
-        self.first_screen = asyncio.Event()
+        self.host = host
+        self.first_screen = first_screen or asyncio.Event()
+        self.failure: WorkbenchError | None = None
         self.keymap = Keymap(keys or {})
         self.tabs = Tabs(self)
         self.farewells: list[str] = []
         self.terminal_focused: bool | None = None
-        self._begin = begin
+        self._first = first
         self._typed: list[events.Key] | None = []
         self._wanted_theme = theme
         self._first_run = first_run
@@ -99,7 +105,7 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
 
     @property
     def update_shown(self) -> "SessionUpdate | None":
-        """What the session in front has come to, as it is shown; None before that."""
+        """Update that the session in front shows; None before the first."""
         return self.tabs.front.update_shown if self.tabs.all else None
 
     def get_default_screen(self) -> OpeningScreen:
@@ -125,8 +131,9 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         from agent_workbench.tui.terminal.notifier import Notifier
 
         self.caller = Notifier(self)
-        with self.batch_update():
-            await self.tabs.add(self._begin())
+        self.failure = await self.tabs.open_first(self._first)
+        if self.failure:
+            self.exit()
 
     def _take_looks(self, theme: str) -> None:
         """Put the keys of the keymap and a theme in force, and say what of it there is not."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
-    from agent_workbench.core.ports.services import Session
+    from agent_workbench.core.ports.session_host import SessionHandle
 
 FRAME_SECONDS = 0.04
 GROWING_SECONDS = 0.1
@@ -14,14 +14,14 @@ GROWING_SECONDS = 0.1
 MOST_LATE_SECONDS = 0.2
 
 
-async def carry_updates(session: "Session", paint: Callable[["SessionUpdate"], object]) -> None:
+async def carry_updates(session: "SessionHandle", paint: Callable[["SessionUpdate"], object]) -> None:
     """Hand each update to `paint`, at most 25 a second, 10 while text streams or a command prints.
 
     Those that come meanwhile are passed over by the session. Where painting holds up what else is to be done, keys
     above all, there are fewer.
     """
     loop = asyncio.get_running_loop()
-    async for update in session.updates():
+    async for update in session.live():
         paint(update)
         if update.ended:
             return

@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.api.fork import GONE
 from agent_workbench.api.past_sessions import RepoSessions
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.system.user_dirs import state_dir
 from tests.adapters.git.conftest import home
 from tests.adapters.git.user import User
@@ -33,4 +33,4 @@ async def test_where_git_has_the_files_no_more_it_says_so_before_anything_is_ask
     notes.mkdir(parents=True)
     (notes / SESSION).write_text(str(session.resolve()))
     with pytest.raises(WorkspaceError, match=GONE):
-        await RepoSessions(Place(user.root, os.environ, {})).foresee_fork(SESSION, None)
+        await RepoSessions(Invocation(user.root, os.environ, {})).foresee_fork(SESSION, None)

@@ -33,7 +33,7 @@ from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.engine.approval.partial_approval import part_of, verdicts
-from agent_workbench.engine.session.intents import handle
+from agent_workbench.engine.session.intents import carry_out
 from tests.engine.front import Front, in_front_of
 from tests.engine.killing import Killed, kill_at
 from tests.engine.stage import Stage, a_stage, call, reopened, task
@@ -240,7 +240,7 @@ async def test_a_kill_before_the_decision_keeps_what_the_user_chose(tmp_path: Pa
         left = (LeftOut(ids[-1], reason="not yet"),)
         approval = ApproveProposal(waiting.id, shown_sha(waiting), left, shown(waiting.diff, *left))
         with pytest.raises(Killed):
-            await handle(killed.session, approval)
+            await carry_out(killed.session, approval)
     async with reopened(stage, [WRITING]) as again, in_front_of(again) as front:
         part = await front.approve(Permission.DIFF)
         assert part.text == waiting.text

@@ -165,7 +165,7 @@ async def test_only_what_was_shown_can_be_pinned_or_dropped(tmp_path: Path) -> N
                 assert "no task is being worked on" in await front.notice(intent)
             await front.start()
             await front.until(lambda it: it.live.streaming and it.live.streaming.text)
-            assert "never shown other.txt:1-1" in await front.notice(PinChunk("other.txt:1-1"))
+            assert "no code at other.txt:1-1" in await front.notice(PinChunk("other.txt:1-1"))
             assert "never shown answer.txt:1-2" in await front.notice(DropChunk("answer.txt:1-2"))
             assert "is not pinned" in await front.notice(PinChunk("answer.txt:1-1", pinned=False))
             assert "nothing to say" in await front.notice(SayToModel("  \n"))

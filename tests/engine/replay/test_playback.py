@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_workbench.api.event_feed import EventFeed
+from agent_workbench.api.session_handle import LocalSession
+from agent_workbench.api.update_feed import UpdateFeed
 from agent_workbench.core import events as e
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.history.replay_marks import MarkKind
+from agent_workbench.core.history.replay_pace import wait_seconds
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.intents import (
     AbortTask,
@@ -21,13 +25,15 @@ from agent_workbench.core.intents import (
     StartTask,
     StepReplay,
 )
+from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Task
 from agent_workbench.core.state.fold_snapshots import STRIDE
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.engine.replay import playback as replay
-from agent_workbench.engine.replay.playback import ReplaySession
+from agent_workbench.engine.replay.playback import Pace, Playback
+from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from tests.engine.front import Front
 from tests.fakes import runs
 from tests.strategies import recorded
@@ -41,9 +47,17 @@ def story_of(length: int) -> tuple[e.Recorded, ...]:
     return tuple(e.Recorded(seq, f"t{seq}", event, f"h{seq}") for seq, event in enumerate(events))
 
 
-async def now(session: ReplaySession) -> SessionUpdate:
+class Replayed(Playback):
+    """A playback with the feed that shows it."""
+
+    def __init__(self, events: Sequence[e.Recorded], *, at: int = 0, pace: Pace = wait_seconds) -> None:
+        self.updates = UpdateFeed()
+        super().__init__(events, UpdatePublisher(self.updates.publish), at=at, pace=pace)
+
+
+async def now(session: Replayed) -> SessionUpdate:
     """Return what is shown at this moment."""
-    return await anext(session.updates())
+    return session.updates.newest
 
 
 def place(update: SessionUpdate) -> tuple[int, int]:
@@ -53,14 +67,14 @@ def place(update: SessionUpdate) -> tuple[int, int]:
 
 async def test_it_opens_at_the_start_or_at_the_end() -> None:
     story = story_of(10)
-    assert place(await now(ReplaySession(story))) == (0, 9)
-    assert place(await now(ReplaySession(story, at=-1))) == (9, 9)
-    assert (await now(ReplaySession(story))).live.decidable is False
+    assert place(await now(Replayed(story))) == (0, 9)
+    assert place(await now(Replayed(story, at=-1))) == (9, 9)
+    assert (await now(Replayed(story))).live.decidable is False
 
 
 async def test_steps_and_seeks_stay_inside() -> None:
     story = story_of(10)
-    session = ReplaySession(story)
+    session = Replayed(story)
     moves: list[tuple[StepReplay | SeekReplay, int]] = [
         (StepReplay(1), 1),
         (StepReplay(3), 4),
@@ -84,7 +98,7 @@ async def test_steps_and_seeks_stay_inside() -> None:
 @given(recorded(20), st.lists(st.integers(-25, 25) | st.floats(0, 1), max_size=8))
 def test_every_place_shows_what_folding_gives(story: tuple[e.Recorded, ...], moves: list[int | float]) -> None:
     async def check() -> None:
-        session = ReplaySession(story)
+        session = Replayed(story)
         for move in moves:
             await session.submit(StepReplay(move) if isinstance(move, int) else SeekReplay(move))
             update = await now(session)
@@ -96,7 +110,7 @@ def test_every_place_shows_what_folding_gives(story: tuple[e.Recorded, ...], mov
 
 
 async def test_an_empty_journal_can_be_opened() -> None:
-    session = ReplaySession(())
+    session = Replayed(())
     await session.submit(StepReplay(1))
     await session.submit(PlayReplay(playing=True))
     assert (await now(session)).state == SessionState()
@@ -109,8 +123,8 @@ def at_once(before: str, after: str, speed: float) -> float:
 
 async def test_playing_goes_to_the_end_and_stops() -> None:
     story = story_of(30)
-    session = ReplaySession(story, pace=at_once)
-    front = Front(session)
+    session = Replayed(story, pace=at_once)
+    front = Front(LocalSession(session, session.updates, EventFeed()))
     await session.submit(PlayReplay(playing=True))
     ended = await front.until(lambda it: it.live.replay and it.live.replay.seq == 29 and not it.live.replay.playing)
     assert ended.state == fold_all(story)
@@ -128,8 +142,8 @@ STOPPING = [
 async def test_whatever_the_user_does_stops_playing(
     intent: PlayReplay | StepReplay | SeekReplay | GoToEvent | JumpReplay | Leave,
 ) -> None:
-    session = ReplaySession(story_of(5_000), pace=at_once)
-    front = Front(session)
+    session = Replayed(story_of(5_000), pace=at_once)
+    front = Front(LocalSession(session, session.updates, EventFeed()))
     await session.submit(PlayReplay(playing=True))
     await front.until(lambda it: it.live.replay and it.live.replay.seq > 3)
     await session.submit(intent)
@@ -142,18 +156,20 @@ async def test_whatever_the_user_does_stops_playing(
 
 
 async def test_leaving_ends_it() -> None:
-    session = ReplaySession(story_of(5))
+    session = Replayed(story_of(5))
     await session.submit(Leave())
-    assert [update.ended async for update in session.updates()] == [True]
+    await session.run()
+    assert [update.ended async for update in session.updates.updates()] == [True]
 
 
 @pytest.mark.parametrize("intent", [StartTask(), AbortTask(), ApproveProposal(ProposalId("P-1"), "sha")])
 async def test_nothing_can_be_decided(intent: StartTask | AbortTask | ApproveProposal) -> None:
-    session = ReplaySession(story_of(5))
+    session = Replayed(story_of(5))
     before = await now(session)
-    await session.submit(intent)
+    outcome = await session.submit(intent)
     after = await now(session)
-    assert "this is a replay" in after.live.notice
+    assert isinstance(outcome, Refused)
+    assert "this is a replay" in outcome.reason
     assert after.state == before.state
     assert after.live.replay == before.live.replay
 
@@ -182,7 +198,7 @@ def numbers(last: int) -> Sequence[float]:
 async def test_a_long_session_opens_and_moves_with_few_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     story = story_of(10_000)
     folds = Folds(monkeypatch)
-    session = ReplaySession(story)
+    session = Replayed(story)
     assert folds.since() <= len(story) + STRIDE
     for fraction in numbers(len(story)):
         await session.submit(SeekReplay(fraction))
@@ -194,9 +210,9 @@ async def test_a_long_session_opens_and_moves_with_few_folds(monkeypatch: pytest
 
 async def test_it_opens_at_an_event_and_goes_to_one() -> None:
     story = story_of(10)
-    assert place(await now(ReplaySession(story, at=4))) == (4, 9)
-    assert place(await now(ReplaySession(story, at=400))) == (9, 9)
-    session = ReplaySession(story, at=4)
+    assert place(await now(Replayed(story, at=4))) == (4, 9)
+    assert place(await now(Replayed(story, at=400))) == (9, 9)
+    session = Replayed(story, at=4)
     await session.submit(GoToEvent(7))
     assert (await now(session)).state == fold_all(story[:8])
 
@@ -204,7 +220,7 @@ async def test_it_opens_at_an_event_and_goes_to_one() -> None:
 async def test_it_jumps_by_kind_and_says_where_there_is_nothing_more() -> None:
     story = tuple(e.Recorded(seq, "", event) for seq, event in enumerate(runs.up_to_reflexion()))
     diffs = [each.seq for each in story if isinstance(each.event, e.ActionProposed) and each.event.proposal.diff]
-    session = ReplaySession(story)
+    session = Replayed(story)
     await session.submit(JumpReplay(MarkKind.DIFF))
     assert place(await now(session))[0] == diffs[0]
     await session.submit(JumpReplay(MarkKind.FAILURE))
@@ -213,11 +229,7 @@ async def test_it_jumps_by_kind_and_says_where_there_is_nothing_more() -> None:
     assert failed.run.results is not None
     await session.submit(JumpReplay(MarkKind.DIFF, forward=False))
     assert place(await now(session))[0] == diffs[0]
-    for said in range(2):
-        await session.submit(JumpReplay(MarkKind.DIFF, forward=False))
-        assert (await now(session)).live.notice == "there is no diff before this"
-        assert (await now(session)).live.notice_number == said + 1
-        await session.submit(StepReplay(0))
+    assert await session.submit(JumpReplay(MarkKind.DIFF, forward=False)) == Refused("there is no diff before this")
 
 
 async def test_it_plays_at_the_speed_that_was_chosen() -> None:
@@ -227,9 +239,11 @@ async def test_it_plays_at_the_speed_that_was_chosen() -> None:
         asked.append(speed)
         return 0.0
 
-    session = ReplaySession(story_of(3), pace=pace)
+    session = Replayed(story_of(3), pace=pace)
     for faster in (True, True, False):
         await session.submit(PaceReplay(faster))
     await session.submit(PlayReplay(playing=True))
-    await Front(session).until(lambda it: it.live.replay and it.live.replay.seq == 2)
+    await Front(LocalSession(session, session.updates, EventFeed())).until(
+        lambda it: it.live.replay and it.live.replay.seq == 2
+    )
     assert set(asked) == {2.0}

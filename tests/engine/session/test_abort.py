@@ -30,6 +30,7 @@ from agent_workbench.core.intents import (
     StartTask,
     UndoStep,
 )
+from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposals import Verdict, shown_sha
@@ -37,8 +38,7 @@ from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
 from agent_workbench.core.workspace import MergeOutcome, MergeTarget, WorkspaceRequest
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
-from agent_workbench.engine.session.live_session import LiveSession
-from tests.engine.front import Front, in_front_of
+from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import FINISH, T1, Stage, a_stage, change, reopened, task
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
@@ -175,7 +175,7 @@ async def test_a_merge_is_brought_to_its_end_where_the_session_is_cancelled(
 ) -> None:
     """As by a signal, or when the terminal is closed."""
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage:
-        session = LiveSession(stage.session, stage.recorder)
+        session = handle_of(stage)
         front, life = Front(session), asyncio.create_task(session.run())
         await front.start()
         await front.approve(Permission.DIFF)
@@ -212,8 +212,7 @@ async def test_a_checkout_that_moves_while_the_merge_begins_has_it_shown_again(
         again = await front.gate(Permission.MERGE)
         assert again.id != shown.id
         assert "into other" in again.text
-        assert front.now is not None
-        assert "nothing was merged: the merge was shown for main at" in front.now.live.notice
+        await front.told("nothing was merged: the merge was shown for main at")
         assert stage.git("show", "main:answer.txt", "other:answer.txt") == "wrong\nwrong"
         await front.approve(Permission.MERGE)
         await front.over()
@@ -238,9 +237,9 @@ async def test_the_making_of_a_worktree_can_be_stopped(
             await front.start()
             await making.wait()
             assert "finish or abort it first" in await front.notice(StartTask(TaskId("T-2")))
-            await front.submit(intent)
+            aborted = front.session.submit(intent)
             if isinstance(intent, AbortTask):
-                await front.until(lambda it: "no task is being worked on" in it.live.notice)
+                assert await aborted == Refused("no task is being worked on")
                 monkeypatch.setattr(stage.ports.workspaces, "open", open_)
                 await front.start()
                 await front.gate(Permission.CHECK)

@@ -1,6 +1,5 @@
 """Code that the user asks for, and what a new failure brings: pinned or told at the prompt's end, never in between."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,12 +7,12 @@ from msgspec.structs import replace
 
 from agent_workbench.core import events as e
 from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
-from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.intents.outcomes import CodeFound
 from agent_workbench.core.plan import Scope
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Approval, Permission
-from agent_workbench.engine.session.code_lookup import Place, parse_code_place
+from agent_workbench.engine.session.code_lookup import FileRange, parse_code_place
 from agent_workbench.engine.tools.failures import MOST_CHARS, POINTS_TO
 from tests.engine.compaction.test_compaction import of, text_of
 from tests.engine.front import in_front_of
@@ -30,12 +29,12 @@ HANG = [Hang("Thought: hm")]
 @pytest.mark.parametrize(
     ("asked", "place"),
     [
-        ("app.py", Place("app.py")),
-        ("./app.py:12", Place("app.py", 12)),
-        ("cart.py:3-9", Place("src/shop/cart.py", 3, 9)),
-        ("shop/cart.py:3:", Place("src/shop/cart.py", 3)),
-        ("docs/a guide.md", Place("docs/a guide.md")),
-        ("total", Place("total")),
+        ("app.py", FileRange("app.py")),
+        ("./app.py:12", FileRange("app.py", 12)),
+        ("cart.py:3-9", FileRange("src/shop/cart.py", 3, 9)),
+        ("shop/cart.py:3:", FileRange("src/shop/cart.py", 3)),
+        ("docs/a guide.md", FileRange("docs/a guide.md")),
+        ("total", FileRange("total")),
         ("cart", None),
         ("cart totals: 12", None),
         ("two\nlines", None),
@@ -43,12 +42,8 @@ HANG = [Hang("Thought: hm")]
         ("", None),
     ],
 )
-def test_a_place_is_a_file_that_there_is(asked: str, place: Place | None) -> None:
+def test_a_place_is_a_file_that_there_is(asked: str, place: FileRange | None) -> None:
     assert parse_code_place(asked, PATHS) == place
-
-
-def was_asked(asked: str, update: SessionUpdate) -> bool:
-    return update.live.found is not None and update.live.found.asked == asked
 
 
 async def test_a_place_is_pinned_and_told_once_at_the_end_of_the_prompt(tmp_path: Path) -> None:
@@ -58,8 +53,9 @@ async def test_a_place_is_pinned_and_told_once_at_the_end_of_the_prompt(tmp_path
         await front.start()
         await front.gate(Permission.DIFF)
         for asked in ("cart.py", "long.txt:7-9", "long.txt:500", "cart.py:1-2"):
-            await front.submit(FindCode(asked))
-            await front.until(partial(was_asked, asked))
+            found = await front.outcome(FindCode(asked))
+            assert isinstance(found, CodeFound)
+            assert found.asked == asked
         places = ["src/cart.py:1-2", "long.txt:7-9", "long.txt:480-520"]
         assert [event.chunk.place for event in stage.events if isinstance(event, e.ChunkPinned)] == places, (
             "what is pinned is not pinned anew"
@@ -87,11 +83,9 @@ async def test_words_bring_a_choice_of_what_may_be_read_and_one_is_taken(tmp_pat
             await front.start()
             await front.until(lambda it: it.live.streaming and it.live.streaming.text)
             retriever.chunks = chunks
-            assert "never shown src/cart.py:1-1" in await front.notice(PinChunk("src/cart.py:1-1"))
-            await front.submit(FindCode("cart totals"))
-            found = (await front.until(lambda it: it.live.found)).live.found
-            assert found is not None
-            assert found.chunks == chunks[:1]
+            assert "no code at src/card.py:1-1" in await front.notice(PinChunk("src/card.py:1-1"))
+            found = await front.outcome(FindCode("cart totals"))
+            assert found == CodeFound("cart totals", chunks[:1])
             assert retriever.queries[-1].startswith("cart totals")
             await front.submit(PinChunk("src/cart.py:1-1"))
             await front.until(lambda it: it.state.run and it.state.run.pinned)
@@ -104,9 +98,8 @@ async def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
         await front.until(lambda it: it.live.streaming and it.live.streaming.text)
         assert "has 2 lines, line 9 was asked for" in await front.notice(FindCode("src/cart.py:9"))
         assert "is binary" in await front.notice(FindCode("bin.dat"))
-        await front.submit(FindCode("long.txt"))
-        pieces = (await front.until(lambda it: it.live.found and it.live.found.asked == "long.txt")).live.found
-        assert pieces is not None
+        pieces = await front.outcome(FindCode("long.txt"))
+        assert isinstance(pieces, CodeFound)
         assert [chunk.first_line for chunk in pieces.chunks] == list(range(1, 951, 100))
         assert not of(stage, e.ChunkPinned)
 

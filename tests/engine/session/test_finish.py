@@ -18,10 +18,10 @@ from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.intents import AbortTask, EditProposal, UndoStep
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Rule, Settings
 from agent_workbench.core.tools.permissions import opened_by
 from agent_workbench.engine.replay.rerun import rerun
-from agent_workbench.engine.session.outcomes import Ending
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
@@ -33,7 +33,7 @@ ASKED = Approvals(check=Approval.AUTO)
 NO_NEED = call("finish", '{"summary": "the answer was right before"}')
 
 
-async def run(stage: Stage) -> Ending:
+async def run(stage: Stage) -> SessionEnd:
     ending = await run_unattended(stage.session, stage.recorder, (T1,))
     assert stage.read_back() == stage.state
     return ending

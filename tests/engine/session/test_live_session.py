@@ -39,6 +39,7 @@ from agent_workbench.core.intents import (
     StartTask,
     StepReplay,
 )
+from agent_workbench.core.intents.outcomes import PastActionsFound, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
@@ -46,9 +47,8 @@ from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.core.workspace import MergePreview, WorkspaceRequest
-from agent_workbench.engine.session.live_session import LiveSession
 from tests.adapters.git.fingerprint import fingerprint
-from tests.engine.front import Front, in_front_of
+from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import FINISH, SESSION, T1, Stage, a_stage, call, change, diff, reopened, task
 from tests.fakes.ports import Break, Hang, HeldRules
 
@@ -260,10 +260,9 @@ async def test_a_rule_that_cannot_be_written_does_not_count(tmp_path: Path) -> N
         await front.gate(Permission.DIFF)
         assert rules.rules == (StoredRule(CHECKS, RuleScope.REPO),)
         rules.actions = (PastAction(SESSION, await front.gate(Permission.DIFF), Verdict.REJECT, "user"),)
-        await front.submit(LookBack(Permission.DIFF))
-        shown = await front.until(lambda update: update.live.past is not None)
-        assert shown.live.past is not None
-        assert shown.live.past.past.actions == rules.actions
+        found = await front.outcome(LookBack(Permission.DIFF))
+        assert isinstance(found, PastActionsFound)
+        assert found.past.actions == rules.actions
 
 
 async def test_always_never_merges(tmp_path: Path) -> None:
@@ -539,7 +538,7 @@ async def test_a_plan_that_cannot_be_read_is_said_until_the_end(
 
         monkeypatch.setattr(stage.plan, "read", missing)
         async with in_front_of(stage) as front:
-            update = await front.until(lambda it: it.live.notice_number > 0 and it.live.no_plan)
+            update = await front.until(lambda it: it.live.notices and it.live.no_plan)
             assert update.live.no_plan == "there is no plan (write one)"
             assert update.live.no_plan in await front.notice(StartTask(T1)), "it is read again, and is not there yet"
 
@@ -555,7 +554,7 @@ async def test_a_merge_that_cannot_even_be_offered_ends_nothing(
         monkeypatch.setattr(stage.ports.workspaces, "merge_preview", broken)
         await front.start()
         await front.approve(Permission.DIFF)
-        update = await front.until(lambda it: "HEAD is unreadable" in it.live.notice)
+        update = await front.told("HEAD is unreadable")
         assert update.state.run is not None
         assert update.state.run.phase is Phase.OVER
         assert not update.ended
@@ -584,7 +583,7 @@ async def test_a_merge_waits_until_the_task_is_closed(tmp_path: Path, monkeypatc
 
 async def test_the_end_says_how_to_go_on(tmp_path: Path) -> None:
     async with a_stage(tmp_path) as stage:
-        session = LiveSession(stage.session, stage.recorder)
+        session = handle_of(stage)
         front = Front(session)
         life = asyncio.create_task(session.run())
         await front.start()
@@ -625,10 +624,10 @@ async def test_a_start_that_is_given_up_leaves_no_lock(
         async with in_front_of(stage) as front:
             await front.start()
             await asyncio.to_thread(opening.wait)
-            await front.submit(intent)
+            aborted = front.session.submit(intent)
             go_on.set()
             if isinstance(intent, AbortTask):
-                await front.until(lambda it: "no task is being worked on" in it.live.notice)
+                assert await aborted == Refused("no task is being worked on")
                 await front.start()
                 await front.gate(Permission.CHECK)
         workspace = await repository.open(stage.user.request(session=stage.state.session))

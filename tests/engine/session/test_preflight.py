@@ -5,19 +5,25 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from agent_workbench.api.event_feed import EventFeed
+from agent_workbench.api.session_handle import LocalSession
+from agent_workbench.api.update_feed import UpdateFeed
 from agent_workbench.core.errors import ConfigError, RepoError, StorageError, WorkbenchError
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import AnswerQuestion, ApproveProposal, Intent, Leave, StartTask
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.services import Setup, Trust
+from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.engine.runtime.submission import answered
 from agent_workbench.engine.session.preflight import Preflight
 from tests.engine.front import Front
 
 
 @dataclass
 class Repo:
-    """A setup, a trust and the doors between; `met` is what happened, in order."""
+    """A setup, a trust and the find_repo between; `met` is what happened, in order."""
 
     files: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
@@ -45,36 +51,43 @@ class Repo:
     async def accept(self) -> None:
         self.met.append("accepted")
 
-    async def open(self, board: UpdatePublisher, *, trusted: bool) -> "Repo":
+    async def open(self, publisher: UpdatePublisher, *, trusted: bool) -> "Repo":
         if self.failing:
             raise self.failing
         self.met.append("opened trusted" if trusted else "opened untrusted")
-        self.board = board
+        self.publisher = publisher
         return self
 
-    async def submit(self, intent: Intent) -> None:
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
         self.intents.append(intent)
+        return answered(Accepted())
 
-    async def run(self) -> None:
+    async def run(self) -> SessionEnd:
         self.met.append("lived")
-        self.board.end("bye")
+        self.publisher.end("bye")
+        return SessionEnd()
+
+
+def session_in(find_repo: Callable[[], Awaitable[Repo]]) -> LocalSession:
+    updates = UpdateFeed()
+    return LocalSession(Preflight(find_repo, UpdatePublisher(updates.publish)), updates, EventFeed())
 
 
 @asynccontextmanager
-async def threshold_of(doors: Callable[[], Awaitable[Repo]]) -> AsyncIterator[tuple[Preflight, Front]]:
-    threshold = Preflight(doors)
-    life = asyncio.create_task(threshold.run())
-    front = Front(threshold)
-    yield threshold, front
+async def preflight_in(find_repo: Callable[[], Awaitable[Repo]]) -> AsyncIterator[tuple[LocalSession, Front]]:
+    session = session_in(find_repo)
+    life = asyncio.create_task(session.run())
+    front = Front(session)
+    yield session, front
     async with asyncio.timeout(20):
         await life
 
 
 def at(repo: Repo) -> Callable[[], Awaitable[Repo]]:
-    async def doors() -> Repo:
+    async def find_repo() -> Repo:
         return repo
 
-    return doors
+    return find_repo
 
 
 async def asked(front: Front, key: str) -> SessionUpdate:
@@ -87,15 +100,15 @@ async def ended(front: Front) -> SessionUpdate:
 
 async def test_nothing_to_ask() -> None:
     repo = Repo()
-    async with threshold_of(at(repo)) as (threshold, front):
+    async with preflight_in(at(repo)) as (session, front):
         assert (await ended(front)).farewell == "bye"
     assert repo.met == ["opened trusted", "lived"]
-    assert threshold.failure is None
+    assert session.failure is None
 
 
 async def test_setting_up_and_trusting() -> None:
     repo = Repo(files=(".agent.yml",), lines=("test_command: pytest",))
-    async with threshold_of(at(repo)) as (_, front):
+    async with preflight_in(at(repo)) as (_, front):
         question = (await asked(front, "init")).live.question
         assert question is not None
         assert "  .agent.yml" in question.lines
@@ -110,7 +123,7 @@ async def test_setting_up_and_trusting() -> None:
 
 async def test_not_setting_up_writes_nothing() -> None:
     repo = Repo(files=(".agent.yml",))
-    async with threshold_of(at(repo)) as (_, front):
+    async with preflight_in(at(repo)) as (_, front):
         await asked(front, "init")
         await front.submit(AnswerQuestion("init", yes=False))
         assert "nothing was written" in (await ended(front)).farewell
@@ -119,7 +132,7 @@ async def test_not_setting_up_writes_nothing() -> None:
 
 async def test_without_trust_nothing_is_obeyed() -> None:
     repo = Repo(lines=("test_command: pytest",))
-    async with threshold_of(at(repo)) as (_, front):
+    async with preflight_in(at(repo)) as (_, front):
         await asked(front, "trust")
         await front.submit(AnswerQuestion("trust", yes=False))
         await ended(front)
@@ -128,17 +141,17 @@ async def test_without_trust_nothing_is_obeyed() -> None:
 
 @pytest.mark.parametrize(("repo", "key"), [(Repo(files=("x",)), "init"), (Repo(lines=("x",)), "trust")])
 async def test_leaving_at_a_question(repo: Repo, key: str) -> None:
-    async with threshold_of(at(repo)) as (threshold, front):
+    async with preflight_in(at(repo)) as (session, front):
         await asked(front, key)
         await front.submit(Leave())
         await ended(front)
     assert repo.met == []
-    assert threshold.failure is None
+    assert session.failure is None
 
 
 async def test_an_answer_counts_for_its_own_question() -> None:
     repo = Repo(files=("x",), lines=("y",))
-    async with threshold_of(at(repo)) as (_, front):
+    async with preflight_in(at(repo)) as (_, front):
         await asked(front, "init")
         await front.submit(AnswerQuestion("trust", yes=True))
         await front.submit(AnswerQuestion("init", yes=True))
@@ -154,30 +167,30 @@ async def test_an_answer_counts_for_its_own_question() -> None:
     "error", [RepoError("not a repo", advice="git init"), ConfigError("bad key"), StorageError("full")]
 )
 async def test_what_keeps_it_from_opening_is_said_and_kept(error: WorkbenchError) -> None:
-    async def doors() -> Repo:
+    async def find_repo() -> Repo:
         raise error
 
-    async with threshold_of(doors) as (threshold, front):
+    async with preflight_in(find_repo) as (session, front):
         farewell = (await ended(front)).farewell
-    assert threshold.failure is error
+    assert session.failure is error
     assert str(error) in farewell
     assert error.advice in farewell
 
 
 async def test_a_session_that_cannot_be_opened_is_a_failure() -> None:
     repo = Repo(failing=ConfigError("the journal is locked"))
-    async with threshold_of(at(repo)) as (threshold, front):
+    async with preflight_in(at(repo)) as (session, front):
         assert "locked" in (await ended(front)).farewell
-    assert threshold.failure is repo.failing
+    assert session.failure is repo.failing
 
 
 async def test_an_error_nobody_expected_still_ends_the_screen() -> None:
-    async def doors() -> Repo:
+    async def find_repo() -> Repo:
         raise LookupError("a bug")
 
-    threshold = Preflight(doors)
-    life = asyncio.create_task(threshold.run())
-    front = Front(threshold)
+    session = session_in(find_repo)
+    life = asyncio.create_task(session.run())
+    front = Front(session)
     await ended(front)
     with pytest.raises(LookupError):
         await life
@@ -187,16 +200,17 @@ async def test_intents_go_on_to_the_session_once_it_is_there() -> None:
     repo = Repo()
     open_now = asyncio.Event()
 
-    async def doors() -> Repo:
+    async def find_repo() -> Repo:
         await open_now.wait()
         return repo
 
-    threshold = Preflight(doors)
-    await threshold.submit(ApproveProposal(ProposalId("P-1"), "typed ahead"))
-    await threshold.submit(Leave("typed ahead"))
-    life = asyncio.create_task(threshold.run())
+    session = session_in(find_repo)
+    early = await session.submit(ApproveProposal(ProposalId("P-1"), "typed ahead"))
+    assert early == Refused("the session is not open yet")
+    await session.submit(Leave("typed ahead"))
+    life = asyncio.create_task(session.run())
     open_now.set()
     await life
     assert repo.intents == [Leave("typed ahead")]
-    await threshold.submit(StartTask())
+    await session.submit(StartTask())
     assert repo.intents[-1] == StartTask()

@@ -1,4 +1,4 @@
-"""The threshold with the user's real store: a yes given there is remembered, for exactly what was shown."""
+"""The trust question with the user's real store: a yes is remembered, for exactly what was shown."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.config.trust_store import TrustStore
 from agent_workbench.core.intents import AnswerQuestion
 from agent_workbench.core.ports.services import Trust
-from tests.engine.session.test_preflight import Repo, asked, at, ended, threshold_of
+from tests.engine.session.test_preflight import Repo, asked, at, ended, preflight_in
 
 
 @dataclass
@@ -36,7 +36,7 @@ async def test_a_yes_stands_in_the_store_and_is_not_asked_again(tmp_path: Path, 
         return await asyncio.to_thread(lambda: RepoTrust(root, load_settings(root, {}, {}), store))
 
     first = TrustedRepo(real=await trust())
-    async with threshold_of(at(first)) as (_, front):
+    async with preflight_in(at(first)) as (_, front):
         question = (await asked(front, "trust")).live.question
         assert question is not None
         assert any("make test" in line for line in question.lines)
@@ -47,7 +47,7 @@ async def test_a_yes_stands_in_the_store_and_is_not_asked_again(tmp_path: Path, 
     if not yes:
         return
     second = TrustedRepo(real=await trust())
-    async with threshold_of(at(second)) as (_, front):
+    async with preflight_in(at(second)) as (_, front):
         await ended(front)
     assert second.met == ["opened trusted", "lived"]
     settings.write_text("test_command: make something else\n")

@@ -130,7 +130,7 @@ async def test_a_commit_that_was_never_recorded_is_withdrawn_by_an_abort(tmp_pat
         stage.settings = replace(stage.settings, approvals=replace(OPEN, commit=Approval.ASK))
         async with reopened(stage) as again, in_front_of(again) as front:
             if release:
-                await front.until(lambda it: "was not there; it was made" in it.live.notice)
+                await front.told("was not there; it was made")
             await front.until(lambda it: it.state.run and it.state.run.waiting)
             await front.submit(AbortTask())
             update = await front.over()

@@ -24,7 +24,7 @@ CALL = TabCall("proposal 1", "T-1: diff waits")
 
 def update(*events: object, live: Live | None = None) -> SessionUpdate:
     session = ScriptedSession(*events)  # type: ignore[arg-type] # whatever happened
-    return session.live(live).newest if live is not None else session.newest
+    return session.show(live).newest if live is not None else session.newest
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from agent_workbench.cli.options import add_verb, event_number
 from agent_workbench.cli.output import say, say_aside, say_document
 from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
@@ -35,11 +35,11 @@ def add(verbs: "Verbs") -> None:
 
 def export(options: argparse.Namespace) -> int:
     """Print a session as a document, or write it to a file."""
-    place = Place(Path.cwd(), os.environ, {}, options.session)
+    invocation = Invocation(Path.cwd(), os.environ, {})
     _check(options)
     if options.gates:
-        return _export_gates(place, options)
-    document = asyncio.run(_document(place, options))
+        return _export_gates(invocation, options)
+    document = asyncio.run(_document(invocation, options))
     if options.output is None:
         say_document(document)
         return ExitCode.DONE
@@ -62,28 +62,28 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-async def _document(place: Place, options: argparse.Namespace) -> str:
+async def _document(invocation: Invocation, options: argparse.Namespace) -> str:
     at, size = event_number(options.at), screen_size(options.size)
     if options.format == SVG:
         from agent_workbench.api.pictures import picture
 
-        return await picture(place, at, size)
+        return await picture(invocation, options.session, at, size)
     if options.format == ASCIICAST:
         from agent_workbench.api.pictures import asciicast
 
         with ProgressLine() as progress:
-            document, left = await asciicast(place, at or 0, size, progress.show)
+            document, left = await asciicast(invocation, options.session, at or 0, size, progress.show)
         say_aside(f"the last {left:,} events are not in it: it was getting long; --at begins later" if left else "")
         return document
     from agent_workbench.api.export import ExportFormat, export_session
 
-    return await export_session(place, ExportFormat(options.format))
+    return await export_session(invocation, options.session, ExportFormat(options.format))
 
 
-def _export_gates(place: Place, options: argparse.Namespace) -> int:
+def _export_gates(invocation: Invocation, options: argparse.Namespace) -> int:
     from agent_workbench.api.pictures import write_gates
 
-    paths = asyncio.run(write_gates(place, screen_size(options.size), options.output))
+    paths = asyncio.run(write_gates(invocation, options.session, screen_size(options.size), options.output))
     for path in paths:
         say(str(path))
     if not paths:

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from agent_workbench.cli.options import add_verb, event_number
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
@@ -33,8 +33,8 @@ def fork(options: argparse.Namespace) -> int:
     """Fork a session and print how to go on with the new one."""
     from agent_workbench.api.fork import fork_session
 
-    place = Place(Path.cwd(), os.environ, {}, options.session)
-    child, lines = asyncio.run(fork_session(place, event_number(options.at)))
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    child, lines = asyncio.run(fork_session(invocation, options.session, event_number(options.at)))
     if options.json:
         say_json({"session": child})
         return ExitCode.DONE
@@ -49,8 +49,8 @@ def compare(options: argparse.Namespace) -> int:
     from agent_workbench.api.comparison import compare_sessions
     from agent_workbench.views.reports.comparison import file_lines, parting_line, result_line, table_lines
 
-    place = Place(Path.cwd(), os.environ, {}, options.first)
-    comparison = asyncio.run(compare_sessions(place, options.second))
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    comparison = asyncio.run(compare_sessions(invocation, options.first, options.second))
     if options.json:
         say_json(to_builtins(comparison))
         return ExitCode.DONE

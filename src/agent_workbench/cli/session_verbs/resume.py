@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
-from agent_workbench.cli.verbs.run import add_policy_flags, add_print_flags, run_tasks, unattended_place
+from agent_workbench.cli.verbs.run import add_policy_flags, add_print_flags, run_tasks, unattended_invocation
 from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
@@ -33,14 +33,18 @@ def add(verbs: "Verbs") -> None:
 def resume(options: argparse.Namespace) -> int:
     """Open the workbench on the session, or go on with its task without a person."""
     from agent_workbench.api.records import stopped_session
+    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.session_request import SessionRequest
 
     said = [name for name in ("yes", "commands", "policy", "unconfined", "json", "verbose") if getattr(options, name)]
     if said and not options.headless:
         raise UsageError(f"--{said[0]} is for a session without the screen", advice=f"say {HEADLESS} too")
     if not options.headless:
         check_terminal("agent sessions resume", f"{HEADLESS} goes on without one")
-    session, task = asyncio.run(stopped_session(Place(Path.cwd(), os.environ, {}, options.session)))
+    session, task = asyncio.run(stopped_session(Invocation(Path.cwd(), os.environ, {}), options.session))
     if options.headless:
-        place = unattended_place(options, (task,), session)
-        return asyncio.run(run_tasks(place, as_json=options.json, verbose=options.verbose))
-    return open_workbench(Place(Path.cwd(), os.environ, overrides(options), session), welcome=False)
+        query = SessionQuery(session, tasks=(task,))
+        return asyncio.run(
+            run_tasks(unattended_invocation(options), query, as_json=options.json, verbose=options.verbose)
+        )
+    return open_workbench(Invocation(Path.cwd(), os.environ, overrides(options)), SessionRequest(session=session))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ def execute(options: argparse.Namespace) -> int:
     asked = " ".join(options.words)
     if not asked.strip():
         raise UsageError("there are no words to look for")
-    return asyncio.run(_search(Place(Path.cwd(), os.environ, {}), asked, as_json=options.json))
+    return asyncio.run(_search(Invocation(Path.cwd(), os.environ, {}), asked, as_json=options.json))
 
 
-async def _search(place: Place, asked: str, *, as_json: bool) -> int:
+async def _search(invocation: Invocation, asked: str, *, as_json: bool) -> int:
     from agent_workbench.api.record_search import search_sessions
 
     count, exit_code = 0, ExitCode.DONE
-    async for each in search_sessions(place, asked):
+    async for each in search_sessions(invocation, asked):
         if each.problem:
             say(f"{each.session.id} was not searched: {each.problem}", to=sys.stderr)
             exit_code = ExitCode.JOURNAL

@@ -15,7 +15,7 @@ from agent_workbench.cli.session_verbs import resume as sessions_resume
 from agent_workbench.cli.session_verbs import search as sessions_search
 from agent_workbench.cli.verbs.verify import exit_code, say_proof
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def list_all(options: argparse.Namespace) -> int:
     from agent_workbench.api.records import session_summaries
     from agent_workbench.views.sessions.session_tree import view_sessions
 
-    summaries = asyncio.run(session_summaries(Place(Path.cwd(), os.environ, {})))
+    summaries = asyncio.run(session_summaries(Invocation(Path.cwd(), os.environ, {})))
     if not summaries:
         say("no sessions yet; `agent tui` begins one")
     rows = view_sessions(summaries)
@@ -66,23 +66,23 @@ def show(options: argparse.Namespace) -> int:
     from agent_workbench.api.records import recorded_events
     from agent_workbench.core.events.log_lines import log_line
 
-    place = Place(Path.cwd(), os.environ, {}, options.session)
+    invocation = Invocation(Path.cwd(), os.environ, {})
     if options.prompt is not None:
-        return show_prompt(place, options)
+        return show_prompt(invocation, options)
     if options.text or options.json:
         raise UsageError("--text and --json tell of one prompt", advice="say which one: --prompt 1, or --prompt last")
-    for recorded in asyncio.run(recorded_events(place)):
+    for recorded in asyncio.run(recorded_events(invocation, options.session)):
         if line := log_line(recorded.event):
             say(f"{recorded.seq:>5}  {recorded.time[11:19]}  {line}")
     return ExitCode.DONE
 
 
-def show_prompt(place: Place, options: argparse.Namespace) -> int:
+def show_prompt(invocation: Invocation, options: argparse.Namespace) -> int:
     """Print what a prompt was made of and what it cost, with `--text` also what it said."""
     from agent_workbench.api.records import prompt_receipt
     from agent_workbench.views.receipt.text_lines import head_lines, table_lines
 
-    view, messages = asyncio.run(prompt_receipt(place, _prompt_number(options.prompt)))
+    view, messages = asyncio.run(prompt_receipt(invocation, options.session, _prompt_number(options.prompt)))
     told = messages if options.text else ()
     if options.json:
         said = {"messages": [{"role": each.role, "text": each.text} for each in told]} if options.text else {}
@@ -110,7 +110,7 @@ def verify(options: argparse.Namespace) -> int:
     from agent_workbench.api.proofs import prove_session
     from agent_workbench.views.reports.proofs import journal_proof_lines, journal_summary
 
-    proof = asyncio.run(prove_session(Place(Path.cwd(), os.environ, {}, options.session)))
+    proof = asyncio.run(prove_session(Invocation(Path.cwd(), os.environ, {}), options.session))
     if options.json:
         say_json({"proof": proof.proof, **to_builtins(proof)})
         return exit_code(proof.proof)

@@ -11,7 +11,7 @@ from pathlib import Path
 from agent_workbench.cli.output import say_last
 from agent_workbench.cli.verbs.run import run_tasks
 from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 READABLE_TOKENS_PER_SECOND = 90.0
 
@@ -28,20 +28,22 @@ def execute(options: argparse.Namespace) -> int:
     """Write the sample repo and open it."""
     if not options.headless:
         check_terminal("agent demo", "`agent demo --headless` works without one")
-    from agent_workbench.api.runs import demo_place
+    from agent_workbench.api.demo import write_demo
+    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.core.tools.permissions import opened_by
 
     folder = options.folder or Path(tempfile.mkdtemp(prefix="agent-demo-")) / "shop"
     flags, pace = (opened_by("--yes"), 0.0) if options.headless else ({}, READABLE_TOKENS_PER_SECOND)
-    start = Place(folder, os.environ, flags, unconfined=True, demo_tokens_per_second=pace)
-    place = asyncio.run(demo_place(folder.absolute(), start))
+    start = Invocation(folder, os.environ, flags, unconfined=True, demo_tokens_per_second=pace)
+    invocation = asyncio.run(write_demo(folder.absolute(), start))
     if not options.json:
         say_last(
             f"The sample repo is {folder}. Its model is tiny and its answers are scripted; everything else is real."
         )
     if options.headless:
-        return asyncio.run(run_tasks(place, as_json=options.json))
-    code = open_workbench(place, welcome=True)
+        return asyncio.run(run_tasks(invocation, SessionQuery(), as_json=options.json))
+    code = open_workbench(invocation, SessionRequest(), welcome=True)
     print(f"See it again: cd {folder} && {_own_command()} replay")
     return code
 

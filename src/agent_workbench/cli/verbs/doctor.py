@@ -11,7 +11,7 @@ from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import say
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 MARKS = {Health.GOOD: "✓", Health.WARNING: "!", Health.BAD: "✗"}
 
@@ -26,7 +26,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print a line for each part; exit with 4 when one of them fails."""
     from agent_workbench.api.models import examine_place
 
-    findings = asyncio.run(examine_place(Place(Path.cwd(), os.environ, overrides(options))))
+    findings = asyncio.run(examine_place(Invocation(Path.cwd(), os.environ, overrides(options))))
     told = (*findings, _terminal())
     width = max(14, *(len(finding.part) for finding in told))
     for finding in told:

@@ -10,7 +10,7 @@ from agent_workbench.cli.options import MOST_DIGITS, add_verb
 from agent_workbench.cli.output import say, say_document, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxReceipt, parse_reference
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import Verdict
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ async def _decide(options: argparse.Namespace) -> int:
 async def _inbox() -> "RepoInbox":
     from agent_workbench.api.inbox import repo_inbox
 
-    return await repo_inbox(Place(Path.cwd(), os.environ, {}))
+    return await repo_inbox(Invocation(Path.cwd(), os.environ, {}))
 
 
 def _as_json(row: "InboxRow") -> dict[str, str]:

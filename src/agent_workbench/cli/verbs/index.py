@@ -13,7 +13,7 @@ from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.views.code.reasons import index_words
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def evaluate(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _here() -> Place:
-    return Place(Path.cwd(), os.environ, {})
+def _here() -> Invocation:
+    return Invocation(Path.cwd(), os.environ, {})
 
 
 def _cache_lines(facts: "IndexFacts") -> tuple[str, ...]:

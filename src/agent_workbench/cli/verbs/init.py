@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -17,13 +17,9 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def execute(_: argparse.Namespace) -> int:
     """Write what is missing and say what was written."""
-    from agent_workbench.api.repo_context import find_site
+    from agent_workbench.api.plans import set_up
 
-    async def write() -> tuple[str, ...]:
-        site = await find_site(Place(Path.cwd(), os.environ, {}))
-        return await site.setup.write()
-
-    written = asyncio.run(write())
+    written = asyncio.run(set_up(Invocation(Path.cwd(), os.environ, {})))
     for path in written:
         say(f"wrote {path}")
     say('next: `agent plan add "what is to be done"`, then `agent tui`' if written else "everything is there already")

@@ -12,7 +12,7 @@ from agent_workbench.cli.output import say, say_document
 from agent_workbench.cli.verbs.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, TargetMoved
 from agent_workbench.core.ids import task_id
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.core.workspace import MergeOutcome
 
@@ -32,14 +32,14 @@ def execute(options: argparse.Namespace) -> int:
     check_terminal("agent merge", f"merging asks a person; `git merge agent/{task}` does it by hand")
     from agent_workbench.api.merge import merge_shown, preview_merge
 
-    place = Place(Path.cwd(), os.environ, {})
+    invocation = Invocation(Path.cwd(), os.environ, {})
     while True:
-        shown = asyncio.run(preview_merge(place, task))
+        shown = asyncio.run(preview_merge(invocation, task))
         if not _is_wanted(shown):
             say("nothing was merged")
             return ExitCode.PARKED
         try:
-            asyncio.run(merge_shown(place, shown, _say_merged))
+            asyncio.run(merge_shown(invocation, shown, _say_merged))
             return ExitCode.DONE
         except TargetMoved as moved:
             say(f"{moved}\n")

@@ -11,7 +11,7 @@ from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.verbs.model_facts import fact_lines, spoken
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.model import ModelFacts
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def show_list(options: argparse.Namespace) -> int:
     """Print a line for each endpoint of each role; nobody is asked."""
     from agent_workbench.api.models import listed_endpoints
 
-    lines = asyncio.run(listed_endpoints(Place(Path.cwd(), os.environ, overrides(options)), say_aside))
+    lines = asyncio.run(listed_endpoints(Invocation(Path.cwd(), os.environ, overrides(options)), say_aside))
     widths = [max(len(text) for text in column) for column in zip(*map(_cells, lines), strict=True)]
     for line in lines:
         say("  ".join(text.ljust(width) for text, width in zip(_cells(line), widths, strict=True)).rstrip())
@@ -75,7 +75,7 @@ def serve(options: argparse.Namespace) -> int:
     flags = {"model.path": str(Path(options.path).expanduser().resolve())} if options.path else {}
 
     async def live() -> None:
-        server = await embedded_server(Place(Path.cwd(), os.environ, flags), say)
+        server = await embedded_server(Invocation(Path.cwd(), os.environ, flags), say)
         url, key = await server.start()
         try:
             say(f"listening {url}")
@@ -93,7 +93,7 @@ def status(options: argparse.Namespace) -> int:
     """Ask who answers for each role what it is; exit with 5 where nobody does."""
     from agent_workbench.api.models import answering
 
-    answers = asyncio.run(answering(Place(Path.cwd(), os.environ, overrides(options)), say_aside))
+    answers = asyncio.run(answering(Invocation(Path.cwd(), os.environ, overrides(options)), say_aside))
     errors = [answer for _, answer in answers if not isinstance(answer, ModelFacts)]
     if len(errors) == len(answers):
         raise errors[0]
@@ -113,8 +113,8 @@ def test(options: argparse.Namespace) -> int:
     from agent_workbench.api.model_test import tried
     from agent_workbench.cli.verbs.model_report import as_json, report_lines
 
-    place = Place(Path.cwd(), os.environ, {})
-    report, verdicts = asyncio.run(tried(place, options.which, say_aside, options.seconds))
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    report, verdicts = asyncio.run(tried(invocation, options.which, say_aside, options.seconds))
     if options.json:
         say_json(as_json(report, verdicts))
     else:

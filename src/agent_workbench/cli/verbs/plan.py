@@ -11,7 +11,7 @@ from agent_workbench.cli.options import NEW_SUMMARY, add_model_flags, add_verb, 
 from agent_workbench.cli.output import say, say_aside
 from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.ids import task_id
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan, next_id
 from agent_workbench.core.text.amounts import counted_text
 
@@ -59,7 +59,7 @@ def check(_: argparse.Namespace) -> int:
     """Read the plan strictly and say that it holds; a fault is an error with file and line."""
     from agent_workbench.api.plans import checked_plan
 
-    plan = asyncio.run(checked_plan(Place(Path.cwd(), os.environ, {})))
+    plan = asyncio.run(checked_plan(Invocation(Path.cwd(), os.environ, {})))
     say(f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
     return ExitCode.DONE
 
@@ -68,29 +68,29 @@ def edit(_: argparse.Namespace) -> int:
     """Open the plan in the user's editor, again and again while it does not hold and they want to go on."""
     from agent_workbench.api.plans import edit_plan
 
-    place = Place(Path.cwd(), os.environ, {})
-    edited = asyncio.run(edit_plan(place))
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    edited = asyncio.run(edit_plan(invocation))
     while edited.fault is not None:
         # Asked outside of the loop, so that Ctrl-C ends it at once.
         try:
             again = _mended(str(edited.fault))
         except KeyboardInterrupt:
-            say_aside(f"\n{_kept(place, edited.text)}")
+            say_aside(f"\n{_kept(invocation, edited.text)}")
             raise
         if not again:
-            advice = "; ".join(filter(None, (edited.fault.advice, _kept(place, edited.text))))
+            advice = "; ".join(filter(None, (edited.fault.advice, _kept(invocation, edited.text))))
             raise PlanError(str(edited.fault), advice=advice) from edited.fault
-        edited = asyncio.run(edit_plan(place, edited))
+        edited = asyncio.run(edit_plan(invocation, edited))
     plan = edited.plan
     say("nothing was changed" if plan is None else f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
     return ExitCode.DONE
 
 
-def _kept(place: Place, text: str) -> str:
+def _kept(invocation: Invocation, text: str) -> str:
     """Keep a text that the user does not go on with, and return what to say of it."""
     from agent_workbench.api.plans import keep_plan_text
 
-    return f"the plan is as it was; what you wrote is kept in {asyncio.run(keep_plan_text(place, text))}"
+    return f"the plan is as it was; what you wrote is kept in {asyncio.run(keep_plan_text(invocation, text))}"
 
 
 def _mended(fault: str) -> bool:
@@ -125,8 +125,8 @@ def new_tasks(options: argparse.Namespace) -> int:
     begins = bool(plan.tasks) and (plan.over or options.replace)
     if begins and (running := [task.id for task in plan.tasks if task.status is TaskStatus.IN_PROGRESS]):
         raise PlanError(f"{running[0]} is in progress", advice="finish it or give it up before the plan is replaced")
-    place = Place(Path.cwd(), os.environ, overrides(options))
-    tasks = asyncio.run(planned_tasks(place, options.goal, plan, say_aside))
+    invocation = Invocation(Path.cwd(), os.environ, overrides(options))
+    tasks = asyncio.run(planned_tasks(invocation, options.goal, plan, say_aside))
     for task in tasks:
         _print(task, plan)
     question = "begin a new plan with these, and archive the one there is?" if begins else "append these to the plan?"
@@ -144,7 +144,7 @@ def _begin(plan: Plan) -> None:
     from agent_workbench.api.plans import repo_plans
 
     async def begin() -> str:
-        plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
+        plans = await repo_plans(Invocation(Path.cwd(), os.environ, {}))
         return await plans.new_plan(plan)
 
     if archived := asyncio.run(begin()):
@@ -162,7 +162,7 @@ def _read() -> Plan:
     from agent_workbench.api.plans import repo_plans
 
     async def read() -> Plan:
-        plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
+        plans = await repo_plans(Invocation(Path.cwd(), os.environ, {}))
         return await plans.read()
 
     return asyncio.run(read())
@@ -175,7 +175,7 @@ def _append(tasks: tuple[Task, ...], plan: Plan) -> None:
         raise PlanError("; ".join(problems))
 
     async def append() -> None:
-        plans = await repo_plans(Place(Path.cwd(), os.environ, {}))
+        plans = await repo_plans(Invocation(Path.cwd(), os.environ, {}))
         await plans.add(tasks)
 
     asyncio.run(append())

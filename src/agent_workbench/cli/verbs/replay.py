@@ -14,7 +14,7 @@ from agent_workbench.cli.options import event_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.verbs.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
@@ -33,38 +33,39 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Open the replay, or make the session again."""
-    place = Place(Path.cwd(), os.environ, {}, options.session)
+    invocation = Invocation(Path.cwd(), os.environ, {})
     at = event_number(options.at)
     if at is not None and (options.rerun or options.against is not None):
         raise UsageError("--at opens a session to be seen", advice="leave --rerun and --against out")
     if options.rerun:
-        return asyncio.run(rerun(place, Teller(as_json=options.json)))
+        return asyncio.run(rerun(invocation, options.session, Teller(as_json=options.json)))
     if options.against is not None:
-        return asyncio.run(against(place, options.against, Teller(as_json=options.json)))
+        return asyncio.run(against(invocation, options.session, options.against, Teller(as_json=options.json)))
     if options.json:
         raise UsageError("--json tells of a session that is made again", advice="say --rerun or --against MODEL too")
     check_terminal("agent replay", "`agent sessions show` prints a session, `agent replay --rerun` makes it again")
     from agent_workbench.cli.screen_session import sit
+    from agent_workbench.core.session_request import OpenMode, SessionRequest
 
-    asyncio.run(sit(place, replayed=True, at=at or 0))
+    asyncio.run(sit(invocation, SessionRequest(OpenMode.REPLAY, options.session, at)))
     return ExitCode.DONE
 
 
-async def rerun(place: Place, teller: "Teller") -> int:
+async def rerun(invocation: Invocation, session: str, teller: "Teller") -> int:
     """Build every prompt again and read every answer again; stop at the first that is not what was recorded."""
     from agent_workbench.api.records import rerun_session
 
-    for prompt in await rerun_session(place):
+    for prompt in await rerun_session(invocation, session):
         if not teller.tell(prompt):
             break
     return teller.sum_up()
 
 
-async def against(place: Place, model: str, teller: "Teller") -> int:
+async def against(invocation: Invocation, session: str, model: str, teller: "Teller") -> int:
     """Ask a live model every prompt again; stop at the first answer that is not the recorded one."""
     from agent_workbench.api.records import session_against
 
-    async with aclosing(session_against(place, model, say_aside)) as prompts:
+    async with aclosing(session_against(invocation, session, model, say_aside)) as prompts:
         async for prompt in prompts:
             if not teller.tell(prompt):
                 break

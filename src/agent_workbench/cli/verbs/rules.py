@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS
 
@@ -28,7 +28,7 @@ def list_all(options: argparse.Namespace) -> int:
     """Print a line for each rule, with its number and its scope."""
     from agent_workbench.api.approval_rules import list_rules
 
-    rules = asyncio.run(list_rules(_place(), say_aside))
+    rules = asyncio.run(list_rules(_invocation(), say_aside))
     for number, each in enumerate(rules, 1):
         if options.json:
             said = {name: value for name, value in to_builtins(each.rule).items() if value}
@@ -44,7 +44,7 @@ def revoke(options: argparse.Namespace) -> int:
     """Revoke one rule and print it."""
     from agent_workbench.api.approval_rules import revoke_rule
 
-    gone = asyncio.run(revoke_rule(_place(), options.number, say_aside))
+    gone = asyncio.run(revoke_rule(_invocation(), options.number, say_aside))
     say(
         f"revoked: {rule_words(gone.rule)}  ({RULE_SCOPE_LABELS[gone.kept]}); "
         "sessions that are open keep it until they end"
@@ -52,5 +52,5 @@ def revoke(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _place() -> Place:
-    return Place(Path.cwd(), os.environ, {})
+def _invocation() -> Invocation:
+    return Invocation(Path.cwd(), os.environ, {})

@@ -16,13 +16,14 @@ from msgspec import to_builtins
 from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import drop_output, say_aside, say_last
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.ids import TaskId, task_id
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.ids import task_id
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.sanitizer import sanitize
 
 if TYPE_CHECKING:
     from agent_workbench.core.events import Recorded
-    from agent_workbench.core.state.session_state import SessionState
+    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.ids import SessionId
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -56,15 +57,18 @@ def add_print_flags(verb: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the tasks; the exit code tells done, failed, parked and broken apart."""
+    from agent_workbench.core.history.session_choice import SessionQuery
+
     tasks = None if options.all else tuple(task_id(each) for each in options.task)
-    place = unattended_place(options, tasks, options.session or "", fresh=options.new)
-    return asyncio.run(run_tasks(place, as_json=options.json, verbose=options.verbose, summary=options.all))
+    query = SessionQuery(options.session or "", options.new, tasks)
+    run = run_tasks(
+        unattended_invocation(options), query, as_json=options.json, verbose=options.verbose, summary=options.all
+    )
+    return asyncio.run(run)
 
 
-def unattended_place(
-    options: argparse.Namespace, tasks: tuple[TaskId, ...] | None, session: str, *, fresh: bool = False
-) -> Place:
-    """Return the place of an unattended run with the policy and the model that the options say.
+def unattended_invocation(options: argparse.Namespace) -> Invocation:
+    """Return the invocation of an unattended run, with the policy and the model that the options name.
 
     Raises `UsageError` for `--commands` without `--yes`.
     """
@@ -73,39 +77,47 @@ def unattended_place(
     from agent_workbench.core.tools.permissions import opened_by
 
     opened = {**(opened_by("--yes") if options.yes else {}), **(opened_by("--commands") if options.commands else {})}
-    return Place(
+    return Invocation(
         Path.cwd(),
         os.environ,
         {**overrides(options), **opened},
-        session,
-        fresh=fresh,
-        tasks=tasks,
         policy=options.policy,
         unconfined=options.unconfined,
     )
 
 
-async def run_tasks(place: Place, *, as_json: bool, verbose: bool = False, summary: bool = False) -> int:
-    """Run the tasks of a place headless, printing what happens; return the exit code. A signal ends it cleanly.
+async def run_tasks(
+    invocation: Invocation, query: "SessionQuery", *, as_json: bool, verbose: bool = False, summary: bool = False
+) -> int:
+    """Run the tasks of `query` headless, printing every event; return the exit code. A signal ends the run cleanly.
 
-    With `summary` the outcome of each task is the last line of JSON. No journal holds it: it has no session, no number.
+    With `summary` the last line of JSON holds the outcome of each task. It is no event, so it has no session or number.
     """
-    from agent_workbench.api.runs import run_unattended
+    from agent_workbench.api.session_host import LocalSessionHost
+    from agent_workbench.api.unattended_run import UnattendedRun
 
-    told = print_json if as_json else print_details if verbose else print_event
-    work = asyncio.ensure_future(run_unattended(place, told, say_aside))
-    received = _stop_at_signals(work.cancel)
+    show = print_json if as_json else print_details if verbose else print_event
+    run = UnattendedRun(LocalSessionHost(invocation, say=say_aside), query)
+
+    async def work() -> None:
+        async for session in run.sessions():
+            async for recorded in session.events(session.opened_seq):
+                show(recorded, session.session)
+
+    working = asyncio.ensure_future(work())
+    received = _stop_at_signals(lambda: run.stop() or working.cancel())
     try:
-        ending = await work
+        await working
     except asyncio.CancelledError:
         if not received:
             raise
+    if received:
         say_aside(f"stopped by {received[0].name}; `agent run` goes on from what is recorded")
         return ExitCode.INTERRUPTED
     if as_json and summary:
-        _print(json.dumps({"kind": "run_ended", "body": to_builtins(ending)}, ensure_ascii=True))
-    say_last(ending.reason, to=sys.stderr if as_json else sys.stdout)
-    return ending.exit_code
+        _print(json.dumps({"kind": "run_ended", "body": to_builtins(run.end)}, ensure_ascii=True))
+    say_last(run.end.reason, to=sys.stderr if as_json else sys.stdout)
+    return run.end.exit_code
 
 
 def _stop_at_signals(cancel: Callable[[], object]) -> list[signal.Signals]:
@@ -127,16 +139,16 @@ def _stop_at_signals(cancel: Callable[[], object]) -> list[signal.Signals]:
     return received
 
 
-def print_json(recorded: "Recorded", state: "SessionState") -> None:
+def print_json(recorded: "Recorded", session: "SessionId") -> None:
     """Print an event as it stands in the journal, with its session."""
     from agent_workbench.core.events.codec import encode_event
 
     kind, body = encode_event(recorded.event)
-    line = {"session": state.session, "seq": recorded.seq, "time": recorded.time, "kind": kind, "body": body}
+    line = {"session": session, "seq": recorded.seq, "time": recorded.time, "kind": kind, "body": body}
     _print(json.dumps(line, ensure_ascii=True))
 
 
-def print_event(recorded: "Recorded", state: "SessionState") -> None:
+def print_event(recorded: "Recorded", session: "SessionId") -> None:
     """Print an event as a line for a person, where it is one they care about."""
     from agent_workbench.core.events.log_lines import log_line
 
@@ -144,11 +156,11 @@ def print_event(recorded: "Recorded", state: "SessionState") -> None:
         _print(line)
 
 
-def print_details(recorded: "Recorded", state: "SessionState") -> None:
+def print_details(recorded: "Recorded", session: "SessionId") -> None:
     """Print an event as `print_event` does, and below it the whole text that it brings."""
     from agent_workbench.core.events.log_lines import detail
 
-    print_event(recorded, state)
+    print_event(recorded, session)
     if text := detail(recorded.event).strip("\n"):
         _print(indent(sanitize(text), "    "))
 

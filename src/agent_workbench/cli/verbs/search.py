@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.output import say, say_aside, say_cells, say_json
 from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.code.reasons import index_words, reasons_of, share_bar, vector_words, words_of
@@ -48,9 +48,9 @@ def execute(options: argparse.Namespace) -> int:
     query = CodeQuery(asked.strip(), _failing(options.failing))
     if not query.text and not query.failing:
         raise UsageError("nothing was asked for", advice="give words, names, or path:line; `-` reads them from stdin")
-    place = Place(Path.cwd(), os.environ, {})
+    invocation = Invocation(Path.cwd(), os.environ, {})
     with ProgressLine() as line:
-        searched = asyncio.run(search_checkout(place, query, options.limit, line.show_index))
+        searched = asyncio.run(search_checkout(invocation, query, options.limit, line.show_index))
     if options.json:
         say_json(_as_json(query, searched))
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def execute(options: argparse.Namespace) -> int:
     """Show, ask and trust, or revoke. Where nobody can be asked, only `--yes` trusts."""
     from agent_workbench.api.plans import repo_trust
 
-    trust = asyncio.run(repo_trust(Place(Path.cwd(), os.environ, {})))
+    trust = asyncio.run(repo_trust(Invocation(Path.cwd(), os.environ, {})))
     if options.revoke:
         say("no longer trusted" if asyncio.run(trust.revoke()) else "it was not trusted")
         return ExitCode.DONE

@@ -5,11 +5,15 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
+
+if TYPE_CHECKING:
+    from agent_workbench.core.session_request import SessionRequest
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -30,10 +34,12 @@ def execute(options: argparse.Namespace) -> int:
         return _serve(options)
     if not options.served:
         check_terminal("agent tui", "`agent run` works without one, `agent tui --web` in a browser")
-    from agent_workbench.api.runs import first_run
+    from agent_workbench.api.screen_services import first_run
+    from agent_workbench.core.session_request import OpenMode, SessionRequest
 
-    place = Place(Path.cwd(), os.environ, overrides(options), session=options.session or "", fresh=options.new)
-    return open_workbench(place, welcome=first_run(), served=options.served)
+    invocation = Invocation(Path.cwd(), os.environ, overrides(options))
+    request = SessionRequest(OpenMode.NEW if options.new else OpenMode.RESUME, options.session or "")
+    return open_workbench(invocation, request, welcome=first_run(), served=options.served)
 
 
 def port_number(text: str) -> int:
@@ -64,9 +70,11 @@ def check_terminal(what: str, otherwise: str) -> None:
         raise UsageError(f"{what} needs a terminal, and standard input or output is none", advice=otherwise)
 
 
-def open_workbench(place: Place, *, welcome: bool, served: bool = False) -> int:
+def open_workbench(
+    invocation: Invocation, request: "SessionRequest", *, welcome: bool = False, served: bool = False
+) -> int:
     """Run the workbench until it is left (`served`: in a browser); return the exit code."""
     from agent_workbench.cli.screen_session import sit
 
-    asyncio.run(sit(place, welcome=welcome, served=served))
+    asyncio.run(sit(invocation, request, welcome=welcome, served=served))
     return ExitCode.DONE

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Place
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.core.history.journal_proof import Proof
@@ -30,7 +30,7 @@ def execute(options: argparse.Namespace) -> int:
     from agent_workbench.api.proofs import prove_commit
     from agent_workbench.views.reports.proofs import commit_proof_lines, commit_summary
 
-    proof = asyncio.run(prove_commit(Place(Path.cwd(), os.environ, {}), options.commit))
+    proof = asyncio.run(prove_commit(Invocation(Path.cwd(), os.environ, {}), options.commit))
     if options.json:
         facts = {"commit": proof.facts.commit, "tree": proof.facts.tree, "parents": proof.facts.parents}
         trailers = [{"proof": each.proof, **to_builtins(each)} for each in proof.trailers]

@@ -9,6 +9,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import Author, ProposalReplaced
 from agent_workbench.core.hunk_choice import describe_left_out, hunk_choice_summary, left_out_hunks
 from agent_workbench.core.intents import ApproveProposal
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch import (
     FilePatch,
     Hunk,
@@ -31,25 +32,24 @@ from agent_workbench.engine.runtime.tool import Draft
 NOTHING_TAKEN = "nothing of it was taken"
 
 
-async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveProposal) -> None:
-    """Approve what stays of a diff, if that is the text that was shown; where nothing stays, it is rejected."""
+async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveProposal) -> Outcome:
+    """Approve the rest of a diff, if it is the text that was shown; reject the diff if nothing is left of it."""
     if waiting.kind is not Permission.DIFF:
-        session.publisher.notify("only of a diff something can be left out")
-        return
+        return Refused("only of a diff something can be left out")
     patch = await to_thread(lambda: waiting.patch)
     rest = await to_thread(_without, patch, intent)
     if rest is None:
-        session.publisher.notify("the diff changed after it was shown; look again")
-        return
+        return Refused("the diff changed after it was shown; look again")
     hunks = verdicts(patch, intent.left, HunkFate.EDITED if waiting.edited else HunkFate.TAKEN)
     if not rest.files:
         await decide(session, waiting, Verdict.REJECT, "user", _why_nothing(hunks), hunks)
-        return
+        return Accepted()
     taken = part_of(waiting, rest, hunks)
     await session.record(ProposalReplaced(taken, hunk_choice_summary(taken.hunks), Author.USER))
     await refuse_if_redacted(session, Draft(taken.text, diff=taken.diff))
     if session.run.waiting is not None:
         await decide(session, session.run.waiting, Verdict.APPROVE, "user")
+    return Accepted()
 
 
 def _without(patch: Patch, intent: ApproveProposal) -> Patch | None:

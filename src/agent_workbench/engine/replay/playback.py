@@ -1,9 +1,7 @@
-"""A past session seen again: the same updates, made from its journal alone; nothing runs and nothing is asked."""
+"""Playback of a recorded session: the same updates, made from its journal alone. Nothing runs, nothing is asked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-
-from msgspec.structs import replace
+from collections.abc import Awaitable, Callable, Sequence
 
 from agent_workbench.core.background import in_background
 from agent_workbench.core.events import Recorded
@@ -20,34 +18,50 @@ from agent_workbench.core.intents import (
     SeekReplay,
     StepReplay,
 )
-from agent_workbench.core.live import Live, Recording, ReplayPosition, SessionUpdate
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.live import Recording, ReplayPosition
+from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.engine.runtime.submission import answered
 
 Pace = Callable[[str, str, float], float]
 """Seconds from an event to the next, by the times of both and the speed."""
 
 
-class ReplaySession:
-    """Implements `core.ports.Session` over recorded events."""
+class Playback:
+    """A recorded session that intents move through: by steps, by marks, or at the pace it was recorded at."""
 
-    def __init__(self, events: Sequence[Recorded], *, at: int = 0, pace: Pace = wait_seconds) -> None:
-        """Open at the event `at`; a negative one counts from the end, one that there is not is the nearest end."""
+    def __init__(
+        self, events: Sequence[Recorded], publisher: UpdatePublisher, *, at: int = 0, pace: Pace = wait_seconds
+    ) -> None:
+        """Open at event `at`, counted from the end if negative; a number out of range means the nearest end."""
         self._events = tuple(events)
         self.recording = Recording(self._events, marks_of(self._events))
         self._pace = pace
-        self._trail = FoldSnapshots(SessionState(), fold)
-        self._trail.at(self._events)  # once from beginning to end, so that any place is near a state that is kept
+        self._snapshots = FoldSnapshots(SessionState(), fold)
+        self._snapshots.at(self._events)  # one pass over all events, so that a snapshot is near any position
         self._speed = 1.0
         self._playing: asyncio.Task[None] | None = None
-        self._position = self._inside(at + 1 if at >= 0 else len(self._events) + at + 1)
-        self._publisher = UpdatePublisher(self._trail.at(self._events, self._position))
-        self._publisher.show_live(Live(decidable=False))
-        self._show()
+        self._left = asyncio.Event()
+        self._publisher = publisher
+        self._move_to(at + 1 if at >= 0 else len(self._events) + at + 1)
 
-    async def submit(self, intent: Intent) -> None:
-        """Move, play, or leave; any other intent has no meaning in a replay and is answered by a notice."""
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        """Move, play or leave; any other intent is refused."""
+        return answered(self._outcome(intent))
+
+    async def run(self) -> SessionEnd:
+        """Wait until the user leaves."""
+        try:
+            await self._left.wait()
+        finally:
+            self._stop()
+            self._publisher.end("")
+        return SessionEnd()
+
+    def _outcome(self, intent: Intent) -> Outcome:
         match intent:
             case StepReplay():
                 self._go_to(self._position + intent.steps)
@@ -56,7 +70,7 @@ class ReplaySession:
             case GoToEvent():
                 self._go_to(intent.seq + 1)
             case JumpReplay():
-                self._jump(intent.kind, forward=intent.forward)
+                return self._jump(intent.kind, forward=intent.forward)
             case PlayReplay():
                 self._stop()
                 if intent.playing and self._position < len(self._events):
@@ -67,13 +81,11 @@ class ReplaySession:
                 self._show()
             case Leave():
                 self._stop()
-                self._publisher.end("")
+                self._show()
+                self._left.set()
             case _:
-                self._publisher.notify("this is a replay: nothing can be decided here")
-
-    def updates(self) -> AsyncIterator[SessionUpdate]:
-        """Yield the newest update whenever there is one."""
-        return self._publisher.updates()
+                return Refused("this is a replay: nothing can be decided here")
+        return Accepted()
 
     async def _play(self) -> None:
         while self._position < len(self._events):
@@ -92,16 +104,16 @@ class ReplaySession:
         self._stop()
         self._move_to(position)
 
-    def _jump(self, kind: MarkKind, *, forward: bool) -> None:
+    def _jump(self, kind: MarkKind, *, forward: bool) -> Outcome:
         seq = self.recording.marks.nearest(kind, self._position - 1, forward=forward)
         if seq is None:
-            self._publisher.notify(f"there is no {kind} {'after' if forward else 'before'} this")
-        else:
-            self._go_to(seq + 1)
+            return Refused(f"there is no {kind} {'after' if forward else 'before'} this")
+        self._go_to(seq + 1)
+        return Accepted()
 
     def _move_to(self, position: int) -> None:
         self._position = self._inside(position)
-        self._publisher.show_state(self._trail.at(self._events, self._position))
+        self._publisher.show_state(self._snapshots.at(self._events, self._position))
         self._show()
 
     def _inside(self, position: int) -> int:
@@ -110,4 +122,4 @@ class ReplaySession:
     def _show(self) -> None:
         last, playing = len(self._events) - 1, self._playing is not None
         place = ReplayPosition(self._position - 1, last, playing, self._speed, self.recording)
-        self._publisher.show_live(replace(self._publisher.live, replay=place))
+        self._publisher.show_replay(place)

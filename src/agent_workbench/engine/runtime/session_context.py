@@ -1,10 +1,9 @@
-"""Where a session's work is done: its ports, its recorder, what it shows, and the workspace that is open."""
+"""Context of a session: its ports, settings, recorder and publisher, and the workspace that is open."""
 
 import asyncio
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import Event
-from agent_workbench.core.live import Running
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -20,7 +19,7 @@ TAIL_CHARS = 4_000
 
 
 class SessionContext:
-    """What the functions that carry out moves share."""
+    """What all functions of the engine share that work for one session."""
 
     def __init__(
         self, ports: Ports, settings: Settings, recorder: Recorder, publisher: UpdatePublisher, tools: Tools
@@ -31,14 +30,14 @@ class SessionContext:
         self.tools = tools
         self._recorder = recorder
         self._workspace: Workspace | None = None
-        # What is begun beside the moves wants the workspace too: opened twice, one of the two would never be let go.
-        self._at_workspace = asyncio.Lock()
-        self._watching = BackgroundTask()
-        self.looking = BackgroundTask()
+        # Background tasks use the workspace too. Opened twice at once, one of the two would never be released.
+        self._workspace_lock = asyncio.Lock()
+        self._index_progress = BackgroundTask()
+        self.lookup = BackgroundTask()
 
     @property
     def state(self) -> SessionState:
-        """The session as it stands."""
+        """The state after the last event."""
         return self._recorder.state
 
     @property
@@ -49,23 +48,23 @@ class SessionContext:
         return self.state.run
 
     async def record(self, event: Event, *, after: int | None = None) -> None:
-        """Make an event part of the session; raise `Overtaken` where `after` is not the last event's number."""
+        """Record an event; raise `Overtaken` if `after` is given and is not the number of the last event."""
         await self._recorder.record(event, after=after)
 
     async def take_workspace(self, request: WorkspaceRequest) -> Workspace:
-        """Open a workspace in place of the one that is open."""
-        await self.looking.stop()
-        async with self._at_workspace:
-            await self._let_go()
+        """Open another workspace; the one that is open is released first."""
+        await self.lookup.stop()
+        async with self._workspace_lock:
+            await self._release()
             return await self._open(request)
 
     async def workspace(self) -> Workspace:
         """Return the run's workspace, opened again if this process has not done so yet."""
-        async with self._at_workspace:
+        async with self._workspace_lock:
             facts = self.run.workspace
-            # A start that was given up has left that of another task.
+            # A cancelled start leaves the workspace of its task open.
             if self._workspace is not None and self._workspace.facts.branch != facts.branch:
-                await self._let_go()
+                await self._release()
             if self._workspace is not None:
                 return self._workspace
             opened = await self._open(
@@ -82,30 +81,30 @@ class SessionContext:
     async def _open(self, request: WorkspaceRequest) -> Workspace:
         self._workspace = await self.ports.workspaces.open(request)
         self.ports.retriever.prepare(self._workspace)
-        await self._watching.start(show_index(self.publisher, self.ports.retriever, self._workspace))
+        await self._index_progress.start(show_index(self.publisher, self.ports.retriever, self._workspace))
         return self._workspace
 
     @property
     def _begins_fork(self) -> bool:
-        """True while a fork stands at the checkpoint it was made with: then no worktree is missing."""
+        """True while a fork is at the checkpoint it was made from: its worktree never existed."""
         state, checkpoint = self.state, self.run.checkpoint
         made_with = f"refs/agent/{state.session}/{state.parent_seq}"
         return bool(self.run.fork) and checkpoint is not None and checkpoint.ref == made_with
 
     async def release_workspace(self) -> None:
-        """Give the open workspace back, if there is one."""
-        await self.looking.stop()
-        async with self._at_workspace:
-            await self._let_go()
+        """Release the open workspace, if there is one."""
+        await self.lookup.stop()
+        async with self._workspace_lock:
+            await self._release()
 
-    async def _let_go(self) -> None:
-        await self._watching.stop()
+    async def _release(self) -> None:
+        await self._index_progress.stop()
         if self._workspace is not None:
             workspace, self._workspace = self._workspace, None
             await workspace.release(keep=self.settings.workspace.keep)
 
     async def close(self) -> None:
-        """Release workspace, index, tools and model; each is tried whatever became of the one before."""
+        """Release workspace, index, tools and model; an error in one does not keep the others open."""
         try:
             await self.release_workspace()
         finally:
@@ -125,15 +124,12 @@ class SessionContext:
             self.run.definition,
             await self.workspace(),
             self.state,
-            self._output_shower(),
+            OutputTail(self.publisher, self.ports),
         )
-
-    def _output_shower(self) -> "OutputTail":
-        return OutputTail(self.publisher, self.ports)
 
 
 class OutputTail:
-    """Shows the tail of a command's output while it runs."""
+    """Publishes the tail of a command's output while the command runs."""
 
     def __init__(self, publisher: UpdatePublisher, ports: Ports) -> None:
         self._publisher = publisher
@@ -145,4 +141,4 @@ class OutputTail:
         """Take the next piece of output."""
         self._tail = (self._tail + text)[-TAIL_CHARS:]
         seconds = self._clock.monotonic_seconds() - self._started
-        self._publisher.show_running(Running(self._publisher.live.activity, self._tail, seconds))
+        self._publisher.show_output(self._tail, seconds)

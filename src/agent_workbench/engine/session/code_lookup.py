@@ -1,13 +1,13 @@
-"""Code that the user asks for: a place that there is becomes pinned, words bring a choice."""
+"""Code that the user asks for: looked up by place or by words, or shown as a whole file."""
 
 import re
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import WorkbenchError, WorkspaceError
+from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import ChunkPinned
+from agent_workbench.core.intents.outcomes import CodeFound, FileOpened
 from agent_workbench.core.retrieval import Chunk, CodeQuery
-from agent_workbench.engine.approval.proposals import spoken
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
@@ -18,10 +18,12 @@ MOST_CHARS = 24_000
 AROUND_LINES = 20
 """How many lines before and behind a line are shown where no piece of code is known around it."""
 CHARS_PER_TOKEN = 4
+MOST_FILE_LINES = 20_000
+MOST_FILE_CHARS = 2_000_000
 _PLACE = re.compile(r"(?P<path>.+?)(?::(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?)?:?")
 
 
-class Place(Struct, frozen=True):
+class FileRange(Struct, frozen=True):
     """A file that was asked for, with its lines from 1 (0: all of it; without a last one: around the first)."""
 
     path: str
@@ -29,24 +31,48 @@ class Place(Struct, frozen=True):
     last: int = 0
 
 
-async def find_code(session: SessionContext, asked: str) -> None:
-    """Pin the place that `asked` names, or publish what is found for its words; say why where neither can be."""
-    found: tuple[Chunk, ...] = ()
-    try:
-        context = await session.tool_context()
-        place = parse_code_place(asked, await context.workspace.list_files())
-        if place is None:
-            found = await _search(context, asked, MOST_FOUND)
-        else:
-            found = await _at(context, place)
-            if len(found) == 1 and all(chunk.place != found[0].place for chunk in session.run.pinned):
-                await session.record(ChunkPinned(found[0]))
-    except WorkbenchError as error:
-        session.publisher.notify(spoken(error))
-    session.publisher.show_found(asked, found)
+async def find_code(session: SessionContext, asked: str) -> CodeFound:
+    """Pin the code at the place that `asked` names, or search for its words; raise `WorkbenchError`."""
+    context = await session.tool_context()
+    place = parse_code_place(asked, await context.workspace.list_files())
+    if place is None:
+        return CodeFound(asked, await _search(context, asked, MOST_FOUND))
+    found = await _at(context, place)
+    if len(found) == 1 and all(chunk.place != found[0].place for chunk in session.run.pinned):
+        await session.record(ChunkPinned(found[0]))
+    return CodeFound(asked, found)
 
 
-def parse_code_place(asked: str, paths: tuple[str, ...]) -> Place | None:
+async def read_code(session: SessionContext, asked: str) -> Chunk:
+    """Return the code at a place of the workspace as one piece; raise `WorkspaceError` if there is none."""
+    context = await session.tool_context()
+    place = parse_code_place(asked, await context.workspace.list_files())
+    if place is None:
+        raise WorkspaceError(f"there is no code at {asked}", advice="name a file with its lines, such as src/a.py:1-20")
+    return (await _at(context, place))[0]
+
+
+async def open_file(session: SessionContext, path: str, line: int) -> FileOpened:
+    """Return a file of the workspace as it is now, cut if it is very long; raise `WorkspaceError`.
+
+    `path` may be the end of the only path that ends so.
+    """
+    if not session.state.unfinished:
+        raise WorkspaceError(f"{path} cannot be shown", advice="its workspace is open while its task is worked on")
+    workspace = await session.workspace()
+    place = parse_code_place(f"{path}:{line}", await workspace.list_files())
+    path = place.path if place is not None else path
+    content = await workspace.read(path)
+    if content is None:
+        raise WorkspaceError(f"there is no file {path!r} in the workspace")
+    if b"\0" in content.data:
+        raise WorkspaceError(f"{path!r} is binary ({len(content.data):,} bytes)")
+    lines = content.data.decode("utf-8", "replace")[:MOST_FILE_CHARS].removesuffix("\n").split("\n")
+    lines = lines[:MOST_FILE_LINES]
+    return FileOpened(path, max(1, min(line, len(lines))), "\n".join(lines))
+
+
+def parse_code_place(asked: str, paths: tuple[str, ...]) -> FileRange | None:
     """Return the place that a text names: a file of `paths`, or the only one whose path ends so; None for words."""
     match = _PLACE.fullmatch(asked)
     if match is None:
@@ -54,7 +80,7 @@ def parse_code_place(asked: str, paths: tuple[str, ...]) -> Place | None:
     path, first, last = match["path"].removeprefix("./"), int(match["first"] or 0), int(match["last"] or 0)
     ends = [path] if path in paths else [each for each in paths if each.endswith(f"/{path}")]
     looks = "/" in path or "." in path or bool(first)
-    return Place(ends[0], first, last) if len(ends) == 1 and (looks or ends == [path]) else None
+    return FileRange(ends[0], first, last) if len(ends) == 1 and (looks or ends == [path]) else None
 
 
 async def _search(context: ToolContext, words: str, limit: int) -> tuple[Chunk, ...]:
@@ -66,7 +92,7 @@ async def _search(context: ToolContext, words: str, limit: int) -> tuple[Chunk, 
     return tuple(chunk for chunk in found if context.may_read(chunk.path))
 
 
-async def _at(context: ToolContext, place: Place) -> tuple[Chunk, ...]:
+async def _at(context: ToolContext, place: FileRange) -> tuple[Chunk, ...]:
     """Return the lines that a place names as one piece; of a file that is too long its pieces, to choose from."""
     context.check_readable(place.path)
     lines = await _lines(context, place.path)

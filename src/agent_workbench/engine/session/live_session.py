@@ -1,18 +1,27 @@
-"""A live session: takes intents, lets the executor move, waits at gates, and ends cleanly whatever happens."""
+"""Attended session: it takes intents, lets the executor move, waits at gates, and ends cleanly whatever happens."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-
-from msgspec.structs import replace
+from collections.abc import Awaitable, Coroutine
 
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.events import SessionLeft
-from agent_workbench.core.intents import AbortTask, Intent, Leave, MergeTask, StartTask, UndoStep
-from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.intents import (
+    AbortTask,
+    FindCode,
+    Intent,
+    Leave,
+    LookBack,
+    MergeTask,
+    OpenFile,
+    StartTask,
+    UndoStep,
+)
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.session_state import Phase
+from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide, propose_merge, spoken
@@ -20,81 +29,83 @@ from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Carry, Close, Decide, Idle, Move, next_move
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.submission import Submission
 from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
-from agent_workbench.engine.session.intents import handle
+from agent_workbench.engine.session.intent_queue import IntentQueue
+from agent_workbench.engine.session.intents import carry_out, look_up
 from agent_workbench.engine.session.trouble import trouble_event
 from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task
 from agent_workbench.engine.task.undo import why_not_undo
 
+STOPPED = "it was stopped before it was done"
+
 
 class LiveSession:
-    """Implements `core.ports.Session` over a desk; `run()` is its life and must be awaited by whoever starts it."""
+    """A session with a person; `run()` is its life and must be awaited by its owner."""
 
     def __init__(self, session: SessionContext, recorder: Recorder) -> None:
-        self._desk = session
+        self._session = session
         self._recorder = recorder
-        self._intents: asyncio.Queue[Intent] = asyncio.Queue()
+        self._queue = IntentQueue()
         self._leaving = ""
         self._starting = False
         self._warming: asyncio.Task[None] | None = None
 
-    async def submit(self, intent: Intent) -> None:
-        """Put an intent in line; what came of it shows in the updates."""
-        await self._intents.put(intent)
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        """Queue an intent; its outcome comes when it was carried out or refused."""
+        return self._queue.submit(intent)
 
-    def updates(self) -> AsyncIterator[SessionUpdate]:
-        """Yield the newest update whenever there is one."""
-        return self._desk.publisher.updates()
-
-    async def run(self) -> None:
+    async def run(self) -> SessionEnd:
         """Live until the user leaves; the journal, the workspace and the model are closed however it ends."""
         farewell = "the session ended unexpectedly"
         try:
             await self._begin()
             while not self._leaving:
                 await self._advance()
-            farewell = self._farewell()
+            farewell = farewell_of(self._session.state)
         except WorkbenchError as error:
-            farewell = f"{spoken(error)}\n{self._farewell()}"
+            farewell = f"{spoken(error)}\n{farewell_of(self._session.state)}"
         finally:
-            await self._end(farewell)
+            farewell = await self._end(farewell)
+        return SessionEnd(reason=farewell)
 
     async def _begin(self) -> None:
-        self._desk.publisher.show_activity("")
+        publisher = self._session.publisher
+        publisher.show_activity("")
         self._warming = in_background(self._warm_up())
         try:
-            await read_again(self._desk)
+            await read_again(self._session)
         except WorkbenchError as error:
-            self._desk.publisher.notify(spoken(error))
-            if not self._desk.state.plan_path:
-                self._desk.publisher.show_live(replace(self._desk.publisher.live, no_plan=spoken(error)))
+            publisher.notify(spoken(error))
+            if not self._session.state.plan_path:
+                publisher.show_plan_problem(spoken(error))
 
     async def _warm_up(self) -> None:
         """Make the model ready behind the first screen, so that the first step need not wait for it."""
         try:
-            await observe_model(self._desk)
+            await observe_model(self._session)
         except WorkbenchError as error:
-            self._desk.publisher.notify(spoken(error))
-        if not self._desk.state.unfinished:
-            self._desk.publisher.show_activity("")
+            self._session.publisher.notify(spoken(error))
+        if not self._session.state.unfinished:
+            self._session.publisher.show_activity("")
 
     async def _advance(self) -> None:
-        move = next_move(self._desk.state)
+        move = next_move(self._session.state)
         if isinstance(move, Idle):
-            intent = await self._intents.get()
-            if isinstance(intent, StartTask):
-                await self._listen_during(self._start(intent), stopped_by=(Leave, AbortTask))
+            submitted = await self._queue.get()
+            if isinstance(submitted.intent, StartTask):
+                await self._listen_during(self._start(submitted, submitted.intent), stopped_by=(Leave, AbortTask))
             else:
-                await self._take(intent)
+                await self._take(submitted)
         elif isinstance(move, AwaitRetry | AwaitGo):
-            await self._take(await self._intents.get())
+            await self._take(await self._queue.get())
         elif isinstance(move, Decide):
-            verdict = ruling(self._desk.state, move.proposal)
+            verdict = ruling(self._session.state, move.proposal)
             if verdict is None:
-                await self._take(await self._intents.get())
+                await self._take(await self._queue.get())
             else:
-                await decide(self._desk, move.proposal, verdict.verdict, verdict.by, verdict.reason)
+                await decide(self._session, move.proposal, verdict.verdict, verdict.by, verdict.reason)
         else:
             await self._do(move)
 
@@ -113,17 +124,17 @@ class LiveSession:
         work = asyncio.create_task(doing)
         try:
             while not work.done():
-                listening = asyncio.create_task(self._intents.get())
+                listening = asyncio.create_task(self._queue.get())
                 await asyncio.wait({work, listening}, return_when=asyncio.FIRST_COMPLETED)
                 if not listening.done():
                     listening.cancel()
                     await asyncio.gather(listening, return_exceptions=True)
                     continue
-                intent = listening.result()
-                if isinstance(intent, stopped_by) and not self._is_vain(intent):
+                submitted = listening.result()
+                if isinstance(submitted.intent, stopped_by) and not self._is_vain(submitted.intent):
                     work.cancel()
                     await asyncio.gather(work, return_exceptions=True)
-                await self._take(intent)
+                await self._take(submitted)
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
@@ -131,75 +142,86 @@ class LiveSession:
             work.result()
 
     def _is_vain(self, intent: Intent) -> bool:
-        """Return whether it is an undo that cannot be: nothing is stopped for it."""
-        return isinstance(intent, UndoStep) and bool(why_not_undo(self._desk.state, intent.proposal))
+        """Return True for an undo that will be refused: nothing is stopped for it."""
+        return isinstance(intent, UndoStep) and bool(why_not_undo(self._session.state, intent.proposal))
 
-    async def _start(self, intent: StartTask) -> None:
+    async def _start(self, submitted: Submission, intent: StartTask) -> None:
         self._starting = True
         try:
-            await start_task(self._desk, intent.task)
+            await start_task(self._session, intent.task)
+            submitted.answer(Accepted())
         except WorkbenchError as error:
-            self._desk.publisher.notify(spoken(error))
+            submitted.answer(Refused(spoken(error)))
         finally:
+            submitted.answer(Refused(STOPPED))
             self._starting = False
-            self._desk.publisher.show_activity("")
+            self._session.publisher.show_activity("")
 
     async def _guarded(self, move: Move) -> None:
         try:
-            await perform(self._desk, move)
+            await perform(self._session, move)
         except StorageError as error:
             # The journal itself may be what cannot be written: the trouble is shown, and recorded if it can be.
-            self._desk.publisher.notify(spoken(error))
-            await self._desk.record(trouble_event(move, error))
+            self._session.publisher.notify(spoken(error))
+            await self._session.record(trouble_event(move, error))
         except WorkbenchError as error:
-            await self._desk.record(trouble_event(move, error))
+            await self._session.record(trouble_event(move, error))
         if isinstance(move, Close):
             await self._see_taken()
             await self._offer_merge()
 
     async def _see_taken(self) -> None:
         try:
-            await find_taken_tasks(self._desk, self._desk.state.plan)
+            await find_taken_tasks(self._session, self._session.state.plan)
         except WorkbenchError as error:
-            self._desk.publisher.notify(spoken(error))
+            self._session.publisher.notify(spoken(error))
 
     async def _offer_merge(self) -> None:
-        run = self._desk.run
-        headless = self._desk.state.config is not None and self._desk.state.config.headless
+        run = self._session.run
+        headless = self._session.state.config is not None and self._session.state.config.headless
         if run.phase is not Phase.OVER or run.status is not TaskStatus.DONE or run.commit is None or headless:
             return
         try:
-            await propose_merge(self._desk)
+            await propose_merge(self._session)
         except REFUSALS as refusal:
-            self._desk.publisher.notify(spoken(refusal))
+            self._session.publisher.notify(spoken(refusal))
 
-    async def _take(self, intent: Intent) -> None:
+    async def _take(self, submitted: Submission) -> None:
+        """Carry an intent out and answer it. Questions are answered in the background: a search may take long."""
+        if isinstance(submitted.intent, FindCode | LookBack | OpenFile):
+            lookup = await self._session.lookup.start(self._answer(submitted))
+            # A task that is cancelled before its first step runs none of its own code.
+            lookup.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
+        else:
+            await self._answer(submitted)
+
+    async def _answer(self, submitted: Submission) -> None:
         try:
-            await self._handle(intent)
+            submitted.answer(await self._outcome(submitted.intent))
         except WorkbenchError as error:
-            self._desk.publisher.show_activity("")
-            self._desk.publisher.notify(spoken(error))
+            self._session.publisher.show_activity("")
+            submitted.answer(Refused(spoken(error)))
+        finally:
+            submitted.answer(Refused(STOPPED))
 
-    async def _handle(self, intent: Intent) -> None:
+    async def _outcome(self, intent: Intent) -> Outcome:
         match intent:
+            case FindCode() | LookBack() | OpenFile():
+                return await look_up(self._session, intent)
             case StartTask():
-                self._desk.publisher.notify("a task is being worked on; finish or abort it first")
+                return Refused("a task is being worked on; finish or abort it first")
             case MergeTask() if self._starting:
                 # It would be proposed in the run that begins.
-                self._desk.publisher.notify(f"a task is being started; merge with `agent merge {intent.task}`")
+                return Refused(f"a task is being started; merge with `agent merge {intent.task}`")
             case Leave():
                 self._leaving = intent.reason
+                return Accepted()
             case _:
-                await handle(self._desk, intent)
+                return await carry_out(self._session, intent)
 
-    def _farewell(self) -> str:
-        state = self._desk.state
-        if state.unfinished:
-            return f"session {state.session} is kept; `agent tui` takes it up again"
-        return f"session {state.session} is kept; `agent replay {state.session}` shows it"
-
-    async def _end(self, farewell: str) -> None:
-        session = self._desk
+    async def _end(self, farewell: str) -> str:
+        """Close everything and answer what is still queued; return the farewell with what went wrong."""
+        session = self._session
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.gather(self._warming, return_exceptions=True)
@@ -214,4 +236,13 @@ class LiveSession:
                 try:
                     await self._recorder.close()
                 finally:
+                    self._queue.close()
                     session.publisher.end(farewell)
+        return farewell
+
+
+def farewell_of(state: SessionState) -> str:
+    """Return the last words of a session: how to go on with it, or look at it again."""
+    if state.unfinished:
+        return f"session {state.session} is kept; `agent tui` takes it up again"
+    return f"session {state.session} is kept; `agent replay {state.session}` shows it"

@@ -1,57 +1,24 @@
 """Outcomes of a headless run: one for each task, and the exit code and sentence they add up to."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
-
-from msgspec import Struct
 
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, TaskStatus
-
-
-class Outcome(StrEnum):
-    """Result of a run for one task; the order is that of the final sentence."""
-
-    FAILED = "failed"
-    BLOCKED = "blocked"
-    PARKED = "parked"
-    HELD = "held"
-    WAITING = "waiting"
-    DONE = "done"
-
-
-class TaskOutcome(Struct, frozen=True):
-    """Outcome of one task and one line of why.
-
-    `BLOCKED`: it could not begin. `HELD`: another process works on it. `WAITING`: it depends on one that is not done.
-    """
-
-    task: TaskId
-    outcome: Outcome
-    reason: str
-
-
-class Ending(Struct, frozen=True):
-    """Result of a headless run: its exit code, one line of why, and the outcome of each task it came to."""
-
-    exit_code: ExitCode
-    reason: str
-    outcomes: tuple[TaskOutcome, ...] = ()
-
+from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
 
 # What these came to was said when it happened.
-_NAMES_ALONE = {Outcome.FAILED, Outcome.DONE}
+_NAMES_ALONE = {TaskOutcomeKind.FAILED, TaskOutcomeKind.DONE}
 # The exit codes that speak of one task only. Any other stops the whole run.
 OF_TASKS = {
-    ExitCode.DONE: Outcome.DONE,
-    ExitCode.FAILED: Outcome.FAILED,
-    ExitCode.PARKED: Outcome.PARKED,
-    ExitCode.LOCKED: Outcome.HELD,
+    ExitCode.DONE: TaskOutcomeKind.DONE,
+    ExitCode.FAILED: TaskOutcomeKind.FAILED,
+    ExitCode.PARKED: TaskOutcomeKind.PARKED,
+    ExitCode.LOCKED: TaskOutcomeKind.HELD,
 }
 
 
-def outcome_of(task: TaskId, ending: Ending) -> TaskOutcome | None:
+def outcome_of(task: TaskId, ending: SessionEnd) -> TaskOutcome | None:
     """Return the outcome of the task that ended so, None where the ending stops the whole run."""
     kind = OF_TASKS.get(ending.exit_code)
     reason = ending.reason.removeprefix(f"{task} ").removeprefix(f"{kind}: ")
@@ -60,43 +27,43 @@ def outcome_of(task: TaskId, ending: Ending) -> TaskOutcome | None:
 
 def taken_outcome(task: TaskId, holder: str = "") -> TaskOutcome:
     """Return the outcome of a task that another process holds."""
-    return TaskOutcome(task, Outcome.HELD, f"is held by {holder or 'another session'}")
+    return TaskOutcome(task, TaskOutcomeKind.HELD, f"is held by {holder or 'another session'}")
 
 
 def settled(outcomes: Iterable[TaskOutcome]) -> tuple[TaskOutcome, ...]:
     """Return the outcomes that stay as they are whatever else the run does."""
-    return tuple(each for each in outcomes if each.outcome is not Outcome.WAITING)
+    return tuple(each for each in outcomes if each.outcome is not TaskOutcomeKind.WAITING)
 
 
-def sum_up(outcomes: Iterable[TaskOutcome], plan: Plan) -> Ending:
+def sum_up(outcomes: Iterable[TaskOutcome], plan: Plan) -> SessionEnd:
     """Return the ending of a run over all tasks: failed counts before blocked and parked, these before done.
 
     A task that another process holds counts as done: that process tells what becomes of it.
     """
     each = (*outcomes, *_waiting(plan))
     kinds = {one.outcome for one in each}
-    if Outcome.FAILED in kinds:
+    if TaskOutcomeKind.FAILED in kinds:
         code = ExitCode.FAILED
     else:
-        code = ExitCode.PARKED if kinds & {Outcome.BLOCKED, Outcome.PARKED} else ExitCode.DONE
-    if kinds <= {Outcome.WAITING, Outcome.HELD}:
-        return Ending(code, "; ".join(filter(None, ("no task is ready", _told(each)))), each)
-    return Ending(code, _told(each), each)
+        code = ExitCode.PARKED if kinds & {TaskOutcomeKind.BLOCKED, TaskOutcomeKind.PARKED} else ExitCode.DONE
+    if kinds <= {TaskOutcomeKind.WAITING, TaskOutcomeKind.HELD}:
+        return SessionEnd(code, "; ".join(filter(None, ("no task is ready", _told(each)))), each)
+    return SessionEnd(code, _told(each), each)
 
 
 def _told(outcomes: tuple[TaskOutcome, ...]) -> str:
-    if outcomes and (len(outcomes) == 1 or {one.outcome for one in outcomes} == {Outcome.DONE}):
+    if outcomes and (len(outcomes) == 1 or {one.outcome for one in outcomes} == {TaskOutcomeKind.DONE}):
         last = outcomes[-1]
         return f"{last.task} {last.outcome}: {last.reason}" if last.outcome in _NAMES_ALONE else _sentence(last, {})
     named = {kind: [one.task for one in outcomes if one.outcome is kind] for kind in _NAMES_ALONE}
-    sentences = (_sentence(one, named) for kind in Outcome for one in outcomes if one.outcome is kind)
+    sentences = (_sentence(one, named) for kind in TaskOutcomeKind for one in outcomes if one.outcome is kind)
     return "; ".join(dict.fromkeys(sentences))
 
 
-def _sentence(outcome: TaskOutcome, named: Mapping[Outcome, Sequence[TaskId]]) -> str:
+def _sentence(outcome: TaskOutcome, named: Mapping[TaskOutcomeKind, Sequence[TaskId]]) -> str:
     if outcome.outcome in named:
         return f"{outcome.outcome}: {', '.join(named[outcome.outcome])}"
-    colon = ":" if outcome.outcome is Outcome.BLOCKED else ""
+    colon = ":" if outcome.outcome is TaskOutcomeKind.BLOCKED else ""
     return f"{outcome.task}{colon} {outcome.reason}"
 
 
@@ -105,5 +72,5 @@ def _waiting(plan: Plan) -> tuple[TaskOutcome, ...]:
     open_ = (each for each in plan.tasks if each.status is TaskStatus.PENDING and each.owner is Owner.AGENT)
     waiting = ((each.id, plan.waits_for(each)) for each in open_)
     return tuple(
-        TaskOutcome(task, Outcome.WAITING, f"waits for {', '.join(waits)}") for task, waits in waiting if waits
+        TaskOutcome(task, TaskOutcomeKind.WAITING, f"waits for {', '.join(waits)}") for task, waits in waiting if waits
     )

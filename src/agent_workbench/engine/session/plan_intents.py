@@ -1,53 +1,39 @@
-"""What the user wants of the plan: shown, edited, reordered, blocked; at any time, also while the model answers."""
+"""Intents about the plan: open, edit, reorder and block tasks, also while the model answers."""
 
-from msgspec.structs import replace
-
-from agent_workbench.core.errors import PlanError
 from agent_workbench.core.events import Author, PlanRead, TaskStatusChanged
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, PlanOpened, Refused
 from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan, PlanIntent
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.engine.approval.proposals import spoken
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 BLOCKABLE = frozenset({TaskStatus.PENDING, TaskStatus.FAILED, TaskStatus.IN_PROGRESS})
 
 
-async def handle_plan(session: SessionContext, intent: PlanIntent) -> None:
-    """Do it through the plan's file and record what the plan is then; raise `PlanError`, `StorageError`.
+async def handle_plan(session: SessionContext, intent: PlanIntent) -> Outcome:
+    """Carry an intent out in the plan's file and record the plan as it is then; raise `PlanError`, `StorageError`.
 
-    What is wrong with an edited text is published with it, so that nothing written is lost.
+    An edited text that is not a plan is refused with its fault, so that the front end keeps the text.
     """
     match intent:
         case OpenPlan():
-            await _open(session, intent)
+            return PlanOpened(await session.ports.plans.piece(intent.task, new=intent.new))
         case EditPlan():
-            await _edit(session, intent)
+            return await _edit(session, intent)
         case MoveTask():
             await session.ports.plans.move(intent.task, up=intent.up)
             await _read(session)
+            return Accepted()
         case BlockTask():
-            await _block(session, intent)
+            return await _block(session, intent)
 
 
-async def _open(session: SessionContext, intent: OpenPlan) -> None:
-    try:
-        session.publisher.show_plan(await session.ports.plans.piece(intent.task, new=intent.new))
-    except PlanError as error:
-        session.publisher.show_plan(None, spoken(error))
-
-
-async def _edit(session: SessionContext, intent: EditPlan) -> None:
+async def _edit(session: SessionContext, intent: EditPlan) -> Outcome:
     run, piece = session.state.run, intent.piece
     keep = (run.task,) if run is not None and session.state.unfinished else ()
-    try:
-        await session.ports.plans.replace_text(piece.whole, piece.whole_with(intent.text), keep)
-        await _read(session)
-    except PlanError as error:
-        session.publisher.show_plan(piece, spoken(error))
-        return
-    if session.publisher.live.no_plan:
-        session.publisher.show_live(replace(session.publisher.live, no_plan=""))
-    session.publisher.show_plan(piece)
+    await session.ports.plans.replace_text(piece.whole, piece.whole_with(intent.text), keep)
+    await _read(session)
+    session.publisher.show_plan_problem("")
+    return Accepted()
 
 
 async def _read(session: SessionContext) -> None:
@@ -56,16 +42,18 @@ async def _read(session: SessionContext) -> None:
         await session.record(PlanRead(session.ports.plans.path, plan, Author.USER))
 
 
-async def _block(session: SessionContext, intent: BlockTask) -> None:
-    """Block a task that is not being worked on, or let one that is blocked be started again."""
+async def _block(session: SessionContext, intent: BlockTask) -> Outcome:
+    """Block a task that is not being worked on, or unblock one."""
     run = session.state.run
     status = (await session.ports.plans.read()).task(intent.task).status
     if run is not None and run.task == intent.task and session.state.unfinished:
-        session.publisher.notify(f"{intent.task} is being worked on; pause it or give it up instead")
-    elif status not in BLOCKABLE | {TaskStatus.BLOCKED}:
-        session.publisher.notify(f"{intent.task} is {status}, there is nothing to block")
-    elif intent.blocked or status is TaskStatus.BLOCKED:
-        wanted = TaskStatus.BLOCKED if intent.blocked else TaskStatus.PENDING
-        await session.ports.plans.set_status(intent.task, wanted, intent.reason)
-        await session.record(TaskStatusChanged(intent.task, wanted, intent.reason))
-        await _read(session)
+        return Refused(f"{intent.task} is being worked on; pause it or give it up instead")
+    if status not in BLOCKABLE | {TaskStatus.BLOCKED}:
+        return Refused(f"{intent.task} is {status}, there is nothing to block")
+    if not intent.blocked and status is not TaskStatus.BLOCKED:
+        return Refused(f"{intent.task} is not blocked")
+    wanted = TaskStatus.BLOCKED if intent.blocked else TaskStatus.PENDING
+    await session.ports.plans.set_status(intent.task, wanted, intent.reason)
+    await session.record(TaskStatusChanged(intent.task, wanted, intent.reason))
+    await _read(session)
+    return Accepted()

@@ -1,93 +1,109 @@
-"""What stands before a session: a repo that is not set up, or not trusted; asked in the same front end, then gone."""
+"""Questions before a session opens: set-up of the repository and trust in it, asked through the same front end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
-
-from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave
-from agent_workbench.core.live import Live, PreflightQuestion, SessionUpdate
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.live import PreflightQuestion
 from agent_workbench.core.ports.services import Setup, Trust
-from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.engine.approval.proposals import spoken
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.engine.runtime.submission import answered
+from agent_workbench.engine.session.intent_queue import ENDED
 
 INIT = "init"
 TRUST = "trust"
+NOT_SET_UP = "nothing was written; `agent init` sets a repo up"
 
 
-class LiveSessionPort(Protocol):
-    """A session with a life of its own."""
+class OpenedSession(Protocol):
+    """A session that is open and waits to be run."""
 
-    async def submit(self, intent: Intent) -> None:
-        """Take an intent."""
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        """Queue an intent."""
 
-    async def run(self) -> None:
-        """Live until it is left."""
+    async def run(self) -> SessionEnd:
+        """Live until the user leaves."""
 
 
-class PreflightSteps(Protocol):
-    """What can be asked before the session, made ready in the background so that the first screen need not wait."""
+class Repo(Protocol):
+    """The repository that a session is opened in."""
 
     @property
     def setup(self) -> Setup:
-        """Whether the repo is set up."""
+        """The files that a repository needs before it can be worked in."""
 
     async def trust(self) -> Trust:
         """Read what the repo would run, and whether it is trusted."""
 
-    async def open(self, publisher: UpdatePublisher, *, trusted: bool) -> LiveSessionPort:
-        """Open the session; one that is not trusted obeys nothing of the repo."""
+    async def open(self, publisher: UpdatePublisher, *, trusted: bool) -> OpenedSession:
+        """Open the session; without trust, no setting that runs something counts."""
 
 
 class Preflight:
-    """Implements `core.ports.Session`: asks what has to be asked, then is the session itself."""
+    """An attended session from its first question on: it asks, opens the session, and runs it."""
 
-    def __init__(self, find_preflight_steps: Callable[[], Awaitable[PreflightSteps]]) -> None:
-        self._find_doors = find_preflight_steps
-        self._publisher = UpdatePublisher(SessionState())
+    def __init__(self, find_repo: Callable[[], Awaitable[Repo]], publisher: UpdatePublisher) -> None:
+        self._find_repo = find_repo
+        self._publisher = publisher
         self._answers: asyncio.Queue[AnswerQuestion | Leave] = asyncio.Queue()
-        self._session: LiveSessionPort | None = None
-        self.failure: WorkbenchError | None = None
+        self._question: PreflightQuestion | None = None
+        self._session: OpenedSession | None = None
+        self._ended = False
 
-    async def submit(self, intent: Intent) -> None:
-        """Answer a question, leave, or pass the intent on to the session that stands behind."""
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        """Answer the question that is asked, leave, or pass an intent on to the session once it is open."""
         if self._session is not None:
-            await self._session.submit(intent)
-        elif isinstance(intent, AnswerQuestion | Leave):
-            await self._answers.put(intent)
+            return self._session.submit(intent)
+        if self._ended:
+            return answered(Refused(ENDED))
+        if isinstance(intent, Leave):
+            self._answers.put_nowait(intent)
+            return answered(Accepted())
+        if not isinstance(intent, AnswerQuestion):
+            return answered(Refused("the session is not open yet"))
+        if self._question is None or self._question.key != intent.question:
+            return answered(Refused("that is not asked any more"))
+        self._question = None
+        self._answers.put_nowait(intent)
+        return answered(Accepted())
 
-    def updates(self) -> AsyncIterator[SessionUpdate]:
-        """Yield the newest update whenever there is one."""
-        return self._publisher.updates()
-
-    async def run(self) -> None:
-        """Ask, open the session, and live its life. What makes that impossible is kept in `failure` and ends it."""
+    async def run(self) -> SessionEnd:
+        """Ask, open the session and run it; publish and raise the `WorkbenchError` that makes that impossible."""
         try:
-            self._publisher.show_activity("looking at the repo")
-            doors = await self._find_doors()
-            if not await self._is_set_up(doors.setup):
-                self._publisher.end("nothing was written; `agent init` sets a repo up")
-                return
-            trusted = await self._is_trusted(await doors.trust())
-            if trusted is None:
-                self._publisher.end("")
-                return
-            self._publisher.show_activity("opening the session")
-            session = await doors.open(self._publisher, trusted=trusted)
+            session = await self._open()
         except WorkbenchError as error:
-            self.failure = error
             self._publisher.end(spoken(error))
-            return
+            raise
         except BaseException:
             self._publisher.end("the workbench could not be opened")
             raise
-        self._session = session
-        while not self._answers.empty():  # what came between the last question and the session
-            await session.submit(self._answers.get_nowait())
-        await session.run()
+        finally:
+            self._ended = self._session is None
+        if session is None:
+            return SessionEnd()
+        while not self._answers.empty():  # the user may have left while the session was being opened
+            session.submit(self._answers.get_nowait())
+        return await session.run()
+
+    async def _open(self) -> OpenedSession | None:
+        """Return the session, None if the user left at a question."""
+        self._publisher.show_activity("looking at the repo")
+        repo = await self._find_repo()
+        if not await self._is_set_up(repo.setup):
+            self._publisher.end(NOT_SET_UP)
+            return None
+        trusted = await self._is_trusted(await repo.trust())
+        if trusted is None:
+            self._publisher.end("")
+            return None
+        self._publisher.show_activity("opening the session")
+        self._session = await repo.open(self._publisher, trusted=trusted)
+        return self._session
 
     async def _is_set_up(self, setup: Setup) -> bool:
         missing = await setup.missing()
@@ -101,7 +117,7 @@ class Preflight:
         return True
 
     async def _is_trusted(self, trust: Trust) -> bool | None:
-        """Return the user's answer, None when they left instead."""
+        """Return the user's answer, None if they left instead."""
         lines = await trust.question()
         if not lines:
             return True
@@ -114,14 +130,9 @@ class Preflight:
         return answer
 
     async def _ask(self, question: PreflightQuestion) -> bool | None:
-        self._show(Live(question=question))
-        while True:
-            answer = await self._answers.get()
-            if isinstance(answer, Leave):
-                return None
-            if answer.question == question.key:
-                self._show(replace(self._publisher.live, question=None))
-                return answer.yes
-
-    def _show(self, live: Live) -> None:
-        self._publisher.show_live(live)
+        self._question = question
+        self._publisher.show_question(question)
+        answer = await self._answers.get()
+        self._question = None
+        self._publisher.show_question(None)
+        return answer.yes if isinstance(answer, AnswerQuestion) else None

@@ -1,14 +1,19 @@
-"""A session without a person: tasks one after the other under the policy, parked where a person is needed."""
+"""Unattended session: tasks one after the other under the policy, parked where a person is needed."""
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Awaitable, Collection
+from functools import partial
 
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import ExitCode, LockedError, PlanError, WorkbenchError, WorkspaceError
 from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.intents import Intent, Leave
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide
@@ -16,9 +21,52 @@ from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Decide, Idle, Move, next_move
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.session.outcomes import Ending, Outcome, TaskOutcome, outcome_of, sum_up, taken_outcome
+from agent_workbench.engine.runtime.submission import answered
+from agent_workbench.engine.session.outcomes import outcome_of, sum_up, taken_outcome
 from agent_workbench.engine.session.trouble import exit_code_of, trouble_event
 from agent_workbench.engine.task.task_start import read_again, read_plan, start_task
+
+UNATTENDED = "nobody attends this session; `agent inbox` decides what waits in it"
+
+
+class UnattendedSession:
+    """A session without a person. It takes no intent but to leave."""
+
+    def __init__(
+        self,
+        session: SessionContext,
+        recorder: Recorder,
+        tasks: tuple[TaskId, ...] | None,
+        before: tuple[TaskOutcome, ...] = (),
+        elsewhere: Collection[TaskId] = (),
+    ) -> None:
+        self._session = session
+        self._work = partial(run_unattended, session, recorder, tasks, before, elsewhere)
+        self._working: asyncio.Task[SessionEnd] | None = None
+        self._left = False
+
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        """Stop the work at `Leave`; refuse any other intent."""
+        if not isinstance(intent, Leave):
+            return answered(Refused(UNATTENDED))
+        self._left = True
+        if self._working is not None:
+            self._working.cancel()
+        return answered(Accepted())
+
+    async def run(self) -> SessionEnd:
+        """Work until the tasks are over, somebody is needed, or the session is left."""
+        self._working = asyncio.create_task(self._work())
+        if self._left:
+            self._working.cancel()
+        try:
+            return await self._working
+        except asyncio.CancelledError:
+            if not self._left:
+                raise
+            return SessionEnd(ExitCode.INTERRUPTED, "stopped")
+        finally:
+            self._session.publisher.end("")
 
 
 async def run_unattended(
@@ -27,7 +75,7 @@ async def run_unattended(
     tasks: tuple[TaskId, ...] | None,
     before: tuple[TaskOutcome, ...] = (),
     elsewhere: Collection[TaskId] = (),
-) -> Ending:
+) -> SessionEnd:
     """Work on these tasks (all that are ready when None) until they are over, or somebody is needed.
 
     A session holds one unfinished task: where that is parked, the caller opens another session for the other tasks.
@@ -54,7 +102,7 @@ async def _run(
     tasks: tuple[TaskId, ...] | None,
     before: tuple[TaskOutcome, ...],
     elsewhere: Collection[TaskId],
-) -> Ending:
+) -> SessionEnd:
     await read_again(session)
     taken_up = await _work(session) if session.state.unfinished else None
     if tasks is None:
@@ -70,12 +118,12 @@ async def _run(
             await start_task(session, task)
             worked = await _work(session)
             ending = replace(worked, outcomes=((ending.outcomes if ending else ()) + worked.outcomes))
-    return ending or Ending(ExitCode.DONE, "nothing was left to do")
+    return ending or SessionEnd(ExitCode.DONE, "nothing was left to do")
 
 
 async def _run_all(
-    session: SessionContext, taken_up: Ending | None, before: tuple[TaskOutcome, ...], elsewhere: Collection[TaskId]
-) -> Ending:
+    session: SessionContext, taken_up: SessionEnd | None, before: tuple[TaskOutcome, ...], elsewhere: Collection[TaskId]
+) -> SessionEnd:
     """Do every task that is ready; one that is not done keeps nothing back but what depends on it."""
     outcomes = {each.task: each for each in before}
     ending = taken_up
@@ -84,8 +132,7 @@ async def _run_all(
             if not ending.outcomes:
                 return replace(ending, outcomes=tuple(outcomes.values()))
             outcomes |= {each.task: each for each in ending.outcomes}
-        await read_plan(session)
-        for held in session.publisher.live.taken:
+        for held in await read_plan(session):
             outcomes.setdefault(held, taken_outcome(held))
         passing = {*outcomes, *elsewhere}
         task = session.state.plan.next_task(passing)
@@ -94,19 +141,19 @@ async def _run_all(
         ending = await _start_and_work(session, task.id, passing)
 
 
-async def _start_and_work(session: SessionContext, task: TaskId, passing: Collection[TaskId]) -> Ending | None:
+async def _start_and_work(session: SessionContext, task: TaskId, passing: Collection[TaskId]) -> SessionEnd | None:
     """Do a task; return None where it was done or changed by another process since the plan was read."""
     try:
         await start_task(session, task)
     except LockedError as error:
-        return Ending(ExitCode.LOCKED, str(error), (taken_outcome(task, error.holder),))
+        return SessionEnd(ExitCode.LOCKED, str(error), (taken_outcome(task, error.holder),))
     except (PlanError, WorkspaceError) as error:
         await read_plan(session)
         again = session.state.plan.next_task(passing)
         if isinstance(error, PlanError) and (again is None or again.id != task):
             return None
         await _block(session, task, str(error))
-        return Ending(ExitCode.PARKED, str(error), (TaskOutcome(task, Outcome.BLOCKED, str(error)),))
+        return SessionEnd(ExitCode.PARKED, str(error), (TaskOutcome(task, TaskOutcomeKind.BLOCKED, str(error)),))
     return await _work(session)
 
 
@@ -121,36 +168,36 @@ def all_done(plan: Plan, tasks: tuple[TaskId, ...]) -> bool:
     return bool(found) and set(found) == {TaskStatus.DONE}
 
 
-def already_done(tasks: tuple[TaskId, ...]) -> Ending:
+def already_done(tasks: tuple[TaskId, ...]) -> SessionEnd:
     """Return the ending of a run for tasks that a session did which was killed before it could say so."""
     verb = "is" if len(tasks) == 1 else "are"
-    return Ending(ExitCode.DONE, f"{', '.join(tasks)} {verb} done: the session that was killed had come to its end")
+    return SessionEnd(ExitCode.DONE, f"{', '.join(tasks)} {verb} done: the session that was killed had come to its end")
 
 
-async def _work(session: SessionContext) -> Ending:
+async def _work(session: SessionContext) -> SessionEnd:
     """Move until the task is over; the ending has no outcome where the other tasks cannot be done either."""
     ending = await _move(session)
     outcome = outcome_of(session.run.task, ending)
     return replace(ending, outcomes=(outcome,)) if outcome is not None else ending
 
 
-async def _move(session: SessionContext) -> Ending:
+async def _move(session: SessionContext) -> SessionEnd:
     while True:
         move = next_move(session.state)
         match move:
             case Idle():
                 run = session.run
                 done = run.status is TaskStatus.DONE
-                return Ending(ExitCode.DONE if done else ExitCode.FAILED, f"{run.task} {run.status}: {run.reason}")
+                return SessionEnd(ExitCode.DONE if done else ExitCode.FAILED, f"{run.task} {run.status}: {run.reason}")
             case AwaitRetry():
                 advice = f" ({move.trouble.advice})" if move.trouble.advice else ""
-                return Ending(exit_code_of(move.trouble), move.trouble.what + advice)
+                return SessionEnd(exit_code_of(move.trouble), move.trouble.what + advice)
             case AwaitGo():  # it was paused at the screen; whoever runs it without one wants it to go on
                 await session.record(PauseChanged(paused=False))
             case Decide():
                 verdict = ruling(session.state, move.proposal)
                 if verdict is None:
-                    return Ending(ExitCode.PARKED, _parked(session, move.proposal))
+                    return SessionEnd(ExitCode.PARKED, _parked(session, move.proposal))
                 await decide(session, move.proposal, verdict.verdict, verdict.by, verdict.reason)
             case _:
                 await _guarded(session, move)

@@ -26,20 +26,23 @@ MOST_NAMED = 3
 SETTINGS = ".agent.yml"
 
 
-async def read_plan(session: SessionContext) -> None:
-    """Read the plan's file, and journal it when it is news."""
+async def read_plan(session: SessionContext) -> tuple[TaskId, ...]:
+    """Read the plan's file and journal it if it changed; return the tasks that other sessions work on."""
     plan = await session.ports.plans.read()
-    await find_taken_tasks(session, plan)
+    taken = await find_taken_tasks(session, plan)
     if plan != session.state.plan or session.state.plan_path != session.ports.plans.path:
         first = not session.state.plan_path
         await session.record(PlanRead(session.ports.plans.path, plan, Author.WORKBENCH if first else Author.USER))
+    return taken
 
 
-async def find_taken_tasks(session: SessionContext, plan: Plan) -> None:
-    """See which of the tasks that could be started other sessions are at: they are not the next one here."""
+async def find_taken_tasks(session: SessionContext, plan: Plan) -> tuple[TaskId, ...]:
+    """Return the open tasks that other sessions work on, and publish them: none of them is the next one here."""
     startable = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
     tasks = tuple(task.id for task in plan.tasks if task.status in startable)
-    session.publisher.show_taken(tuple(await session.ports.workspaces.taken(tasks, session.state.session)))
+    taken = tuple(await session.ports.workspaces.taken(tasks, session.state.session))
+    session.publisher.show_taken(taken)
+    return taken
 
 
 def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:
@@ -61,8 +64,8 @@ async def read_again(session: SessionContext) -> None:
 
 async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
-    await read_plan(session)
-    task = _choose(session.state.plan, wanted, session.publisher.live.taken)
+    taken = await read_plan(session)
+    task = _choose(session.state.plan, wanted, taken)
     checks = _allowed_checks(task, session.settings)
     base = await _base(session, task)
     workspaces = session.ports.workspaces

@@ -4,6 +4,7 @@ from asyncio import to_thread
 
 from agent_workbench.core.events import StepUndone, UndoAsked
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch import OWN_BOUNDS, parse_patch
 from agent_workbench.core.proposals import COMMIT, MERGE, ProposalStage, Verdict
 from agent_workbench.core.retrieval import Chunk
@@ -40,13 +41,13 @@ def why_not_undo(state: SessionState, wanted: ProposalId | None) -> str:
     return "" if wanted in {None, last.proposal.id} else "another diff was applied meanwhile; look again"
 
 
-async def ask_undo(session: SessionContext, wanted: ProposalId | None) -> None:
-    """Record that the last diff is to be taken back, or say why it cannot be."""
+async def ask_undo(session: SessionContext, wanted: ProposalId | None) -> Outcome:
+    """Record that the last diff is to be taken back, or refuse with the reason."""
     last = last_applied_diff(session.state.run) if session.state.run is not None else None
     if (reason := why_not_undo(session.state, wanted)) or last is None:
-        session.publisher.notify(reason)
-    else:
-        await session.record(UndoAsked(last.proposal.id))
+        return Refused(reason)
+    await session.record(UndoAsked(last.proposal.id))
+    return Accepted()
 
 
 async def take_back(session: SessionContext, proposal: ProposalId) -> None:

@@ -9,8 +9,8 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from agent_workbench.core.intents import Intent
-from agent_workbench.core.intents.plan import EditPlan
-from agent_workbench.core.live import PlanAnswer, SessionUpdate
+from agent_workbench.core.intents.outcomes import Outcome, PlanOpened, Refused
+from agent_workbench.core.intents.plan import EditPlan, OpenPlan
 from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.dialogs.dialog import Dialog
@@ -22,9 +22,9 @@ _FAULT = re.compile(r":(\d+):(\d+): ")
 
 
 class PlanTextScreen(Dialog[None]):
-    """Waits for the text that was asked for, hands on what it was edited to, and closes when that was written.
+    """Asks for a text of the plan, and closes when the edited text was written.
 
-    What could not be written stays, with what is wrong with it and the cursor at that place.
+    A text that cannot be written stays, with its fault and the cursor at the fault's place.
     """
 
     BINDINGS = [
@@ -32,14 +32,19 @@ class PlanTextScreen(Dialog[None]):
         Binding("escape", "cancel", "cancel", priority=True),
     ]
 
-    def __init__(self, title: str, want: Callable[[Intent], Awaitable[None]], *, editable: bool) -> None:
+    def __init__(
+        self, title: str, wanted: OpenPlan, ask: Callable[[Intent], Awaitable[Outcome]], *, editable: bool
+    ) -> None:
         super().__init__(title, EDITS if editable else LOOKS, name="plan-text")
         self._title = title
-        self._want = want
+        self._wanted = wanted
+        self._ask = ask
         self._editable = editable
         self._piece: PlanPiece | None = None
-        self._seen: int | None = None
         self._saving = False
+
+    def on_mount(self) -> None:
+        self.run_worker(self._load(), group="plan-text")
 
     def body(self) -> Iterable[Widget]:
         area = TextArea(
@@ -47,26 +52,20 @@ class PlanTextScreen(Dialog[None]):
         )
         return area, Static("reading the plan …", id="plan-said", markup=False)
 
-    def show(self, update: SessionUpdate) -> None:
-        """Show what came since the screen stands."""
-        answer = update.live.plan
-        number = answer.number if answer is not None else 0
-        if self._seen is None:
-            self._seen = number
-        elif answer is not None and number > self._seen and self.is_mounted:
-            self._seen = number
-            self._take(answer)
+    async def _load(self) -> None:
+        outcome = await self._ask(self._wanted)
+        if isinstance(outcome, PlanOpened):
+            self._fill(outcome.piece)
+        elif isinstance(outcome, Refused):
+            self._say(f"{outcome.reason}\n\nE in the plan opens the whole of it")
 
-    def _take(self, answer: PlanAnswer) -> None:
-        if self._saving and not answer.fault:
-            self.dismiss(None)
-        elif self._saving:
-            self._saving = False
-            self._show_fault(answer.fault)
-        elif answer.piece is None:
-            self._say(f"{answer.fault}\n\nE in the plan opens the whole of it")
+    async def _save(self, piece: PlanPiece, text: str) -> None:
+        outcome = await self._ask(EditPlan(piece, text))
+        self._saving = False
+        if isinstance(outcome, Refused):
+            self._show_fault(outcome.reason)
         else:
-            self._fill(answer.piece)
+            self.dismiss(None)
 
     def _fill(self, piece: PlanPiece) -> None:
         self._piece = piece
@@ -112,7 +111,7 @@ class PlanTextScreen(Dialog[None]):
     async def action_save(self) -> None:
         if self._editable and self._piece is not None and not self._saving:
             self._saving = True
-            await self._want(EditPlan(self._piece, self.query_one(TextArea).text))
+            self.run_worker(self._save(self._piece, self.query_one(TextArea).text), group="plan-text")
 
     def action_cancel(self) -> None:
         self.dismiss(None)

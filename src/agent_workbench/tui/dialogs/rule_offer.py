@@ -1,17 +1,19 @@
 """What waits, let through by a rule from now on: which rule, where it is kept, and what it would have let through."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from textual import events
 from textual.message import Message
 from textual.widget import Widget
 
 from agent_workbench.core.history.past_actions import PastActions
+from agent_workbench.core.intents.outcomes import Outcome, PastActionsFound, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.services import Clock
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -44,14 +46,16 @@ class AllowScreen(Dialog[StoredRule | None]):
 
     BINDINGS = bindings(Scope.ALLOW)
 
-    def __init__(self, proposal: Proposal, clock: Clock, keymap: Keymap) -> None:
+    def __init__(
+        self, proposal: Proposal, clock: Clock, keymap: Keymap, look_back: Callable[[], Awaitable[Outcome]]
+    ) -> None:
         super().__init__("Let this through from now on?", "", name="allow")
         self._proposal = proposal
         self._rules = offered_rules(proposal)
         self._keymap = keymap
         self._place = 0
+        self._look_back = look_back
         self._past: PastActions | None = None
-        self._seen: int | None = None
         self._readiness = Readiness(clock)
         self._pressed_at: float | None = None
 
@@ -64,16 +68,19 @@ class AllowScreen(Dialog[StoredRule | None]):
         offers.select(0)
         offers.focus()
         self._show()
+        self.run_worker(self._load_past(), group="past")
+
+    async def _load_past(self) -> None:
+        outcome = await self._look_back()
+        if isinstance(outcome, PastActionsFound):
+            self._past = outcome.past
+            self._show()
+        elif isinstance(outcome, Refused):
+            self.app.notify(sanitize(outcome.reason, limit_chars=2000), markup=False)
 
     def show(self, update: SessionUpdate) -> None:
-        """Take in past actions that came since the screen stands; close when what it is about is gone."""
-        run, past = update.state.run, update.live.past
-        number = past.number if past is not None else 0
-        if self._seen is None:
-            self._seen = number
-        elif past is not None and number > self._seen and past.kind is self._proposal.kind:
-            self._past = past.past
-            self._show()
+        """Close if the proposal does not wait any more."""
+        run = update.state.run
         if self.is_current and (run is None or run.waiting != self._proposal):
             self.dismiss(None)
 

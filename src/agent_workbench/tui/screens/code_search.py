@@ -6,7 +6,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from agent_workbench.core.intents import FindCode, Intent, PinChunk
-from agent_workbench.core.live import FoundCode, SessionUpdate
+from agent_workbench.core.intents.outcomes import CodeFound, Outcome, Refused
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.dialogs.dialog import Dialog, why_fixed
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -31,12 +33,19 @@ class FindScreen(Dialog[None]):
 
     BINDINGS = bindings(Scope.FIND)
 
-    def __init__(self, keymap: Keymap, want: Callable[[Intent], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        keymap: Keymap,
+        want: Callable[[Intent], Awaitable[None]],
+        ask: Callable[[Intent], Awaitable[Outcome]],
+    ) -> None:
         super().__init__("Put code before the model", "", name="find")
         self._keymap = keymap
         self._want = want
+        self._ask = ask
         self._fixed = ""
-        self._seen = 0
+        self._found: CodeFound | None = None
+        self._refused = ""
         self._searching = False
         self._partial = False
         self._rows: tuple[CodeRow, ...] = ()
@@ -52,30 +61,32 @@ class FindScreen(Dialog[None]):
         self._show()
 
     def show(self, update: SessionUpdate) -> None:
-        """Show what was found since the screen stands, and what of it the model sees."""
-        first = self._update is None
+        """Show the results, and which of them the model sees now."""
         self._update = update
         self._fixed = why_fixed(update)
-        found = update.live.found
-        if first:
-            self._seen = found.number if found is not None else 0
-        elif found is not None and found.number > self._seen:
-            self._take(found, update)
+        if self._found is not None:
+            self._rows = view_search_results(update.state, self._found)
         if self.is_mounted:
             self._show()
 
-    def _take(self, found: FoundCode, update: SessionUpdate) -> None:
-        self._rows = view_search_results(update.state, found)
-        if self._searching:
-            index = update.live.index
+    async def _search(self, asked: str) -> None:
+        """Search, and show what was found or why nothing could be."""
+        outcome = await self._ask(FindCode(asked))
+        self._searching = False
+        if isinstance(outcome, Refused):
+            self._refused = outcome.reason
+        elif isinstance(outcome, CodeFound) and self._update is not None:
+            self._found = outcome
+            self._rows = view_search_results(self._update.state, outcome)
+            index = self._update.live.index
             self._partial = index is not None and not (index.complete and index.files)
-            self._searching = False
-            shown = self.query_one(FoundList)
-            shown.display = bool(self._rows)
-            shown.show_pieces(self._rows, empty="")
-            shown.select(0)
-            if self._rows:
-                shown.focus()
+        results = self.query_one(FoundList)
+        results.display = bool(self._rows)
+        results.show_pieces(self._rows, empty="")
+        results.select(0)
+        if self._rows:
+            results.focus()
+        self._show()
 
     def _show(self) -> None:
         self.query_one(FoundList).show_pieces(self._rows, empty="")
@@ -91,8 +102,10 @@ class FindScreen(Dialog[None]):
     def _said(self) -> str:
         live = self._update.live if self._update is not None else None
         progress = index_line(live.index) if live is not None and live.index is not None else ""
-        if self._fixed or not (self._searching or self._rows or self._answered):
-            return self._fixed or progress
+        if self._fixed or self._refused:
+            return self._fixed or sanitize(self._refused, limit_chars=500)
+        if not self._searching and self._found is None:
+            return progress
         if self._searching:
             return " · ".join(filter(None, ("searching", progress)))
         added = sum(row.standing is CodeState.PINNED for row in self._rows)
@@ -103,20 +116,13 @@ class FindScreen(Dialog[None]):
             return f"{len(self._rows)} found{pinned} · {progress or INDEX_BEGINS}"
         return f"nothing found yet: {progress or INDEX_BEGINS}; ask again"
 
-    @property
-    def _answered(self) -> bool:
-        found = self._update.live.found if self._update is not None else None
-        return found is not None and found.number > self._seen
-
     async def on_input_submitted(self, message: Input.Submitted) -> None:
         asked = message.value.strip()
         if asked and not self._fixed:
-            found = self._update.live.found if self._update is not None else None
-            self._seen = found.number if found is not None else 0
+            self._found, self._refused, self._rows = None, "", ()
             self._searching = True
-            self._rows = ()
             self._show()
-            await self._want(FindCode(asked))
+            self.run_worker(self._search(asked), group="search", exclusive=True)
 
     def on_descendant_focus(self) -> None:
         self._show()

@@ -1,14 +1,14 @@
 """A file of the workspace to look at, from a line on."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec.structs import replace
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.core.live import OpenedFile, SessionUpdate
+from agent_workbench.core.intents.outcomes import FileOpened, Outcome, Refused
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
@@ -30,10 +30,10 @@ class FileLines(RowList):
 
     def __init__(self) -> None:
         super().__init__(id="file-lines")
-        self._file: OpenedFile | None = None
+        self._file: FileOpened | None = None
         self._lines: Lines | None = None
 
-    def show_file(self, file: OpenedFile, coloured: Lines | None) -> None:
+    def show_file(self, file: FileOpened, coloured: Lines | None) -> None:
         """Show a file, coloured where its colours are known."""
         self._file, self._lines = file, coloured
         self.lay_out_again()
@@ -46,7 +46,7 @@ class FileLines(RowList):
         del width
         self.rows = list(self._file_rows(self._file)) if self._file is not None else []
 
-    def _file_rows(self, file: OpenedFile) -> Iterable[Row]:
+    def _file_rows(self, file: FileOpened) -> Iterable[Row]:
         lines = self._lines or plain_lines(file.text)
         digits = len(str(len(lines)))
         for number, line in enumerate(lines, 1):
@@ -56,40 +56,38 @@ class FileLines(RowList):
 
 
 class FileScreen(Dialog[None]):
-    """Waits for the file that was asked for and shows it as it was then."""
+    """Asks for a file and shows it as it was then."""
 
     BINDINGS = bindings(Scope.FILE)
 
-    def __init__(self, title: str, keymap: Keymap) -> None:
+    def __init__(self, title: str, keymap: Keymap, read: Callable[[], Awaitable[Outcome]]) -> None:
         super().__init__(title, f"{keymap.first(Scope.FILE, 'close_file')} closes", name="file")
-        self._seen: int | None = None
+        self._read_file = read
 
     def body(self) -> Iterable[Widget]:
         return FileLines(), Static("reading the file …", id="file-said", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(FileLines).focus()
+        self.run_worker(self._read(), group="file")
 
-    def show(self, update: SessionUpdate) -> None:
-        """Show the file when it came."""
-        opened = update.live.opened
-        number = opened.number if opened is not None else 0
-        if self._seen is None:
-            self._seen = number
-        elif opened is not None and number > self._seen and self.is_mounted:
-            self._seen = number
-            self._take(opened)
+    async def _read(self) -> None:
+        outcome = await self._read_file()
+        if isinstance(outcome, Refused):
+            self.query_one("#file-said", Static).update(sanitize(outcome.reason, limit_chars=2000))
+        elif isinstance(outcome, FileOpened):
+            self._take(outcome)
 
-    def _take(self, opened: OpenedFile) -> None:
+    def _take(self, opened: FileOpened) -> None:
         file = replace(opened, text=sanitize(opened.text, limit_chars=MOST_CHARS))
         self.query_one("#file-said").display = False
         self.query_one(".frame").border_title = Content(sanitize_line(f"{file.path}:{file.line}", 300))
         shown = self.query_one(FileLines)
         shown.show_file(file, None)
-        shown.go_to_line(file.line)
+        self.call_after_refresh(shown.go_to_line, file.line)
         self.run_worker(self._colour(file), group="colours")
 
-    async def _colour(self, file: OpenedFile) -> None:
+    async def _colour(self, file: FileOpened) -> None:
         dark = self.app.current_theme.dark
         self.query_one(FileLines).show_file(file, await asyncio.to_thread(coloured_lines, file.path, file.text, dark))
 

@@ -9,8 +9,9 @@ from textual.widgets import Static
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.history.comparison import Comparison
 from agent_workbench.core.history.journal_proof import JournalProof
-from agent_workbench.core.history.summaries import Onward, PastSessions
+from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
@@ -29,7 +30,7 @@ HINTS = {
 }
 
 
-class SessionsScreen(Dialog[Onward]):
+class SessionsScreen(Dialog[SessionRequest]):
     """Returns the session that is to be shown next, None when it was closed. `here` is the one that is shown now.
 
     `fork` asks about and makes a fork of a session, `show` lays a comparison over this screen.
@@ -126,7 +127,7 @@ class SessionsScreen(Dialog[Onward]):
         elif row.summary.problem:
             self._say(row.summary.problem)
         else:
-            self.dismiss(Onward(row.summary.id, replayed))
+            self.dismiss(SessionRequest(OpenMode.REPLAY if replayed else OpenMode.RESUME, row.summary.id))
 
     def action_fork_session(self) -> None:
         row = self._selected

@@ -41,7 +41,7 @@ def find_code(tab: "SessionTab") -> None:
 
     update = tab.update_shown
     if update is not None:
-        screen = FindScreen(tab.keymap, tab.want)
+        screen = FindScreen(tab.keymap, tab.want, tab.ask)
         screen.show(update)
         tab.push_screen(screen)
 

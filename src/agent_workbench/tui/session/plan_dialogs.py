@@ -48,10 +48,7 @@ async def _open(tab: "SessionTab", title: str, wanted: OpenPlan, *, editable: bo
     update = tab.update_shown
     # A key that was typed ahead opens no second one: both would take the text that comes first for theirs.
     if update is not None and not isinstance(tab.screen, PlanTextScreen):
-        screen = PlanTextScreen(title, tab.want, editable=editable)
-        screen.show(update)
-        tab.push_screen(screen)
-        await tab.want(wanted)
+        tab.push_screen(PlanTextScreen(title, wanted, tab.ask, editable=editable))
 
 
 def _ask_why(tab: "SessionTab", row: TaskRow) -> None:

@@ -4,9 +4,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.history.summaries import Onward
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import GoToEvent
+from agent_workbench.core.session_request import SessionRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -28,9 +28,9 @@ def show_sessions(tab: "SessionTab") -> None:
         return
     here = tab.update_shown.state.session if tab.update_shown is not None else SessionId("")
 
-    async def go(onward: Onward | None) -> None:
-        if onward is not None:
-            await tab.app.tabs.open(onward)
+    async def go(request: SessionRequest | None) -> None:
+        if request is not None:
+            await tab.app.tabs.open(request)
 
     tab.push_screen(SessionsScreen(tab.keymap, tab.past, here, partial(fork, tab), partial(show_comparison, tab)), go)
 
@@ -119,7 +119,7 @@ async def _fork(tab: "SessionTab", session: SessionId, at: int | None) -> None:
     except WorkbenchError as error:
         tab.tell(_spoken(error), "error")
         return
-    await tab.app.tabs.open(Onward(child))
+    await tab.app.tabs.open(SessionRequest(session=child))
 
 
 def _spoken(error: WorkbenchError) -> str:

@@ -1,6 +1,7 @@
 """What the workbench shows of a task's changes and failures, and where one goes from there."""
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.checks.failure_tree import CodePlace
@@ -24,10 +25,8 @@ async def show_place(tab: "SessionTab", place: CodePlace) -> None:
     elif update.live.replay is not None or not update.state.unfinished:
         tab.tell(f"{place.path}:{place.line} is not in the diff, and no workspace is open", "warning")
     else:
-        screen = FileScreen(f"{place.path}:{place.line}", tab.keymap)
-        screen.show(update)
-        tab.push_screen(screen)
-        await tab.want(OpenFile(place.path, place.line))
+        read = partial(tab.ask, OpenFile(place.path, place.line))
+        tab.push_screen(FileScreen(f"{place.path}:{place.line}", tab.keymap, read))
 
 
 async def show_review(tab: "SessionTab", task: str) -> None:

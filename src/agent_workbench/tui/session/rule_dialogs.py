@@ -25,10 +25,10 @@ async def offer_rules(tab: "SessionTab", waiting: Waiting) -> None:
         if chosen is not None:
             await tab.want(AllowAlways(chosen.rule, chosen.kept))
 
-    screen = AllowScreen(waiting.proposal, tab.clock, tab.keymap)
+    past = partial(tab.ask, LookBack(waiting.proposal.kind))
+    screen = AllowScreen(waiting.proposal, tab.clock, tab.keymap, past)
     screen.show(update)
     tab.push_screen(screen, keep)
-    await tab.want(LookBack(waiting.proposal.kind))
 
 
 def show_rules(tab: "SessionTab") -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.history.summaries import Onward
 from agent_workbench.core.intents import DropChunk, Intent, PinChunk
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import ReplayBar
@@ -58,7 +58,7 @@ class SessionScreen(WorkbenchScreen):
 
     async def action_new_tab(self) -> None:
         """Begin another session beside this one."""
-        await self.bench.app.tabs.open(Onward())
+        await self.bench.app.tabs.open(SessionRequest(OpenMode.NEW))
 
     async def action_next_tab(self) -> None:
         await self.bench.app.tabs.go(1)

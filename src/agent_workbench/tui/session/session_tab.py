@@ -1,9 +1,11 @@
 """One session in the window: its screens, the newest of its updates, and what the user has begun in it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from agent_workbench.core.intents import Intent, Leave
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import PreflightQuestion, SessionUpdate
 from agent_workbench.tui.bridge import carry_updates
 from agent_workbench.tui.session import task_dialogs as dialogues
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
-    from agent_workbench.core.ports.services import Session
+    from agent_workbench.core.ports.session_host import SessionHandle
     from agent_workbench.tui.app import WorkbenchApp
     from agent_workbench.tui.session.gate_dialogs import Draft
 
@@ -27,7 +29,7 @@ class SessionTab:
     While another tab is in front, of its updates only the newest is kept and how it stands is looked at.
     """
 
-    def __init__(self, app: "WorkbenchApp", mode: str, session: "Session") -> None:
+    def __init__(self, app: "WorkbenchApp", mode: str, session: "SessionHandle") -> None:
         self.app = app
         self.mode = mode
         self.session = session
@@ -44,6 +46,7 @@ class SessionTab:
         self._met = False
         self._question: PreflightQuestion | None = None
         self._notices_shown = 0
+        self._submitted: set[asyncio.Future[Outcome]] = set()
 
     @property
     def in_front(self) -> bool:
@@ -97,10 +100,10 @@ class SessionTab:
         self.workbench.show(update)
         dialogues.say_scripted(self)
         dialogues.refresh(self, update)
-        live = update.live
-        if live.notice and live.notice_number != self._notices_shown:
-            self._notices_shown = live.notice_number
-            self.tell(live.notice)
+        for notice in update.live.notices:
+            if notice.number > self._notices_shown:
+                self._notices_shown = notice.number
+                self.tell(notice.text)
         self.settle_question()
         return update
 
@@ -116,8 +119,24 @@ class SessionTab:
             dialogues.ask_question(self, wanted)
 
     async def want(self, intent: Intent) -> None:
-        """Hand an intent to the session."""
-        await self.session.submit(intent)
+        """Submit an intent without waiting for it; tell the user later if it was refused."""
+        outcome = asyncio.ensure_future(self.session.submit(intent))
+        self._submitted.add(outcome)
+        outcome.add_done_callback(self._tell_outcome)
+
+    def ask(self, intent: Intent) -> Awaitable[Outcome]:
+        """Submit an intent and return its outcome, which the caller shows."""
+        return self.session.submit(intent)
+
+    def _tell_outcome(self, submitted: "asyncio.Future[Outcome]") -> None:
+        self._submitted.discard(submitted)
+        if submitted.cancelled() or self.leaving:
+            return
+        outcome = submitted.result()
+        if isinstance(outcome, Refused):
+            self.tell(outcome.reason)
+        elif isinstance(outcome, Accepted) and outcome.note:
+            self.tell(outcome.note)
 
     async def leave(self, reason: str = "left by the user") -> None:
         """Have the session left; the tab goes when it has ended."""

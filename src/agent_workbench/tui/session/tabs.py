@@ -8,13 +8,12 @@ from agent_workbench.tui.keys import Scope
 
 # Loaded behind the first frame.
 if TYPE_CHECKING:
-    from agent_workbench.core.history.summaries import Onward
-    from agent_workbench.core.ports.services import Session
+    from agent_workbench.core.ports.session_host import SessionHandle
+    from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.tui.app import WorkbenchApp
     from agent_workbench.tui.session.session_tab import SessionTab
 
 ONE_ONLY = "there is one session here; {key} opens another beside it"
-NOT_HERE = "no other session can be opened here"
 
 
 class Tabs:
@@ -32,7 +31,7 @@ class Tabs:
         """All tabs, from left to right."""
         return tuple(self._all)
 
-    async def add(self, session: "Session") -> None:
+    async def add(self, session: "SessionHandle") -> None:
         """Open a tab behind the one in front, and bring it to the front."""
         from agent_workbench.tui.session.session_tab import SessionTab
 
@@ -45,27 +44,34 @@ class Tabs:
         await self._app.switch_mode(tab.mode)
         self.show_line()
 
-    async def open(self, onward: "Onward") -> None:
-        """Go to the session of `onward`, in a tab of its own; what keeps it from being opened is said."""
-        if tab := self._with(onward):
+    async def open_first(self, request: "SessionRequest") -> WorkbenchError | None:
+        """Open the first session; return the error if it cannot be opened."""
+        try:
+            session = await self._app.host.open(request)
+        except WorkbenchError as error:
+            return error
+        with self._app.batch_update():
+            await self.add(session)
+        return None
+
+    async def open(self, request: "SessionRequest") -> None:
+        """Open a session in a tab of its own, or go to the tab that shows it; tell the user if it cannot be opened."""
+        if tab := self._with(request):
             await self.go_to(tab)
             return
-        if self._app.around.open_session is None:
-            self._app.tell(NOT_HERE, "warning")
-            return
         try:
-            session = await self._app.around.open_session(onward)
+            session = await self._app.host.open(request)
         except WorkbenchError as error:
             self._app.tell("\n".join(filter(None, (str(error), error.advice))), "error")
             return
         await self.add(session)
 
-    def _with(self, onward: "Onward") -> "SessionTab | None":
-        """Return the tab that shows the session of `onward` already."""
+    def _with(self, request: "SessionRequest") -> "SessionTab | None":
+        """Return the tab that shows the session already."""
         for tab in self._all:
             update = tab.update_shown
-            if update is not None and onward.session and update.state.session == onward.session and not update.ended:
-                return tab if (update.live.replay is not None) == onward.replayed else None
+            if update is not None and request.session and update.state.session == request.session and not update.ended:
+                return tab if (update.live.replay is not None) == request.replayed else None
         return None
 
     async def go_to(self, tab: "SessionTab") -> None:

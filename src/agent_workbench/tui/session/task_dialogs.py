@@ -19,7 +19,7 @@ from agent_workbench.views.diff.lines import diff_stat
 if TYPE_CHECKING:
     from agent_workbench.tui.session.session_tab import SessionTab
 
-FOLLOWING = frozenset({"allow", "rules", "receipt", "piece", "find", "plan-text", "file"})
+FOLLOWING = frozenset({"allow", "rules", "receipt", "piece", "find"})
 """Dialogues that go on with the session while they stand."""
 
 MOST_PATHS = 8

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.events import CodeRetrieved
-from agent_workbench.core.live import FoundCode
+from agent_workbench.core.intents.outcomes import CodeFound
 from agent_workbench.core.retrieval import Chunk, IndexStatus
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
@@ -161,7 +161,7 @@ def _nothing(state: SessionState) -> str:
     return "the code in the prompt appears here once a task runs"
 
 
-def view_search_results(state: SessionState, found: FoundCode) -> tuple[CodeRow, ...]:
+def view_search_results(state: SessionState, found: CodeFound) -> tuple[CodeRow, ...]:
     """Return a row for each result, best first."""
     run = state.run
     pinned = {chunk.place for chunk in run.pinned} if run is not None else set()

@@ -1,0 +1,84 @@
+"""Handle of a session in this process: its driver, its feeds, and the task it lives in."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable
+from typing import Protocol
+
+from agent_workbench.api.event_feed import EventFeed
+from agent_workbench.api.update_feed import UpdateFeed
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.events import Recorded
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.intents import Intent
+from agent_workbench.core.intents.outcomes import Outcome
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.session_end import SessionEnd
+
+
+class Driver(Protocol):
+    """The code that runs a session: attended, unattended, or a playback."""
+
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        """Queue an intent and return its outcome."""
+
+    async def run(self) -> SessionEnd:
+        """Run to the end; raise the `WorkbenchError` that kept the session from being opened."""
+
+
+class LocalSession:
+    """Implements `core.ports.session_host.SessionHandle`."""
+
+    def __init__(self, driver: Driver, updates: UpdateFeed, events: EventFeed) -> None:
+        self._driver: Driver = driver
+        self._updates = updates
+        self._events = events
+        self._ended = asyncio.Event()
+        self._end: SessionEnd | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def session(self) -> SessionId:
+        """The session's name, `NO_SESSION` until its journal is open."""
+        return self._updates.newest.state.session
+
+    @property
+    def opened_seq(self) -> int:
+        """Number of the last event that was recorded before the session was opened here (-1: it is new)."""
+        return self._events.opened_seq
+
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        """Queue an intent and return its outcome."""
+        return self._driver.submit(intent)
+
+    def events(self, after_seq: int = -1) -> AsyncGenerator[Recorded]:
+        """Yield all events behind `after_seq` in order, those that are recorded later too."""
+        return self._events.events(after_seq)
+
+    def live(self) -> AsyncGenerator[SessionUpdate]:
+        """Yield the newest update, then each newer one; a slow reader misses some."""
+        return self._updates.updates()
+
+    async def wait(self) -> SessionEnd:
+        """Wait for the end and return it; raise what kept the session from being opened, or ended it by a defect."""
+        await self._ended.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._end or SessionEnd()
+
+    async def run(self) -> None:
+        """Run the session to its end. The host awaits this; a defect is raised here too."""
+        try:
+            self._end = await self._driver.run()
+        except WorkbenchError as error:
+            self._failure = error
+        except BaseException as defect:
+            self._failure = defect
+            raise
+        finally:
+            self._events.end()
+            self._ended.set()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What kept the session from being opened, or ended it; None as long as all is well."""
+        return self._failure

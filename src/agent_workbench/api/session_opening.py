@@ -1,0 +1,143 @@
+"""Opening of a session: ports, journal and recorder are made, and given back if one of them fails."""
+
+import asyncio
+import gc
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agent_workbench import __version__
+from agent_workbench.api.event_feed import EventFeed
+from agent_workbench.api.session_handle import LocalSession
+from agent_workbench.api.update_feed import UpdateFeed
+from agent_workbench.bootstrap.repo_context import RepoContext, Say
+from agent_workbench.bootstrap.stores import system_clock
+from agent_workbench.core.errors import ShellError
+
+if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
+    from collections.abc import Sequence
+
+    from agent_workbench.core.events import Recorded
+    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.ports.services import Setup, Trust
+    from agent_workbench.core.ports.stores import OpenedSession
+    from agent_workbench.core.state.session_state import SessionState
+    from agent_workbench.engine.recorder import Recorder
+    from agent_workbench.engine.runtime.publisher import UpdatePublisher
+    from agent_workbench.engine.runtime.session_context import SessionContext
+    from agent_workbench.engine.session.live_session import LiveSession
+
+UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
+MANY_EVENTS = 1_000
+
+
+class AttendedRepo:
+    """The repository of an attended session, which `open` opens. Implements `engine.session.preflight.Repo`."""
+
+    def __init__(self, repo: RepoContext, query: "SessionQuery", events: EventFeed) -> None:
+        self._repo = repo
+        self._query = query
+        self._events = events
+
+    @property
+    def setup(self) -> "Setup":
+        """The files that a repository needs before it can be worked in."""
+        return self._repo.setup
+
+    async def trust(self) -> "Trust":
+        """Read what the repo would run, and whether it is trusted."""
+        return await self._repo.trust()
+
+    async def open(self, publisher: "UpdatePublisher", *, trusted: bool) -> "LiveSession":
+        """Open the session; it lives when its `run()` is awaited."""
+        from agent_workbench.engine.session.live_session import LiveSession
+
+        session, recorder = await open_session(self._repo, self._query, publisher, self._events, trusted=trusted)
+        publisher.show_ui(session.settings.ui)
+        return LiveSession(session, recorder)
+
+
+async def open_session(
+    repo: RepoContext,
+    query: "SessionQuery",
+    publisher: "UpdatePublisher",
+    events: EventFeed,
+    *,
+    trusted: bool,
+    headless: bool = False,
+    say: Say | None = None,
+) -> "tuple[SessionContext, Recorder]":
+    """Open the session that `query` selects, or begin one.
+
+    `say` is told what is waited for (None: the publisher is). Raises `LockedError`, `JournalError`, `ConfigError`,
+    `StorageError`, and `ShellError` for a headless session without a sandbox.
+    """
+    from agent_workbench.core.events import SessionConfigured, SessionStarted
+    from agent_workbench.engine.runtime.session_context import SessionContext
+    from agent_workbench.engine.session.session_start import begin, session_tools
+
+    settings = await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
+    async with AsyncExitStack() as stack:
+        ports = await asyncio.to_thread(repo.ports, settings, say or publisher.show_activity)
+        stack.push_async_callback(ports.model.close)
+        stack.push_async_callback(ports.retriever.close)
+        sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
+        if headless and not sandbox.holds and not repo.invocation.unconfined:
+            raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
+        if headless and not sandbox.holds and say is not None:
+            say(f"tests and commands are not confined here: {sandbox.why}")
+        own_rules = await ports.rules.kept() if trusted else ()
+        store = await asyncio.to_thread(repo.sessions, settings)
+        opened = await store.open(query)
+        stack.push_async_callback(store.discard, opened)
+        config = SessionConfigured(
+            approvals=settings.approvals,
+            limits=settings.limits,
+            tools=settings.tools_allowed,
+            test_command=settings.test_command,
+            lint_command=settings.lint_command,
+            answer_tokens=settings.model.answer_tokens,
+            answer_seconds=settings.model.answer_seconds,
+            sandbox=sandbox,
+            headless=headless,
+            own_rules=own_rules,
+        )
+        header = SessionStarted(opened.id, facts.root, facts.head, __version__)
+        recorder = _recorder(opened, publisher, events)
+        events.begin(recorder.state.seq, partial(store.read, opened.id, whole=True))
+        await begin(recorder, header, config, opened.torn_bytes)
+        stack.pop_all()
+        return SessionContext(ports, settings, recorder, publisher, session_tools(ports)), recorder
+
+
+def _recorder(opened: "OpenedSession", publisher: "UpdatePublisher", events: EventFeed) -> "Recorder":
+    """Return the recorder behind the events of the journal; every state is published, every event handed on."""
+    from agent_workbench.core.fold import fold_all
+    from agent_workbench.engine.recorder import Recorder
+
+    state = fold_all(opened.events)
+    if len(opened.events) > MANY_EVENTS:
+        gc.freeze()  # they are kept to the end, and a collection that goes through them blocks the screen for 0.5 s
+    publisher.show_state(state)
+
+    def on_recorded(recorded: "Recorded", after: "SessionState") -> None:
+        publisher.show_state(after)
+        events.add(recorded)
+
+    return Recorder(opened.journal, system_clock(), state, on_recorded)
+
+
+async def replayed_session(recorded: "Sequence[Recorded]", *, at: int = 0) -> LocalSession:
+    """Return a replay that begins at event `at`."""
+    from agent_workbench.engine.replay.playback import Playback
+    from agent_workbench.engine.runtime.publisher import UpdatePublisher
+
+    updates, events = UpdateFeed(), EventFeed()
+    playback = await asyncio.to_thread(Playback, recorded, UpdatePublisher(updates.publish), at=at)
+
+    async def read() -> "Sequence[Recorded]":
+        return recorded
+
+    events.begin(len(recorded) - 1, read)
+    events.end()
+    return LocalSession(playback, updates, events)

@@ -1,0 +1,49 @@
+"""The repository around an invocation, with the settings that count: those the user trusts."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo, git_repository
+from agent_workbench.core.errors import RepoError
+from agent_workbench.core.invocation import Invocation
+
+if TYPE_CHECKING:  # adapters are loaded by the calls that need them
+    from agent_workbench.adapters.journal.redaction import Redactor
+    from agent_workbench.core.settings import Settings
+
+UNTRUSTED = "what the settings of this repo would run or ask is not trusted and does not count; `agent trust` shows it"
+
+
+async def trusted_repo(invocation: Invocation) -> "tuple[RepoContext, Settings]":
+    """Return the repository and the settings that count in it; raise `RepoError` if there is none."""
+    repo = await find_repo(invocation)
+    trust = await repo.trust()
+    trusted = await asyncio.to_thread(trust.is_trusted)
+    return repo, await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
+
+
+async def repo_or_folder(invocation: Invocation, say: Say | None = None) -> "tuple[RepoContext, Settings]":
+    """Return what `trusted_repo` does, or the folder alone if it is in no repository; nothing in it is obeyed.
+
+    Tells `say` if some of the repo's settings do not count because they are not trusted.
+    """
+    try:
+        repo, settings = await trusted_repo(invocation)
+    except RepoError:
+        repository = await asyncio.to_thread(git_repository, invocation)
+        repo = RepoContext(invocation, repository, invocation.folder)
+        return repo, await asyncio.to_thread(lambda: repo.settings(trusted=False))
+    if say is not None and await (await repo.trust()).question():
+        say(UNTRUSTED)
+    return repo, settings
+
+
+def redactor_of(invocation: Invocation, settings: "Settings") -> "Redactor":
+    """Return what replaces the secrets of the environment in texts."""
+    from agent_workbench.adapters.journal.redaction import environment_redactor
+
+    return environment_redactor(invocation.environ, settings.key_variables)
+
+
+def say_nothing(_: str) -> None:
+    """Ignore a status message."""

@@ -1,0 +1,110 @@
+"""Run of tasks under the policy with nobody at the keyboard: one session after another until nothing is ready."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from agent_workbench.api.session_host import UNTRUSTED, LocalSessionHost
+from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
+from agent_workbench.core.errors import TrustError, task_locked
+from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.ids import NO_SESSION, TaskId
+from agent_workbench.core.intents import Leave
+from agent_workbench.core.session_end import SessionEnd, TaskOutcome
+
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.core.ports.session_host import SessionHandle
+    from agent_workbench.core.settings import Settings
+
+
+class UnattendedRun:
+    """A run over the tasks of `query` (all that are ready if it names none); `end` is known when it is over."""
+
+    def __init__(self, host: LocalSessionHost, query: SessionQuery) -> None:
+        self._host = host
+        self._query = query
+        self._session: SessionHandle | None = None
+        self._stopped = False
+        self.end = SessionEnd()
+
+    def stop(self) -> bool:
+        """Have the open session left and open no further one; return False if none is open."""
+        self._stopped = True
+        if self._session is None:
+            return False
+        self._session.submit(Leave("stopped"))
+        return True
+
+    async def sessions(self) -> "AsyncGenerator[SessionHandle]":
+        """Yield each session when it is open; go on when it has ended. Raises `TrustError`, `PlanError`."""
+        repo = await find_repo(self._host.invocation)
+        trust = await repo.trust()
+        if await trust.question():
+            raise TrustError(f"what {repo.root} would run is not trusted", advice=UNTRUSTED)
+        settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+        if self._query.tasks is None:
+            async for session in self._all(repo, settings):
+                yield session
+            return
+        over = await self._already_over(repo, settings, self._query.tasks)
+        if over is not None:
+            self.end = over
+            return
+        self._session = await self._host.open_unattended(repo, self._query)
+        yield self._session
+        self.end = await self._session.wait()
+
+    async def _all(self, repo: RepoContext, settings: "Settings") -> "AsyncGenerator[SessionHandle]":
+        """Resume every session that stopped in a task, then do all tasks that are ready.
+
+        A parked task keeps its session, so that the others need another one.
+        """
+        from agent_workbench.core.history.session_choice import unfinished_tasks
+        from agent_workbench.engine.session.outcomes import OF_TASKS, settled, sum_up, taken_outcome
+
+        sessions, plans = await asyncio.to_thread(repo.sessions, settings), repo.plans(settings)
+        query, before = self._query, tuple[TaskOutcome, ...]()
+        while not self._stopped:
+            plan = await plans.read()
+            unfinished = unfinished_tasks(await sessions.summaries())
+            taken = await repo.repository.taken([each.id for each in plan.tasks if each.open], NO_SESSION)
+            held = {**{task: holder for task, holder in unfinished.items() if holder}, **taken}
+            outcomes = {task: taken_outcome(task, holder) for task, holder in held.items()}
+            outcomes |= {each.task: each for each in before}
+            if plan.next_task(outcomes) is None and await sessions.find(query) is None:
+                self.end = sum_up(outcomes.values(), plan)
+                return
+            elsewhere = () if query.fresh else tuple(unfinished)
+            self._session = await self._host.open_unattended(repo, query, tuple(outcomes.values()), elsewhere)
+            yield self._session
+            self.end = await self._session.wait()
+            if self.end.exit_code not in OF_TASKS:
+                return
+            before = settled(self.end.outcomes)
+            over = {each.id for each in (await plans.read()).tasks if not each.open}
+            query = replace(query, name="", passing=frozenset(over.union(each.task for each in before)))
+
+    async def _already_over(
+        self, repo: RepoContext, settings: "Settings", tasks: tuple[TaskId, ...]
+    ) -> SessionEnd | None:
+        """Return the end if there is nothing to do, so that no empty session is begun.
+
+        Raises `PlanError`, and `LockedError` if another session works on the first of the tasks.
+        """
+        from agent_workbench.core.history.session_choice import was_killed_when_done
+        from agent_workbench.engine.session.unattended import all_done, already_done
+        from agent_workbench.engine.task.task_start import check_startable
+
+        sessions = await asyncio.to_thread(repo.sessions, settings)
+        if await sessions.find(self._query) is not None:
+            return None
+        plan = await repo.plans(settings).read()
+        again = not self._query.fresh and all_done(plan, tasks)
+        if again and was_killed_when_done(await sessions.summaries(), tasks):
+            return already_done(tasks)
+        check_startable(plan, tasks)
+        for task, holder in (await repo.repository.taken(tasks[:1], NO_SESSION)).items():
+            raise task_locked(task, holder)
+        return None

@@ -1,0 +1,35 @@
+"""Feed of a session's updates for any number of readers; a slow reader gets the newest one and misses others."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.state.session_state import SessionState
+
+
+class UpdateFeed:
+    """Holds the newest update and wakes the readers."""
+
+    def __init__(self) -> None:
+        self.newest = SessionUpdate(SessionState())
+        self._number = 0
+        self._news = asyncio.Event()
+
+    def publish(self, update: SessionUpdate) -> None:
+        """Make this the newest update."""
+        self.newest = update
+        self._number += 1
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def updates(self) -> AsyncGenerator[SessionUpdate]:
+        """Yield the newest update, then each newer one; end after the last."""
+        seen = -1
+        while True:
+            if seen != self._number:
+                seen, update = self._number, self.newest
+                yield update
+                if update.ended:
+                    return
+            else:
+                await self._news.wait()

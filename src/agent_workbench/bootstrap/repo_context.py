@@ -1,0 +1,153 @@
+"""Context of a repository: its settings and trust, and the adapters that work in it."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.bootstrap.rule_store import rule_store
+from agent_workbench.bootstrap.shared_resources import SharedResources
+from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.bootstrap.stores import local_inbox, session_store, system_clock
+from agent_workbench.core.invocation import Invocation
+
+if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
+    from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.adapters.journal.session_store import LocalSessionStore
+    from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
+    from agent_workbench.adapters.plans.plan_file import PlanFile
+    from agent_workbench.adapters.plans.setup import RepoSetup
+    from agent_workbench.config.repo_trust import RepoTrust
+    from agent_workbench.config.settings_loader import LoadedSettings
+    from agent_workbench.core.ports.services import Model
+    from agent_workbench.core.settings import Settings
+    from agent_workbench.engine.runtime.tool_context import Ports
+
+Say = Callable[[str], None]
+
+
+async def find_repo(invocation: Invocation, shared: SharedResources | None = None) -> "RepoContext":
+    """Return the repository around the folder of `invocation`; raise `RepoError` if there is none."""
+    repository = await asyncio.to_thread(git_repository, invocation)
+    facts = await repository.inspect()
+    return RepoContext(invocation, repository, Path(facts.root), shared)
+
+
+def git_repository(invocation: Invocation) -> "Repository":
+    """Return git in the folder of `invocation`, whether or not a repository is there; blocks."""
+    from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.system.user_dirs import state_dir
+
+    return Repository(invocation.folder, state_dir() / "worktrees")
+
+
+class RepoContext:
+    """A repository and what works in it. `shared` resources serve all sessions of the process."""
+
+    def __init__(
+        self, invocation: Invocation, repository: "Repository", root: Path, shared: SharedResources | None = None
+    ) -> None:
+        self.invocation = invocation
+        self.shared = shared or SharedResources()
+        self.repository = repository
+        self.root = root
+        self._loaded: LoadedSettings | None = None
+
+    @property
+    def setup(self) -> "RepoSetup":
+        """The files the repo begins with."""
+        from agent_workbench.adapters.plans.setup import RepoSetup
+
+        return RepoSetup(self.root, self.invocation.environ.get("PATH", ""))
+
+    def load(self) -> "LoadedSettings":
+        """Read the settings, once: what was trusted is what counts, whatever the file becomes. Blocks."""
+        if self._loaded is None:
+            from agent_workbench.config.policy_file import with_policy
+            from agent_workbench.config.settings_loader import load_settings
+
+            environ, policy = self.invocation.environ, self.invocation.policy
+            loaded = load_settings(self.root, environ, self.invocation.flags)
+            self._loaded = with_policy(loaded, policy, environ) if policy else loaded
+        return self._loaded
+
+    async def trust(self) -> "RepoTrust":
+        """Read what the repo would run, and whether it is trusted."""
+        from agent_workbench.config.repo_trust import RepoTrust
+        from agent_workbench.config.trust_store import TrustStore
+        from agent_workbench.system.user_dirs import state_dir
+
+        return RepoTrust(self.root, await asyncio.to_thread(self.load), TrustStore(state_dir()))
+
+    def settings(self, *, trusted: bool) -> "Settings":
+        """Return the settings that count; blocks."""
+        from agent_workbench.config.trust_question import untrusted_settings
+
+        return self.load().settings if trusted else untrusted_settings(self.load())
+
+    @property
+    def model_log(self) -> Path:
+        """Where a model server of ours writes."""
+        from agent_workbench.system.user_dirs import repo_key, state_dir
+
+        return state_dir() / "logs" / f"model-{repo_key(str(self.root))}.log"
+
+    def plans(self, settings: "Settings") -> "PlanFile":
+        """Return the plan's file."""
+        from agent_workbench.adapters.plans.plan_file import PlanFile
+        from agent_workbench.config.yaml_parser import compose_text
+
+        return PlanFile(self.root, f"{settings.memory.dir}/{settings.memory.plan}", compose_text)
+
+    def sessions_dir(self, settings: "Settings") -> Path:
+        """Return where journals are kept; raise `StorageError` where that is not in the repo. Blocks."""
+        from agent_workbench.system.repo_files import resolve_inside
+
+        return resolve_inside(self.root, f"{settings.memory.dir}/sessions")
+
+    def sessions(self, settings: "Settings") -> "LocalSessionStore":
+        """Return the sessions of the repository; blocks."""
+        return session_store(self.invocation, self.sessions_dir(settings), settings)
+
+    def endpoints(self, settings: "Settings", say: Say) -> "ModelRegistry":
+        """Return the endpoints that the settings name, none of them asked yet."""
+        from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
+        from agent_workbench.system.user_dirs import state_dir
+
+        return ModelRegistry(settings, self.invocation.environ, self.model_log, state_dir(), say, self.shared.models)
+
+    def model(self, settings: "Settings", say: Say) -> "Model":
+        """Return the model of all roles; the demo's speaks from its script."""
+        model = self.endpoints(settings, say).for_roles()
+        if not self.invocation.demo:
+            return model
+        from agent_workbench.adapters.demo.scripted_answers import SCRIPTS
+        from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
+
+        return ScriptedModel(model, SCRIPTS, tokens_per_second=self.invocation.demo_tokens_per_second)
+
+    def ports(self, settings: "Settings", say: Say) -> "Ports":
+        """Choose an adapter for every port, last those that have to be given back; blocks while they are loaded."""
+        from agent_workbench.adapters.journal.redaction import environment_redactor
+        from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
+        from agent_workbench.adapters.shell.environment import WorktreeEnvironments
+        from agent_workbench.adapters.shell.shell import SandboxedShell
+        from agent_workbench.adapters.tools.schema_checker import SchemaChecker
+        from agent_workbench.engine.runtime.tool_context import Ports
+        from agent_workbench.system.user_dirs import state_dir
+
+        return Ports(
+            workspaces=self.repository.with_journals(self.sessions(settings).began_on_branch),
+            shell=SandboxedShell(settings.sandbox, str(self.root), self.invocation.environ),
+            plans=self.plans(settings),
+            memory=ScratchpadFolder(self.root, settings.memory.dir),
+            skills=skill_folders(self.root, settings.skills),
+            rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
+            clock=system_clock(),
+            inbox=local_inbox(),
+            environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
+            redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
+            schemas=SchemaChecker(self.invocation.environ),
+            model=self.model(settings, say),
+            retriever=self.shared.retriever(settings, self.invocation.environ),
+        )
