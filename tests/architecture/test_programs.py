@@ -16,7 +16,7 @@ STARTERS = {
     "adapters.tools.schema_checker": "our own Python",
     "system.editor": "the user's editor, found on the cleaned PATH or named by its path",
     "system.supervisor": "the command that it was given, by its absolute path",
-    "system.processes": "our own Python with the minder",
+    "system.processes": "our own Python with the supervisor",
 }
 # `shutil.which` looks in the current folder where the PATH says so.
 SEARCHERS = {"system.programs", "cli.verbs.demo"}

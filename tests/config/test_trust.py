@@ -270,7 +270,7 @@ class TestSkills:
         folder = self.skill(tmp_path)
         for number in range(2000):
             (folder / f"{number}.md").touch()
-        with pytest.raises(TrustError, match="skills holds more than 2000 files"):
+        with pytest.raises(TrustError, match="skills contains more than 2000 files"):
             self.question(tmp_path)
 
     def test_too_many_bytes_are_refused(self, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_served_model_is_told_how_to_reach_and_ends_with_its_signal(machine: M
     assert "key" in refused.err
     serving.send(signal.SIGTERM)
     assert serving.survivors() == []
-    assert len(serving.family) >= 2, "a minder and the server"
+    assert len(serving.family) >= 2, "a supervisor and the server"
 
 
 def test_a_served_model_ends_when_whoever_serves_it_is_killed(machine: Machine, tiny_model_path: Path) -> None:

@@ -25,7 +25,7 @@ OPEN = {f"AGENT_APPROVALS__{kind}": "auto" for kind in ("DIFF", "CHECK", "COMMAN
 def model_servers() -> int:
     """Return how many servers of models this process has."""
     lines = [process.cmdline() for process in psutil.Process().children(recursive=True)]
-    # Each is started by a minder, whose own line says so too.
+    # Each is started by a supervisor, whose own line says so too.
     return sum(
         "agent_workbench.adapters.llama_cpp.server.xllamacpp_server" in line and "-m" in line[:4] for line in lines
     )

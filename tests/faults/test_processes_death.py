@@ -64,7 +64,7 @@ async def test_nothing_outlives_the_workbench(kind: str, number: signal.Signals,
             assert parent.poll() is None
             await asyncio.sleep(0.01)
         family = psutil.Process(parent.pid).children(recursive=True)
-        assert len(family) >= 5, "the minder, the shell and three of its children"
+        assert len(family) >= 5, "the supervisor, the shell and three of its children"
         os.kill(parent.pid, number)
         deadline = time.monotonic() + 1.0
         while left := [each for each in family if not is_gone(each)]:

@@ -141,7 +141,7 @@ def test_a_server_of_ours_ends_with_it(tmp_path: Path, tiny_model_path: Path) ->
     running = machine.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="token")
     running.until_halted()
     stop(running, KILL)
-    assert len(running.family) >= 2, "a minder and the server"
+    assert len(running.family) >= 2, "a supervisor and the server"
     assert running.survivors() == []
     done = machine.scripted(SCRIPTS, *RUN, cwd=repo)
     assert done.code == 0, done.said

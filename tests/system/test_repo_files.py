@@ -28,9 +28,9 @@ def test_what_leads_out_is_refused(tmp_path: Path) -> None:
     (root / "link").symlink_to(tmp_path)
     (root / "circle").symlink_to("circle")
     for name in ("../x", "link/x", "link", str(tmp_path / "x")):
-        with pytest.raises(StorageError, match="outside the repo"):
+        with pytest.raises(StorageError, match=", outside /"):
             resolve_inside(root, name)
-        with pytest.raises(StorageError, match="outside the repo"):
+        with pytest.raises(StorageError, match=", outside /"):
             change_inside(root, name, 10, lambda _: b"")
     with pytest.raises(StorageError):
         read_inside(root, "circle/x", 10)
@@ -50,7 +50,7 @@ def test_only_regular_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b"12345")
     assert read_inside(tmp_path, "none", 4) is None
     assert read_inside(tmp_path, "big", 5) == b"12345"
-    with pytest.raises(StorageError, match="big has 5 bytes, 4 are read at most"):
+    with pytest.raises(StorageError, match="big has 5 bytes; the limit is 4"):
         read_inside(tmp_path, "big", 4)
     for name in ("pipe", "."):
         with pytest.raises(StorageError, match="is not a regular file"):
@@ -80,7 +80,7 @@ def test_a_file_that_never_rests_is_given_up(tmp_path: Path) -> None:
         file.write_bytes((found or b"") + b"x")
         return b"ours"
 
-    with pytest.raises(StorageError, match="is being changed by somebody else all the time"):
+    with pytest.raises(StorageError, match="another program changed"):
         change_inside(tmp_path, "file", 100, change)
     assert file.read_bytes() == b"x" * 10
 

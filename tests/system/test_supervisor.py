@@ -1,4 +1,4 @@
-"""The minder itself: nothing that a command starts lives on, whoever dies first."""
+"""The supervisor itself: nothing that a command starts lives on, whoever dies first."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.system import supervisor as minder
+from agent_workbench.system import supervisor
 from agent_workbench.system.processes import SupervisedProcess, spawn
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -131,7 +131,7 @@ async def test_a_command_that_closes_its_output_lives_on_until_stopped(run: Run)
     assert await process.stop() == -signal.SIGTERM
 
 
-async def test_a_killed_minder_takes_the_command_along(run: Run) -> None:
+async def test_a_killed_supervisor_takes_the_command_along(run: Run) -> None:
     process = await run("sleep 60 & echo ready; wait")
     await process.read(10)
     group = psutil.Process(process.pid)
@@ -143,7 +143,7 @@ async def test_a_killed_minder_takes_the_command_along(run: Run) -> None:
     await until(lambda: all(is_gone(each.pid) for each in [group, *background]), 1, "the group is ended")
 
 
-async def test_signals_at_the_minder_end_the_command(run: Run) -> None:
+async def test_signals_at_the_supervisor_end_the_command(run: Run) -> None:
     process = await run("echo ready; sleep 60")
     await process.read(10)
     watcher = psutil.Process(process.pid).parent()
@@ -188,10 +188,10 @@ async def test_nothing_outlives_a_killed_parent(number: signal.Signals, daemon_l
         await until(lambda: all(is_gone(pid) for pid in family), 1.0, "everything is gone within a second")
 
 
-def test_the_minder_starts_fast() -> None:
+def test_the_supervisor_starts_fast() -> None:
     """It runs before each command; 60 ms on a loaded machine, of which Python's own start is 15."""
     began = []
-    command = [sys.executable, "-I", "-S", str(minder.__file__), "0.1", "open", "none", "/bin/true"]
+    command = [sys.executable, "-I", "-S", str(supervisor.__file__), "0.1", "open", "none", "/bin/true"]
     for _ in range(5):
         ours, theirs = socket.socketpair()
         with ours, theirs:

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from agent_workbench.config.layers import Layer, Setting, environment_layer, file_layer, flag_layer, server_layer
 from agent_workbench.config.role_chains import chains, check_chains, endpoint_names, names_of, without_unknown
 from agent_workbench.config.schema import ANY, build, key_of, leaves
-from agent_workbench.config.yaml_parser import read_inside, read_node
-from agent_workbench.core.errors import ConfigError
+from agent_workbench.config.yaml_parser import read_node
+from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.model_settings import SHORT_FORM
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.yaml_documents.nodes import DocumentError
+from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
+from agent_workbench.system.repo_files import read_inside
 
 FILE = ".agent.yml"
 # Either a file to serve or a server that runs: who says one, unsays the other as it was said with less weight.
@@ -38,13 +39,24 @@ def load_settings(root: Path, environ: Mapping[str, str], overrides: Mapping[str
 
     Raises `ConfigError` with file, line and column, variable or flag for whatever cannot be used.
     """
-    data = read_inside(root, FILE)
+    data = _read_file(root)
     try:
         file = file_layer(read_node(data) if data is not None else None, FILE)
     except DocumentError as fault:
         raise ConfigError(fault.in_file(FILE), advice=fault.advice) from fault
     others = (server_layer(environ), environment_layer(environ), flag_layer(overrides))
     return combine(file, others, environ.get("HOME", ""))
+
+
+def _read_file(root: Path) -> bytes | None:
+    """Return the content of the settings file, None if there is none; raise `ConfigError`."""
+    try:
+        data = read_inside(root, FILE, MAX_BYTES)
+    except StorageError as error:
+        raise ConfigError(str(error), advice=error.advice) from error
+    if data is None and (root / FILE).is_symlink():
+        raise ConfigError(f"{FILE} is a broken link to {(root / FILE).readlink()}", advice="fix the link, or remove it")
+    return data
 
 
 def combine(file: Layer, others: tuple[Layer, Layer, Layer], home: str, *, partial: bool = False) -> LoadedSettings:

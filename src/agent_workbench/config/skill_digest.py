@@ -1,43 +1,44 @@
-"""The content of a folder of skills as one digest, so that trust in it ends when anything in it changes."""
+"""Digest of a folder of skills, so that the trust in it ends with any change."""
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from agent_workbench.core.errors import TrustError
 from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.system.regular_files import NotRegularError, open_regular
 
 MAX_FILES = 2000
 MAX_TOTAL_BYTES = 50_000_000
 INSTALLED = frozenset({"venv", ".venv", "__pycache__"})
-"""Folders of a skill that tools fill, with thousands of files: the workbench neither reads nor runs what is there."""
+"""Folders inside a skill with installed files, often thousands, which the workbench neither reads nor runs."""
 
 
 def digest_folder(root: Path, folder: str) -> str:
-    """Return how many files there are under `root/folder` and the digest of them all, empty where there are none.
+    """Return the number of files below `root/folder` and their digest, empty if there are none.
 
-    Links are followed, as whoever reads a skill follows them: what counts is what would be read. Names, contents and
-    the right to execute are in the digest; what is `INSTALLED` in a skill is not. Raises `TrustError` for more than
-    `MAX_FILES` or `MAX_TOTAL_BYTES`.
+    Links are followed, as a reader of the skill follows them. The digest covers names, contents and the executable bit,
+    but not `INSTALLED` folders inside a skill. Raises `TrustError` for more than `MAX_FILES` or `MAX_TOTAL_BYTES`.
     """
     digest = hashlib.sha256()
     count = total = 0
     try:
-        # A folder of one of these names beside the skills may be a skill itself.
+        # Beside the skills a folder with one of these names may be a skill.
         for path in _walk(root / folder, frozenset(), left_out=frozenset()):
             count += 1
             content, size = _content(path, MAX_TOTAL_BYTES - total)
             total += size
             if count > MAX_FILES or total > MAX_TOTAL_BYTES:
                 raise TrustError(
-                    f"{folder} holds more than {MAX_FILES} files or {MAX_TOTAL_BYTES} bytes",
-                    advice="point skills.dirs at the folder that holds skills alone",
+                    f"{folder} contains more than {MAX_FILES} files or {MAX_TOTAL_BYTES} bytes",
+                    advice="set skills.dirs to a folder that contains only skills",
                 )
             digest.update(f"{len(str(path))} {path} {content}\n".encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise TrustError(f"skill files cannot be read: {error.filename}: {error.strerror}") from error
+        raise TrustError(
+            f"the skill file {error.filename} cannot be read: {error.strerror}", advice="check its permissions"
+        ) from error
     return f"{counted_text(count, 'file')}, sha256 {digest.hexdigest()}" if count else ""
 
 
@@ -58,12 +59,13 @@ def _walk(folder: Path, above: frozenset[tuple[int, int]], left_out: frozenset[s
 
 
 def _content(path: Path, limit: int) -> tuple[str, int]:
-    """Return what stands for the file in the digest, and how many bytes were read (at most one over `limit`)."""
+    """Return the file's part of the digest, and the number of bytes read (at most one over `limit`)."""
     if not path.exists():
         return "broken link", 0
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        mode = os.fstat(file.fileno()).st_mode
-        if not stat.S_ISREG(mode):
-            return "not a regular file", 0
-        data = file.read(limit + 1)
+    try:
+        with os.fdopen(open_regular(path, follow=True), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            data = file.read(limit + 1)
+    except NotRegularError:
+        return "not a regular file", 0
     return f"{mode & 0o111:o} {hashlib.sha256(data).hexdigest()}", len(data)

@@ -1,15 +1,10 @@
 """Reading the bytes of a settings file and what the YAML parser sees in them, strictly and within bounds."""
 
-import os
-import stat
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.yaml_documents.nodes import (
-    MAX_BYTES,
     CollectionEnd,
     CollectionStart,
     DocumentError,
@@ -27,29 +22,6 @@ if TYPE_CHECKING:
 
 # Beyond it a better explanation is not worth the wait: the parser in Python reads some 100 kB a second.
 EXPLAINED_CHARACTERS = 50_000
-
-
-def read_inside(root: Path, name: str) -> bytes | None:
-    """Return the bytes of the regular file `root/name`, None if there is none; at most one more than `MAX_BYTES`.
-
-    Raises `ConfigError` for what is not a regular file, cannot be read, or leads out of `root`.
-    """
-    path = root / name
-    try:
-        if not path.is_symlink() and not path.exists():
-            return None
-        real = path.resolve(strict=True)
-        if not real.is_relative_to(root.resolve()):
-            raise ConfigError(f"{name} is a link to {real}, outside the repo", advice="put the file itself there")
-        # A pipe would be waited for.
-        with os.fdopen(os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return file.read(MAX_BYTES + 1)
-    except IsADirectoryError:
-        pass
-    except (OSError, RuntimeError) as error:
-        raise ConfigError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    raise ConfigError(f"{name} is not a regular file")
 
 
 def read_node(data: bytes) -> Node | None:

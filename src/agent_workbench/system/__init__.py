@@ -1,1 +1,1 @@
-"""What any adapter needs of the machine: processes, atomic files, locks, paths."""
+"""Access to the machine for adapters and config: processes, atomic files, locks, user folders."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a power cut, and what a failing disk is called."""
+"""Atomic and durable replacement of files, and errors of the disk with advice."""
 
 import errno
 import fcntl
@@ -17,20 +17,20 @@ _ADVICE = {
     errno.ENOSPC: "free some space on that disk, then try again",
     errno.EDQUOT: "your quota on that disk is used up: free some space, then try again",
     errno.EFBIG: "a limit on the size of files is in force (`ulimit -f`): raise it, then try again",
-    errno.EROFS: "that file system is mounted read-only",
-    errno.EACCES: "look at the permissions of the file and of its folder",
-    errno.EPERM: "look at the permissions of the file and of its folder",
-    errno.ELOOP: "a symbolic link stands where a file or folder belongs",
-    errno.EIO: "the disk reports an error: look at the system's log before going on",
+    errno.EROFS: "the file system is read-only: remount it, or use another folder",
+    errno.EACCES: "check the permissions of the file and of its folder",
+    errno.EPERM: "check the permissions of the file and of its folder",
+    errno.ELOOP: "replace the symbolic link with a file or folder",
+    errno.EIO: "the disk reports an error: check the system log first",
 }
 
 
-# What is compared before it is replaced are small documents.
-_MOST_COMPARED_BYTES = 200_000_000
+# Files that are compared before they are replaced are small documents.
+_MAX_COMPARED_BYTES = 200_000_000
 
 
 class Expectation(Enum):
-    """What is expected of a file's content where no content is named."""
+    """Expectation about the content of a file, if no content is given."""
 
     NOT_CHECKED = "not checked"
 
@@ -39,36 +39,40 @@ NOT_CHECKED: Literal[Expectation.NOT_CHECKED] = Expectation.NOT_CHECKED
 
 
 class FileChanged(StorageError):
-    """The file does not hold what it was expected to; nothing was written. `found` is what it holds, None: no file."""
+    """The file differs from the expected content, and nothing was written. `found` is its content, None: no file."""
 
     def __init__(self, path: Path, found: bytes | None) -> None:
         super().__init__(
-            f"{path} was {'removed' if found is None else 'changed'} since it was read", advice="read it again"
+            f"{path} was {'removed' if found is None else 'changed'} by another program", advice="try again"
         )
         self.found = found
 
 
 def write_atomically(
-    path: Path, data: bytes, expected: bytes | Literal[Expectation.NOT_CHECKED] | None = NOT_CHECKED
+    path: Path,
+    data: bytes,
+    expected: bytes | Literal[Expectation.NOT_CHECKED] | None = NOT_CHECKED,
+    *,
+    mode: int = 0o666,
 ) -> None:
-    """Make `data` the durable content of `path`; on any failure the file is as it was.
+    """Replace the content of `path` durably; on any failure the file is unchanged. Blocks.
 
-    An existing file keeps its permissions and, where we may, its owner; through a symbolic link its target is
-    written. With `expected` (None: there must be no file) the content is compared just before, and `FileChanged`
-    raised where it differs. Blocks. Raises `StorageError` with advice when the disk refuses.
+    An existing file keeps its permissions and, if possible, its owner; a new one gets `mode` less the umask. A symbolic
+    link is followed. With `expected` (None: no file) the content is compared first, and `FileChanged` raised if it
+    differs. Raises `StorageError` with advice if the disk refuses.
     """
     try:
         target = path.resolve()
         found = _content(target) if expected is not NOT_CHECKED else None
         if expected is not NOT_CHECKED and found != expected:
             raise FileChanged(path, found)
-        _replace(target, data)
-    except (OSError, RuntimeError) as error:  # RuntimeError: a circle of symbolic links
+        _replace(target, data, mode)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of symbolic links
         raise storage_error(f"{path} could not be written", error) from error
 
 
 def sync_file(descriptor: int) -> None:
-    """Return when what was written is on the disk."""
+    """Flush the written data of a file to the disk."""
     full_sync = getattr(fcntl, "F_FULLFSYNC", None)
     if full_sync is not None:  # macOS: fsync leaves the data in the drive's cache
         with suppress(OSError):
@@ -78,7 +82,7 @@ def sync_file(descriptor: int) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Return when the names in a folder are on the disk."""
+    """Flush the names in a folder to the disk."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -87,7 +91,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def make_directories(directory: Path) -> None:
-    """Create a folder with those above it, durably; one that is there already is left as it is."""
+    """Create a folder and its parents durably, unless it exists."""
     missing = [each for each in (directory, *directory.parents) if not each.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for created in missing:
@@ -95,21 +99,21 @@ def make_directories(directory: Path) -> None:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write every byte, in as many calls as it takes."""
+    """Write all bytes, with as many calls as needed."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def storage_error(what: str, error: OSError | RuntimeError) -> StorageError:
-    """Return the error a user sees: what failed, why, and what to do about it."""
+    """Return an error for the user: what failed, why, and what to do."""
     number = error.errno if isinstance(error, OSError) else None
     why = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return StorageError(f"{what}: {why}", advice=_ADVICE.get(number or 0, ""))
 
 
-def said_by_disk(error: Exception) -> str:
-    """Return why the system refused, without the path, for where there is little room; empty where it did not."""
+def system_message(error: Exception) -> str:
+    """Return the system's message of an error without the path, empty if it is not from the system."""
     for each in (error, error.__cause__):
         if isinstance(each, OSError) and each.strerror:
             return each.strerror
@@ -118,18 +122,18 @@ def said_by_disk(error: Exception) -> str:
 
 def _content(path: Path) -> bytes | None:
     try:
-        return read_regular(path, _MOST_COMPARED_BYTES)
+        return read_regular(path, _MAX_COMPARED_BYTES)
     except FileNotFoundError:
         return None
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, data: bytes, mode: int) -> None:
     fresh = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         try:
             with suppress(FileNotFoundError):
-                _take_over(descriptor, target.stat())
+                _copy_owner_and_mode(descriptor, target.stat())
             write_all(descriptor, data)
             sync_file(descriptor)
         finally:
@@ -141,10 +145,10 @@ def _replace(target: Path, data: bytes) -> None:
     sync_directory(target.parent)
 
 
-def _take_over(descriptor: int, former: os.stat_result) -> None:
-    """Give the new file the owner and the permissions of the one it replaces."""
+def _copy_owner_and_mode(descriptor: int, former: os.stat_result) -> None:
+    """Give the new file the owner and the permissions of the file that it replaces."""
     now = os.fstat(descriptor)
     if (now.st_uid, now.st_gid) != (former.st_uid, former.st_gid):
-        with suppress(PermissionError):  # only root gives files away; others leave the file theirs
+        with suppress(PermissionError):  # only root may change the owner
             os.fchown(descriptor, former.st_uid, former.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(former.st_mode))

@@ -1,4 +1,4 @@
-"""Addresses of this machine itself: what is sent there goes through no proxy."""
+"""Recognition of loopback addresses, for which no proxy is used."""
 
 import ipaddress
 import re
@@ -8,7 +8,7 @@ _NUMBERS = re.compile(r"[0-9a-fx.]+", re.IGNORECASE)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host`, a name or a number, is this machine as only it can reach itself."""
+    """Return True if `host`, a name or an address, is a loopback address of this machine."""
     if host.rstrip(".").lower() == "localhost":
         return True
     try:
@@ -20,9 +20,9 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_short_loopback(host: str) -> bool:
-    """Return whether `host` is a loopback address in one of the old spellings: `127.1`, `0x7f000001`, `2130706433`."""
+    """Return True for a loopback address in an old spelling: `127.1`, `0x7f000001`, `2130706433`."""
     if not _NUMBERS.fullmatch(host):
-        return False  # a name, which the system's parser would take to be none either
+        return False  # a name, which the system's parser rejects too
     try:
         return ipaddress.IPv4Address(socket.inet_aton(host)).is_loopback
     except OSError:

@@ -1,4 +1,4 @@
-"""Starts commands under a minder, so that nothing of them lives on when they are stopped or when this process dies."""
+"""Commands under a supervisor process, so that none of their processes survives a stop or the death of this process."""
 
 import asyncio
 import contextlib
@@ -16,28 +16,28 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import ShellError
 
-# Until a machine under load has started Python; past it something is wrong with Python itself.
+# Enough for the start of Python on a machine under load.
 _START_SECONDS = 30.0
-# What the minder needs past the grace before it is ended itself.
+# Time for the supervisor after the grace period, before it is killed itself.
 _STOP_SECONDS = 6.0
 COMMAND_MARK = "AGENT_WORKBENCH_COMMAND"
 """Variable that every command of the agent has in its environment: what it starts must not decide for the user."""
-_MINDER = str(Path(__file__).with_name("supervisor.py"))
+_SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
 
 class Guard(StrEnum):
-    """The Unix sockets that a confined command may connect to. Linux only."""
+    """Unix sockets that a confined command may connect to. Linux only."""
 
     OPEN = "open"
-    """All that it sees; it need not be confined."""
+    """All sockets that it can see; it need not be confined."""
     OWN = "own"
-    """Those that it has bound; its network namespace is its own."""
+    """Sockets that it has bound; its network namespace is its own."""
     SHARED = "shared"
-    """Those that it has bound to files; names without a file may be the host's."""
+    """Sockets that it has bound to files; names without a file may belong to the host."""
 
 
 class ResourceLimits(Struct, frozen=True):
-    """Resources that a command may take before it is killed (`resource_watch`); 0: as much as the machine can spare."""
+    """Resources that a command may use before it is killed (`resource_watch`); 0: a share of the machine's."""
 
     processes: int = 4096
     memory_bytes: int = 0
@@ -45,11 +45,11 @@ class ResourceLimits(Struct, frozen=True):
 
 
 class SupervisedProcess:
-    """A running command. Leaving `async with` stops it; so does cancelling whoever waits for it."""
+    """A running command. It is stopped at the end of `async with`, and if a task that waits for it is cancelled."""
 
     def __init__(
         self,
-        minder: asyncio.subprocess.Process,
+        supervisor: asyncio.subprocess.Process,
         lifeline: asyncio.StreamWriter,
         said: asyncio.StreamReader,
         pid: int,
@@ -58,11 +58,11 @@ class SupervisedProcess:
     ) -> None:
         self.pid = pid
         self.output = output
-        self._minder = minder
+        self._supervisor = supervisor
         self._lifeline = lifeline
         self._stop_seconds = stop_seconds
         self.excess = ""
-        """The limit for which it was killed, as the end of a sentence; known when it has ended."""
+        """The exceeded limit for which it was killed, as the end of a sentence; set when it has ended."""
         self._ending = asyncio.ensure_future(self._end(said))
 
     async def __aenter__(self) -> Self:
@@ -79,13 +79,13 @@ class SupervisedProcess:
         return self._ending.result() if self._ending.done() and not self._ending.cancelled() else None
 
     async def read(self, count: int) -> bytes:
-        """Return up to `count` bytes of output as soon as there are any, b"" at its end or when it goes elsewhere."""
+        """Return up to `count` bytes of output as soon as there are any, b"" at its end or if it goes to a file."""
         return await self.output.read(count) if self.output else b""
 
     async def wait(self) -> int:
-        """Return the exit code (negative: the signal's number) when the command and all its descendants are gone.
+        """Return the exit code (negative: signal) after the command and all its descendants have ended.
 
-        When the waiting task is cancelled the command is stopped.
+        If the waiting task is cancelled, the command is stopped.
         """
         try:
             return await asyncio.shield(self._ending)
@@ -102,18 +102,18 @@ class SupervisedProcess:
             return await asyncio.wait_for(asyncio.shield(self._ending), self._stop_seconds)
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
-                self._minder.kill()
+                self._supervisor.kill()
             return await asyncio.shield(self._ending)
 
     async def _end(self, said: asyncio.StreamReader) -> int:
         last = await said.read()
-        await self._minder.wait()
+        await self._supervisor.wait()
         self._lifeline.close()
         told = dict(line.split(" ", 1) for line in last.decode().splitlines())
         self.excess = told.get("exceeded", "")
         if "ended" in told:
             return int(told["ended"])
-        # The minder was killed: the command died with it, what else is in its group has to be ended from here.
+        # The supervisor was killed, and the command with it. The rest of its process group is killed here.
         with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
         return -signal.SIGKILL
@@ -130,11 +130,11 @@ async def spawn(
     guard: Guard = Guard.OPEN,
     limits: ResourceLimits | None = None,
 ) -> SupervisedProcess:
-    """Start `argv` (an absolute path first) in `folder` with exactly `environment`, no input, in its own session.
+    """Start `argv` (an absolute path first) in `folder` with exactly this environment, no input, in its own session.
 
-    Output is read from the process, or appended to the file `stdout`; standard error goes with it or is dropped. When
-    stopped, everything that was started has `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` when
-    the command cannot be started, also where the kernel refuses the `guard`.
+    Output is read from the process or appended to the file `stdout`; standard error goes with it or is dropped. On a
+    stop all processes get `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` if the command cannot be
+    started, or the kernel refuses the `guard`.
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         our_end, their_end = socket.socketpair()
@@ -149,7 +149,7 @@ async def spawn(
         theirs.callback(os.close, writing)
         sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
         told = (str(grace_seconds), guard, sums)
-        minder = await _start_minder(argv, folder, environment, their_end, writing, merge_stderr, told)
+        supervisor = await _start_supervisor(argv, folder, environment, their_end, writing, merge_stderr, told)
         theirs.close()
         try:
             said, lifeline = await asyncio.open_unix_connection(sock=our_end)
@@ -158,20 +158,20 @@ async def spawn(
             output = await _stream(reading) if reading else None
         except BaseException:
             ours.close()
-            await asyncio.shield(asyncio.ensure_future(minder.wait()))
+            await asyncio.shield(asyncio.ensure_future(supervisor.wait()))
             raise
         ours.pop_all()
-    return SupervisedProcess(minder, lifeline, said, pid, output, grace_seconds + _STOP_SECONDS)
+    return SupervisedProcess(supervisor, lifeline, said, pid, output, grace_seconds + _STOP_SECONDS)
 
 
 def _open_log(path: Path) -> int:
     try:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
-        raise ShellError(f"{path} cannot be written: {error.strerror}") from error
+        raise ShellError(f"{path} cannot be written: {error.strerror}", advice="check its folder") from error
 
 
-async def _start_minder(
+async def _start_supervisor(
     argv: Sequence[str],
     folder: str,
     environment: Mapping[str, str],
@@ -182,7 +182,7 @@ async def _start_minder(
 ) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", _MINDER, *told, *argv),
+            *(sys.executable, "-I", "-S", _SUPERVISOR, *told, *argv),
             stdin=lifeline.fileno(),
             stdout=output,
             stderr=output if merge_stderr else asyncio.subprocess.DEVNULL,
@@ -191,7 +191,7 @@ async def _start_minder(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise ShellError(f"{argv[0]} could not be started in {folder}: {error}") from error
+        raise ShellError(f"{argv[0]} could not be started in {folder}: {error}", advice="check the folder") from error
 
 
 async def _stream(file: IO[bytes]) -> asyncio.StreamReader:
@@ -206,8 +206,10 @@ async def _started(said: asyncio.StreamReader, argv: Sequence[str]) -> int:
         async with asyncio.timeout(_START_SECONDS):
             word, _, number = (await said.readline()).decode().strip().partition(" ")
     except TimeoutError as error:
-        raise ShellError(f"{argv[0]} did not start within {_START_SECONDS:g} s") from error
+        raise ShellError(
+            f"{argv[0]} did not start within {_START_SECONDS:g} s", advice="check the load of the machine"
+        ) from error
     if word == "started":
         return int(number)
-    why = os.strerror(int(number)) if word == "failed" else "its minder did not start"
-    raise ShellError(f"{argv[0]} could not be started: {why}", advice="Check that it is installed and executable.")
+    why = os.strerror(int(number)) if word == "failed" else "its supervisor did not start"
+    raise ShellError(f"{argv[0]} could not be started: {why}", advice="check that it is installed and executable")

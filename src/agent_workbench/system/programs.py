@@ -1,10 +1,13 @@
-"""Programs of the machine by their absolute path: none is looked for in the current folder."""
+"""Programs by absolute path, never from the current folder, and the environment of child processes."""
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_PASSED_ON = frozenset({"HOME", "PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "XDG_CACHE_HOME"})
+_LOCALE = "LC_"
 
 
 def clean_path(path: str, *forbidden: str) -> str:
@@ -21,7 +24,19 @@ def clean_path(path: str, *forbidden: str) -> str:
 def find_program(name: str, path: str, *forbidden: str) -> str | None:
     """Return the absolute path of the program `name` on the cleaned `path`, None where there is none.
 
-    A `name` with a slash is the caller's own choice of a file and is only made absolute.
+    A `name` with a slash is a path of the caller's choice and is only made absolute.
     """
     found = shutil.which(name, path=clean_path(path, *forbidden))
     return os.path.abspath(found) if found else None  # noqa: PTH100 - a link keeps its name
+
+
+def child_environment(environ: Mapping[str, str], *prefixes: str) -> dict[str, str]:
+    """Return the variables that a child process needs, and those with one of `prefixes` that name no secret."""
+    from agent_workbench.core.text.secrets import looks_secret  # 16 ms, which not every command line needs
+
+    begins = (_LOCALE, *prefixes)
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in _PASSED_ON or (name.startswith(begins) and not looks_secret(name))
+    }

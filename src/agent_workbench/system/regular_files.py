@@ -1,4 +1,4 @@
-"""Regular files read within bounds, where a pipe, a device or an endless file may stand in their place."""
+"""Bounded reading of regular files, where a pipe, a device or an endless file may be in their place."""
 
 import errno
 import os
@@ -7,14 +7,13 @@ from pathlib import Path
 
 
 class NotRegularError(OSError):
-    """A folder, a pipe, a socket or a device stands where a file belongs."""
+    """The path is a folder, a pipe, a socket or a device, not a regular file."""
 
 
 def open_regular(path: Path | str, flags: int = os.O_RDONLY, *, folder: int | None = None, follow: bool = False) -> int:
-    """Return a descriptor for a regular file; links, pipes and devices raise `OSError`, none is waited for.
+    """Return a descriptor for a regular file; links, pipes and devices raise `OSError` at once.
 
-    `folder` is the open folder that a relative path starts from. With `follow` a link at the end of the path counts as
-    the file that it leads to.
+    A relative path starts at `folder`, a descriptor. With `follow` a link at the end of the path is followed.
     """
     held = flags | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     descriptor = os.open(path, held, 0o666, dir_fd=folder)
@@ -35,3 +34,9 @@ def read_regular(path: Path | str, max_bytes: int, *, follow: bool = False) -> b
             if len(data) <= max_bytes:
                 return data
     raise OSError(errno.EFBIG, f"more than {max_bytes} bytes")
+
+
+def only_owner_writes(path: Path) -> bool:
+    """Return True if this user owns a file and nobody else may write to it; raise `OSError`."""
+    status = path.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022

@@ -1,11 +1,11 @@
-"""Watch over what a command takes of the machine: processes, memory and disk.
+"""Resource limits of a command, checked ten times a second: processes, memory and disk.
 
-A cgroup is rarely ours to write, `RLIMIT_NPROC` does not bind root and counts all that the user runs, and a limit on
-address space stops programs that only reserve it (sanitizers, Java, WebAssembly). So three facts of the kernel are read
-ten times a second, which is cheap also while a thousand processes are busy. Only where they changed by much since the
-start are the command's own processes counted. What forks faster than it is killed is stopped by the kernel, but for
-root, at an `RLIMIT_NPROC` that lies above all that the machine runs.
-Used by `minder` alone, which is started for each command; so only a little of the standard library is imported.
+Other means do not suffice: cgroups are rarely writable for us, `RLIMIT_NPROC` does not limit root and counts all of the
+user's processes, and a limit on address space stops programs that only reserve it (sanitizers, Java, WebAssembly). So
+three values of the kernel are read, which is cheap even with a thousand busy processes. Only if one of them changed
+much since the start are the command's own processes counted. `RLIMIT_NPROC`, above the number of all processes of the
+machine, stops commands that fork faster than they are killed, except as root.
+Only `supervisor` uses this module. It starts for each command, so the imports are few.
 """
 
 import os
@@ -14,31 +14,31 @@ from collections.abc import Callable, Sequence
 EVERY_SECONDS = 0.1
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _GIGABYTE = 1 << 30
-# Parts of the machine's memory: what a command may take; what must be left for others; what nobody has to ask about.
+# Shares of the machine's memory: the most for a command, the least for others, an amount not worth a check.
 _MOST, _LEFT, _LITTLE = 3 / 4, 1 / 32, 1 / 8
 _CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 class ResourceWatch:
-    """Tells whether a command took too much since this was made; it writes in the current folder.
+    """Watch over the resources of a command since its start; the disk is that of the current folder.
 
-    `told` is `<processes>,<memory bytes>,<disk bytes left>`. 0 stands for three quarters of the memory, and for 1 GiB
-    or a twentieth of the disk, whichever is less. `descendants` returns the ids of the command's processes.
+    `limits` is `<processes>,<memory bytes>,<disk bytes left>`. 0 means three quarters of the memory, and 1 GiB or a
+    twentieth of the disk, whichever is less. `descendants` returns the ids of the command's processes.
     """
 
-    def __init__(self, told: str, descendants: Callable[[], Sequence[int]]) -> None:
-        self._processes, memory, disk = map(int, told.split(","))
+    def __init__(self, limits: str, descendants: Callable[[], Sequence[int]]) -> None:
+        self._processes, memory, disk = map(int, limits.split(","))
         self._descendants = descendants
         self._tasks = _tasks()
         total, self._available, self._shared = _memory()
         self._total = min(total, *_container_limits(total))
         self._memory = memory or int(self._total * _MOST)
         free, size = _disk()
-        # A disk that was nearly full before is no fault of the command's.
+        # The command is not blamed for a disk that was nearly full before.
         self._disk = min(disk or min(_GIGABYTE, size // 20), free // 2)
 
     def excess(self) -> str:
-        """Return what was exceeded, as the end of a sentence, empty for nothing."""
+        """Return the exceeded limit as the end of a sentence, empty if there is none."""
         return self._too_many() or self._too_much_memory() or self._too_little_disk()
 
     def _too_many(self) -> str:
@@ -62,15 +62,15 @@ class ResourceWatch:
         return "" if free >= self._disk else f"it wrote until {_in_words(free)} were left on the disk"
 
 
-def bound_processes(told: str) -> None:
-    """Have the kernel refuse this process and its children more processes and threads than `told` allows (not root)."""
+def limit_processes(limits: str) -> None:
+    """Let the kernel limit the processes and threads of this process and its children (except as root)."""
     import resource
 
-    most, running = int(told.partition(",")[0]), _tasks()
+    most, running = int(limits.partition(",")[0]), _tasks()
     if not running:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-    # The limit counts all that the user runs, so it has to lie above the whole machine's.
+    # The limit counts all processes of the user, so it must be above the number of all on the machine.
     wanted = running + most + most // 8
     if hard == resource.RLIM_INFINITY or wanted < hard:
         resource.setrlimit(resource.RLIMIT_NPROC, (wanted, wanted))
@@ -89,13 +89,13 @@ def _first(path: str) -> bytes:
 
 
 def _tasks() -> int:
-    """Return how many processes and threads the machine has, 0 where that is not known."""
+    """Return the number of processes and threads of the machine, 0 if unknown."""
     fields = _first("/proc/loadavg").split()
     return int(fields[3].partition(b"/")[2]) if len(fields) > 3 else 0
 
 
 def _memory() -> tuple[int, int, int]:
-    """Return the bytes that the machine has, that could be had, and that are shared or in a file system of memory."""
+    """Return total memory, available memory, and shared memory (tmpfs included), in bytes."""
     found = dict.fromkeys((b"MemTotal:", b"MemAvailable:", b"Shmem:"), 0)
     for line in _first("/proc/meminfo").splitlines():
         name, *rest = line.split()
@@ -111,13 +111,13 @@ def _container_limits(total: int) -> Sequence[int]:
 
 
 def _own_memory(pid: int) -> int:
-    """Return the bytes that a process has to itself: resident, and of no file."""
+    """Return the private resident memory of a process in bytes."""
     fields = _first(f"/proc/{pid}/statm").split()
     return (int(fields[1]) - int(fields[2])) * _PAGE if len(fields) > 2 else 0
 
 
 def _disk() -> tuple[int, int]:
-    """Return the bytes that are free here for the user, and the size of the file system."""
+    """Return the free bytes for the user and the size of the file system of the current folder."""
     try:
         facts = os.statvfs(".")
     except OSError:

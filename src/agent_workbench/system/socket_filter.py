@@ -1,13 +1,13 @@
 """Seccomp filter of a confined command, and the broker of its `connect` calls.
 
-A pathname Unix socket is in no network namespace: whoever can see the file can connect. Names do not tell which sockets
-are the host's (relative names, renames, hard links, later binds), and a filter cannot read an address behind a pointer.
-So the kernel hands each `connect` of the command to the minder. The minder copies the address, opens the path once, and
-connects the command's socket itself, unless the socket lies on a file system that the command may not write. What the
-host has bound lies there; what the command has bound cannot.
+A pathname Unix socket is in no network namespace: every process that sees the file can connect. Names do not tell which
+sockets belong to the host (relative names, renames, hard links, later binds), and a filter cannot read an address
+behind a pointer. So the kernel passes each `connect` of the command to the supervisor. The supervisor copies the
+address, opens the path once, and connects the command's socket itself, unless the socket is on a file system that the
+command cannot write. Sockets of the host are there; sockets of the command cannot be.
 
-Nothing is decided and then done by the command: it could change memory, descriptors or names in between.
-Used by `minder` alone, which is started for each command; so only a little of the standard library is imported.
+The supervisor both decides and connects: the command could change memory, descriptors or names in between.
+Only `supervisor` uses this module. It starts for each command, so the imports are few.
 """
 
 import _thread
@@ -24,7 +24,7 @@ _MACHINES = {"x86_64": (0xC000003E, 41, 53, 42), "aarch64": (0xC00000B7, 198, 19
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _IO_URING = (425, 426, 427)
 _PIDFD_OPEN, _OPENAT2, _PIDFD_GETFD = 434, 437, 438
-# Numbers from here on are those of x32, a second ABI in the same architecture.
+# Numbers from here on belong to x32, a second ABI in the same architecture.
 _X32 = 0x40000000
 
 _PR_SET_NO_NEW_PRIVS = 38
@@ -49,11 +49,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def filter_program(machine: str) -> bytes:
-    """Return the BPF program for `machine`; raise `OSError` for one that it is not written for.
+    """Return the BPF program for `machine`; raise `OSError` for an unsupported one.
 
-    Programs of another architecture are killed. io_uring is not there: it would make the same calls unseen. Sockets are
-    those of the network namespace and Unix streams: a datagram names its receiver without a `connect`, vsock and others
-    are in no namespace, and of netlink only the routing table may be asked.
+    Programs of another architecture are killed. io_uring is disabled, because it would bypass the filter. Allowed are
+    TCP, UDP and Unix stream sockets, and queries of the routing table by netlink. A Unix datagram names its receiver
+    without `connect`, and vsock and others are in no namespace.
     """
     if machine not in _MACHINES:
         raise OSError(errno.ENOSYS, f"no filter for {machine}")
@@ -72,7 +72,7 @@ def filter_program(machine: str) -> bytes:
 
 
 def _assembled(code: "list[_Line]") -> bytes:
-    """Return the program. A word is a label; a jump has one or two behind its value, empty for the next line."""
+    """Return the assembled program. A word is a label; a jump has one or two labels, empty for the next line."""
     places: dict[str, int] = {"": 0}
     for line in code:
         if isinstance(line, str):
@@ -91,7 +91,7 @@ def _assembled(code: "list[_Line]") -> bytes:
 
 
 def install() -> int:
-    """Put this process and all that it starts behind the filter; return the listener for their `connect` calls."""
+    """Install the filter for this process and its descendants; return the listener for their `connect` calls."""
     program = filter_program(os.uname().machine)
     buffer = ctypes.create_string_buffer(program)
 
@@ -110,7 +110,7 @@ def install() -> int:
 
 
 def take_listener(pid: int, descriptor: int) -> int:
-    """Return a descriptor of our own for the listener that the process `pid` has as `descriptor`; raise `OSError`."""
+    """Return an own descriptor of the listener that process `pid` has as `descriptor`; raise `OSError`."""
     process = _call(_PIDFD_OPEN, pid, 0)
     try:
         return _call(_PIDFD_GETFD, process, descriptor, 0)
@@ -119,9 +119,9 @@ def take_listener(pid: int, descriptor: int) -> int:
 
 
 def serve(listener: int, *, abstract: bool) -> None:
-    """Answer the `connect` calls that come on `listener`, in threads. `abstract`: names without a file are allowed.
+    """Answer the `connect` calls that arrive on `listener`, in threads. `abstract` allows names without a file.
 
-    A call may wait for its listener, so each has a thread; past `_AT_ONCE` of them the next has to wait.
+    A call may block, so each has a thread; above `_AT_ONCE` threads the next call waits.
     """
     places = _thread.allocate_lock()
     places_left = [_AT_ONCE]
@@ -134,7 +134,7 @@ def serve(listener: int, *, abstract: bool) -> None:
                 places_left[0] += 1
 
     def loop() -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # none of ours interrupts another's call
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # no signal interrupts a call
         while True:
             notice = bytearray(_NOTICE.size)
             try:
@@ -160,7 +160,7 @@ def _answer(listener: int, notice: bytes, abstract: bool) -> None:
     try:
         with contextlib.ExitStack() as stack:
             caller = _Caller(pid, stack)
-            # Now it is sure that all of these are of the process that waits, and not of one that got its number.
+            # Checked after opening: the descriptors belong to the waiting process, not to one with a reused id.
             fcntl.ioctl(listener, _NOTIFY_VALID, struct.pack("=Q", number))
             caller.connect(descriptor & 0xFFFFFFFF, address, length & 0xFFFFFFFF, abstract)
     except OSError as error:
@@ -170,7 +170,7 @@ def _answer(listener: int, notice: bytes, abstract: bool) -> None:
 
 
 class _Caller:
-    """The thread that waits in `connect`: its memory, root, current folder and process."""
+    """A thread that waits in `connect`, with its memory, root, current folder and process."""
 
     def __init__(self, thread: int, stack: contextlib.ExitStack) -> None:
         def keep(descriptor: int) -> int:
@@ -184,11 +184,11 @@ class _Caller:
         self._process = keep(_call(_PIDFD_OPEN, _process_of(thread), 0))
 
     def connect(self, descriptor: int, address: int, length: int, abstract: bool) -> None:
-        """Do what it asked for; raise `OSError` with what it is to be told."""
+        """Connect its socket; raise `OSError` with the error for the caller."""
         if not 2 <= length <= _LONGEST_ADDRESS:
             raise OSError(errno.EINVAL, "no address")
         said = b""
-        with contextlib.suppress(OSError, OverflowError):  # the second for a place in the kernel's half
+        with contextlib.suppress(OSError, OverflowError):  # OverflowError for an address in the kernel's half
             said = os.pread(self._memory, length, address)
         if len(said) != length:
             raise OSError(errno.EFAULT, "not its memory")
@@ -201,7 +201,7 @@ class _Caller:
         _checked(_libc.connect(found, said, len(said)))
 
     def _own_name(self, path: bytes) -> bytes:
-        """Return the address by which we reach the socket at `path` of the caller, if that is not the host's."""
+        """Return an address for the caller's socket at `path`, unless it is a socket of the host."""
         path = os.path.join(self._folder, path)  # noqa: PTH118 - pathlib takes long to import
         how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _IN_ROOT | _NO_MAGIC_LINKS)
         file = self._keep(_call(_OPENAT2, self._root, path, how, len(how)))

@@ -1,19 +1,19 @@
-"""A program of its own that runs one command and sees to it that nothing of the command outlives it or its parent.
+"""Supervisor program of one command: no process of the command outlives the command, the supervisor or its parent.
 
     python -I -S supervisor.py <grace_seconds> <guard> <limits> <command> [argument ...]
 
-Standard input is a connected socket to the parent. On it the minder says, a line each, `started <pid>` or
-`failed <errno>`, and at the end `ended <status>` (negative: the signal's number), perhaps after `exceeded <limit>`.
-When the parent closes its side, which the kernel also does when the parent is killed, or on SIGTERM, the command and
-every descendant get SIGTERM and after the grace SIGKILL. Descendants that are left when the command has ended by itself
-are treated the same. The minder then ends as the command did.
+Standard input is a connected socket to the parent. The supervisor writes lines to it: `started <pid>` or
+`failed <errno>`, and at the end `ended <status>` (negative: signal), possibly after `exceeded <limit>`. If the parent
+closes its side (the kernel does so when the parent is killed), or on SIGTERM, the command and every descendant get
+SIGTERM, and SIGKILL after the grace period. The same happens to descendants that remain after the command ended. The
+supervisor then ends as the command did.
 
-Linux: the minder is the subreaper of all that the command starts, so that `setsid` and double forks do not escape it.
-Elsewhere only the command's process group can be reached: best effort.
-<guard> says whether the command is kept from the Unix sockets of the host (`socket_guard`): `open` (it is not), `own`
-(its network namespace is its own, with all names in it), `shared` (names in the network namespace are the host's too).
-<limits> is `none`, or what `resource_watch` is told: a command that takes more is killed at once.
-It is started for each command and so imports nothing but a little of the standard library.
+Linux: the supervisor is the subreaper of all descendants, so `setsid` and double forks do not escape it. Elsewhere it
+reaches only the process group of the command. <guard> selects the filter for Unix sockets of the host
+(`socket_filter`): `open` (no filter), `own` (the command has its own network namespace), `shared` (it shares the
+network namespace of the host).
+<limits> is `none`, or limits for `resource_watch`: a command that exceeds them is killed at once.
+The supervisor starts for each command, so its imports are few.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ import signal
 import sys
 import time
 
-# `-I` leaves it out. Behind all others, so that nothing there hides a module of the standard library.
+# `-I` leaves our package out. It is appended, so that it hides no module of the standard library.
 sys.path.append(__file__.rpartition("/agent_workbench/")[0])
 _PARENT = 0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.005
-# A process in uninterruptible sleep cannot be ended by anyone; waiting for it for ever would help nobody.
+# A process in uninterruptible sleep cannot be killed, so the wait for it is limited.
 _UNKILLABLE_SECONDS = 5.0
 
 
@@ -43,7 +43,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _children_by_parent() -> dict[int, list[int]]:
-    """Return each process's children as /proc knows them; empty where there is no /proc."""
+    """Return the children of each process from /proc; empty without /proc."""
     found: dict[int, list[int]] = {}
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - pathlib would double the time this program takes to start
@@ -56,7 +56,7 @@ def _children_by_parent() -> dict[int, list[int]]:
             with open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123 - as above
                 parent = int(stat.read().rpartition(b")")[2].split()[1])
         except (OSError, ValueError, IndexError):
-            continue  # it ended while we looked
+            continue  # it ended during the scan
         found.setdefault(parent, []).append(int(name))
     return found
 
@@ -74,17 +74,17 @@ def _descendants() -> list[int]:
 
 
 class _Command:
-    """The command, its status once it has one, and all that it started."""
+    """The command with its exit status and all of its descendants."""
 
     def __init__(self, argv: list[str], guard: str, limits: str) -> None:
         self.status: int | None = None
         self.error = 0
         failure, failed = os.pipe()
-        minder = os.getpid()
+        supervisor = os.getpid()
         guarding = None if guard == "open" else _Guarding(guard)
         self.pid = os.fork()
         if self.pid == 0:
-            self._become(argv, minder, failed, guarding, limits)
+            self._execute(argv, supervisor, failed, guarding, limits)
         os.close(failed)
         if guarding:
             guarding.begin(self.pid)
@@ -92,11 +92,11 @@ class _Command:
             self.error = int(stream.read() or b"0")
 
     @staticmethod
-    def _become(argv: list[str], minder: int, failed: int, guarding: "_Guarding | None", limits: str) -> None:
+    def _execute(argv: list[str], supervisor: int, failed: int, guarding: "_Guarding | None", limits: str) -> None:
         try:
             os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != minder:
+            if os.getppid() != supervisor:
                 os._exit(1)
             for number in (
                 signal.SIGPIPE,
@@ -110,19 +110,19 @@ class _Command:
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             if limits != "none":
-                from agent_workbench.system.resource_watch import bound_processes
+                from agent_workbench.system.resource_watch import limit_processes
 
-                bound_processes(limits)
+                limit_processes(limits)
             if guarding:
                 guarding.enter()
-            os.execv(argv[0], argv)  # noqa: S606 - to start the command is what this program is for
+            os.execv(argv[0], argv)  # noqa: S606 - this program exists to start the command
         except OSError as error:
             os.write(failed, str(error.errno or errno.EIO).encode())
         finally:
             os._exit(127)
 
     def reap(self) -> bool:
-        """Collect whoever has ended; return whether anyone is left."""
+        """Reap ended descendants; return True if any descendant is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -134,7 +134,7 @@ class _Command:
                 self.status = os.waitstatus_to_exitcode(status)
 
     def freeze(self) -> None:
-        """Stop every descendant, so that none makes another while they are killed one after the other."""
+        """Stop every descendant with SIGSTOP, so that none forks while they are killed one by one."""
         stopped: set[int] = set()
         give_up_at = time.monotonic() + _UNKILLABLE_SECONDS
         while (others := set(_descendants()) - stopped) and time.monotonic() < give_up_at:
@@ -156,7 +156,7 @@ class _Command:
 
 
 class _Guarding:
-    """The command's way behind `socket_guard`, and the minder's to what it asks for there."""
+    """Installation of `socket_filter` in the command, and its service in the supervisor."""
 
     def __init__(self, guard: str) -> None:
         from agent_workbench.system import socket_filter as socket_guard
@@ -167,15 +167,15 @@ class _Guarding:
         self._wait, self._go = os.pipe()
 
     def enter(self) -> None:
-        """In the command, before it is that: install the filter, and wait until its calls will be answered."""
+        """Install the filter in the child before the command starts, and wait until the supervisor answers calls."""
         os.close(self._go)
         os.write(self._tell, str(self._guard.install()).encode())
         os.close(self._tell)
         if not os.read(self._wait, 1):
-            raise OSError(errno.ENOSYS, "the filter has nobody behind it")
+            raise OSError(errno.ENOSYS, "nobody answers the calls of the filter")
 
     def begin(self, pid: int) -> None:
-        """In the minder: answer the calls of the command; where that cannot be, it will not be started."""
+        """Answer the calls of the command in the supervisor; if that fails, the command does not start."""
         os.close(self._tell)
         os.close(self._wait)
         with contextlib.suppress(OSError):
@@ -187,9 +187,9 @@ class _Guarding:
 
 
 def _wait(command: _Command, wake: int, told: list[int], limits: str) -> str:
-    """Return when the command has ended, the parent has closed its side, we were told to end, or a limit is exceeded.
+    """Wait until the command ends, the parent closes its side, a signal asks for the end, or a limit is exceeded.
 
-    The limit is returned, as the end of a sentence; otherwise an empty text.
+    Returns the exceeded limit as the end of a sentence, otherwise an empty text.
     """
     watch, seconds = None, None
     if limits != "none":
@@ -200,14 +200,14 @@ def _wait(command: _Command, wake: int, told: list[int], limits: str) -> str:
         ready = select.select([_PARENT, wake], [], [], seconds)[0]
         if wake in ready:
             os.read(wake, 512)
-        if _PARENT in ready and not _heard():
+        if _PARENT in ready and not _read_parent():
             return ""
         if watch and (excess := watch.excess()):
             return excess
     return ""
 
 
-def _heard() -> bytes:
+def _read_parent() -> bytes:
     try:
         return os.read(_PARENT, 512)
     except OSError:
@@ -215,9 +215,9 @@ def _heard() -> bytes:
 
 
 def _end(command: _Command, wake: int, grace_seconds: float) -> None:
-    """End the command and all its descendants, kindly first if there is a grace."""
+    """End the command and all its descendants, with SIGTERM first if there is a grace period."""
     if grace_seconds and command.reap():
-        # A stopped process acts on SIGTERM only when it goes on.
+        # A stopped process handles SIGTERM only after SIGCONT.
         command.signal(signal.SIGTERM, signal.SIGCONT)
     kill_at = time.monotonic() + grace_seconds
     while (left := kill_at - time.monotonic()) > 0 and command.reap():
@@ -234,13 +234,13 @@ def _end(command: _Command, wake: int, grace_seconds: float) -> None:
             os.killpg(command.pid, signal.SIGKILL)
 
 
-def _say(word: str, what: int | str) -> None:
+def _report(word: str, what: int | str) -> None:
     with contextlib.suppress(OSError):
         os.write(_PARENT, f"{word} {what}\n".encode())
 
 
 def _listen() -> tuple[int, list[int]]:
-    """Return a descriptor that becomes readable when a signal came, and the list of requests to end."""
+    """Return a descriptor that becomes readable on a signal, and the list of received requests to end."""
     told: list[int] = []
     wake, woken = os.pipe()
     os.set_blocking(wake, False)
@@ -253,7 +253,7 @@ def _listen() -> tuple[int, list[int]]:
 
 
 def _leave(status: int) -> None:
-    """End as the command did, without a second core file."""
+    """Exit as the command did, without a second core file."""
     if status < 0:
         import resource
 
@@ -265,27 +265,27 @@ def _leave(status: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command behind the grace in seconds, the word for its guard and its limits. Does not return."""
+    """Run the command with its grace period, guard and limits. Does not return."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wake, told = _listen()
     grace, guard, limits, *argv = arguments
     command = _Command(argv, guard, limits)
     if command.error:
-        _say("failed", command.error)
+        _report("failed", command.error)
         os._exit(127)
-    # The reader of the output must see its end when the command and its descendants are done with it.
+    # The reader must see the end of the output when the command and its descendants have closed it.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    _say("started", command.pid)
+    _report("started", command.pid)
     excess = _wait(command, wake, told, limits)
     if excess:
         command.freeze()
     _end(command, wake, 0.0 if excess else float(grace))
     if excess:
-        _say("exceeded", excess)
+        _report("exceeded", excess)
     status = -signal.SIGKILL if command.status is None else command.status
-    _say("ended", status)
+    _report("ended", status)
     _leave(status)
 
 

@@ -1,4 +1,4 @@
-"""Removal of whole folders, whatever a command left in them."""
+"""Removal of folders with any content that a command may have left."""
 
 import os
 import stat
@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder with all in it, or the file or link that is there; raise `OSError`.
+    """Remove a folder with its content, a file or a link; raise `OSError`. A missing path is no error.
 
-    Links are removed and not followed. Depth and missing permissions do not matter: the folders inside are moved up
-    to the top one by one, so no path grows longer than the second level. A path that does not exist is no error.
+    Links are removed, not followed. Depth and missing permissions do not matter: nested folders are moved to the top
+    one by one, so that paths have two levels at most.
     """
     try:
         status = os.lstat(path)

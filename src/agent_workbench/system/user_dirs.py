@@ -1,4 +1,4 @@
-"""Where the workbench keeps what is its own: folders of the user, and the name a repository has in them."""
+"""Folders of the user for state, cache and configuration of the workbench, and a repository's name in them."""
 
 import os
 import re
@@ -14,17 +14,17 @@ def state_dir() -> Path:
 
 
 def cache_dir() -> Path:
-    """Return the folder for what can be made again; `XDG_CACHE_HOME` moves it. Nothing is created."""
+    """Return the folder for data that can be rebuilt; `XDG_CACHE_HOME` moves it. Nothing is created."""
     return _moved_by("XDG_CACHE_HOME") or _platform_dirs()[1]
 
 
 def config_dir() -> Path:
-    """Return the folder for what the user writes for all repos; `XDG_CONFIG_HOME` moves it. Nothing is created."""
+    """Return the folder for the user's configuration of all repos; `XDG_CONFIG_HOME` moves it. Nothing is created."""
     return _moved_by("XDG_CONFIG_HOME") or _platform_dirs()[2]
 
 
 def repo_key(common_git_dir: str) -> str:
-    """Return a folder name for the repository: readable, and one for all its worktrees and every way to its path."""
+    """Return a readable folder name for a repository, the same for all its worktrees and all spellings of its path."""
     real = Path(common_git_dir).resolve()
     name = real.parent.name if real.name == ".git" else real.name.removesuffix(".git")
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] or "repo"
@@ -32,7 +32,7 @@ def repo_key(common_git_dir: str) -> str:
 
 
 def _moved_by(variable: str) -> Path | None:
-    """Return our folder under the one an XDG variable names; the standard has relative ones ignored."""
+    """Return the workbench's folder below the one that an XDG variable names; relative paths are ignored."""
     folder = Path(os.environ.get(variable, ""))
     return folder / APPLICATION if folder.is_absolute() else None
 

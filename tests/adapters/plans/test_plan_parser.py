@@ -164,11 +164,11 @@ async def test_a_plan_outside_the_repo_is_refused(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir(parents=True)
     repo.mkdir()
     (repo / "memory").symlink_to("../outside")
-    with pytest.raises(StorageError, match="outside the repo"):
+    with pytest.raises(StorageError, match=", outside /"):
         await plan_file(repo).add([Task(TaskId("T-1"), "x")])
     assert list((tmp_path / "outside").iterdir()) == []
 
 
 async def test_a_huge_plan_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="has 1000001 bytes, 1000000 are read at most"):
+    with pytest.raises(StorageError, match="has 1000001 bytes; the limit is 1000000"):
         await plan_file(tmp_path, "#" * 1_000_001).read()

@@ -76,7 +76,7 @@ path.write_text(text + '  - {{id: T-2, description: More}}\\n')
 
 
 @pytest.mark.parametrize(
-    ("program", "code", "told"), [("", 0, "nothing was changed"), ("sys.exit(3)", 4, "ended with 3")]
+    ("program", "code", "told"), [("", 0, "nothing was changed"), ("sys.exit(3)", 4, "ended with exit code 3")]
 )
 def test_what_was_not_changed_or_given_up_changes_nothing(machine: Machine, program: str, code: int, told: str) -> None:
     repo = calc_repo(machine)
@@ -96,4 +96,4 @@ def test_agent_new_is_agent_plan_new(machine: Machine) -> None:
 def test_an_editor_that_is_not_there_is_no_defect_of_the_workbench(machine: Machine) -> None:
     done = machine.agent("plan", "edit", cwd=calc_repo(machine), environ={"EDITOR": "no-such-editor"})
     assert (done.code, done.out) == (4, ""), done.said
-    assert done.err == "agent: there is no editor no-such-editor\n       set $EDITOR to the one you use\n"
+    assert done.err == "agent: no editor no-such-editor was found\n       set $EDITOR to your editor\n"

@@ -6,8 +6,7 @@ import html
 import sys
 from collections.abc import Mapping
 
-from agent_workbench.system.child_environment import handed_on
-from agent_workbench.system.programs import find_program
+from agent_workbench.system.programs import child_environment, find_program
 
 MOST_SECONDS = 5.0
 _SCRIPT = (
@@ -36,7 +35,7 @@ class DesktopNotifications:
             process = await asyncio.create_subprocess_exec(
                 program,
                 *command[1:],
-                env=handed_on(self._environ, *_OF_DESKTOPS),
+                env=child_environment(self._environ, *_OF_DESKTOPS),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Scratchpads as markdown files, one for each task, which the model and the user write in turn."""
+"""Scratchpads: one markdown file for each task, which the model and the user edit in turn."""
 
 import asyncio
 from pathlib import Path, PurePosixPath
@@ -6,14 +6,13 @@ from pathlib import Path, PurePosixPath
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import TaskId, task_id
 from agent_workbench.core.text.line_merge import merge
-from agent_workbench.system.repo_files import change_inside, read_inside
+from agent_workbench.system.repo_files import change_inside, create_inside, read_inside
 
 MAX_BYTES = 1_000_000
-MOST_NAMES = 100
 
 
 class ScratchpadFolder:
-    """The folder `scratch` under the repo's memory folder (`memory`, relative to `root`)."""
+    """Scratchpads in the folder `scratch` of the repo's memory folder (`memory`, relative to `root`)."""
 
     def __init__(self, root: Path, memory: str = "memory") -> None:
         self._root = root
@@ -21,8 +20,8 @@ class ScratchpadFolder:
         self._archive = PurePosixPath(memory) / "archive"
 
     def path(self, task: TaskId, fork: str = "") -> str:
-        """Return where the task's scratchpad is, relative to the repo; raise `UsageError` for what is no task id."""
-        # No task's name has an `@`, so the notes of a fork are never another task's.
+        """Return the path of a task's scratchpad, relative to the repo; raise `UsageError` for an invalid task id."""
+        # No task id contains an `@`, so the scratchpad of a fork never belongs to another task.
         return str(self._folder / f"{task_id(task)}{f'@{fork}' if fork else ''}.md")
 
     async def read_scratchpad(self, task: TaskId, fork: str = "") -> str:
@@ -43,21 +42,14 @@ class ScratchpadFolder:
             if found is None or now != before:
                 return None
             data = _encoded(path, text)
-            self._keep(f"{PurePosixPath(path).stem}-{name_of(time)}", found)
+            # Only once, even if a crash comes before the scratchpad is replaced.
+            archived = str(self._archive / f"{PurePosixPath(path).stem}-{name_of(time)}")
+            create_inside(self._root, found, MAX_BYTES, lambda suffix: f"{archived}{suffix}.md")
             now = text
             return data
 
         change_inside(self._root, path, MAX_BYTES, change)
         return now
-
-    def _keep(self, name: str, data: bytes) -> None:
-        """Make `data` a file of the archive, unless it is there already: a stop may have come in between."""
-        for number in range(1, MOST_NAMES):
-            path = str(self._archive / (f"{name}.md" if number == 1 else f"{name}-{number}.md"))
-            change_inside(self._root, path, MAX_BYTES, lambda found: data if found is None else None)
-            if read_inside(self._root, path, MAX_BYTES) == data:
-                return
-        raise StorageError(f"{self._archive / name}.md could not be written: every name is taken")
 
     def _read(self, path: str) -> str:
         return _decoded(path, read_inside(self._root, path, MAX_BYTES))
@@ -76,7 +68,7 @@ class ScratchpadFolder:
 
 
 def name_of(time: str) -> str:
-    """Return a time (ISO 8601, UTC) as it may stand in a file's name: to the second, without colons."""
+    """Return a time (ISO 8601, UTC) for use in a file name: to the second, without colons."""
     return f"{''.join(letter for letter in time[:19] if letter.isalnum())}Z"
 
 
@@ -94,7 +86,9 @@ def _encoded(path: str, text: str) -> bytes:
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise StorageError(f"{path} cannot hold the character {text[error.start]!a}") from error
+        raise StorageError(
+            f"{path} cannot contain the character {text[error.start]!a}", advice="remove that character"
+        ) from error
     if len(data) > MAX_BYTES:
-        raise StorageError(f"{path} would have {len(data)} bytes, {MAX_BYTES} are kept at most", advice="shorten it")
+        raise StorageError(f"{path} would have {len(data)} bytes; the limit is {MAX_BYTES}", advice="shorten it")
     return data

@@ -17,7 +17,7 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.plan_text import PlanPiece
 from agent_workbench.core.text.line_merge import merge_cleanly
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, decode_document
-from agent_workbench.system.repo_files import change_inside, read_inside
+from agent_workbench.system.repo_files import change_inside, create_inside, read_inside
 
 # Where an editor has put it at the beginning, it stays.
 BOM = codecs.BOM_UTF8
@@ -122,7 +122,11 @@ class PlanFile:
         path = PurePosixPath(self._path)
         data = text.encode("utf-8", "replace")
         return await asyncio.to_thread(
-            self._keep, data, lambda suffix: str(path.with_name(f"{path.stem}.edited{suffix}{path.suffix}"))
+            create_inside,
+            self._root,
+            data,
+            MAX_BYTES,
+            lambda suffix: str(path.with_name(f"{path.stem}.edited{suffix}{path.suffix}")),
         )
 
     def _read(self) -> Plan:
@@ -159,16 +163,8 @@ class PlanFile:
     def _archive(self, data: bytes) -> str:
         path = PurePosixPath(self._path)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        return self._keep(data, lambda suffix: str(path.parent / "archive" / f"{stamp}{suffix}-{path.name}"))
-
-    def _keep(self, data: bytes, named: Callable[[str], str]) -> str:
-        """Write a file that is not there yet, with a suffix where its name is taken; return its name."""
-        for number in range(1, 1000):
-            name = named("" if number == 1 else f"-{number}")
-            if read_inside(self._root, name, MAX_BYTES) is None:
-                change_inside(self._root, name, MAX_BYTES, lambda found: data if found is None else None)
-                return name
-        raise PlanError(f"{named('')} could not be written: every name is taken")
+        archive = path.parent / "archive"
+        return create_inside(self._root, data, MAX_BYTES, lambda suffix: str(archive / f"{stamp}{suffix}-{path.name}"))
 
     def _checked(self, ways: Sequence[Callable[[], str]], wanted: Plan) -> str:
         """Return what the first way writes that reads back as `wanted`."""

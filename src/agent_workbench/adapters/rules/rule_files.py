@@ -13,6 +13,7 @@ from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, YamlMapping, decode_document
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, unknown_key
+from agent_workbench.system.regular_files import only_owner_writes
 from agent_workbench.system.repo_files import change_inside, read_inside
 
 SETTINGS = ".agent.yml"
@@ -76,9 +77,8 @@ class RuleFiles:
     def _check_ours(self) -> None:
         """Raise `TrustError` if somebody else could have written the user's rules."""
         path = self._own_folder / OWN
-        facts = path.stat()
-        if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
-            raise TrustError(f"{path} can be written by others", advice="look at it, then: chmod go-w " + str(path))
+        if not only_owner_writes(path):
+            raise TrustError(f"{path} can be written by others", advice=f"check it, then: chmod go-w {path}")
 
     def _check_keys(self, text: str) -> None:
         root = self._compose(text)

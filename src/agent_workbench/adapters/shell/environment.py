@@ -10,9 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.system.child_environment import handed_on
 from agent_workbench.system.processes import COMMAND_MARK
-from agent_workbench.system.programs import clean_path
+from agent_workbench.system.programs import child_environment, clean_path
 
 # Where tool chains look for themselves under a home folder; commands get another one, so they are told.
 _TOOL_CHAINS = {
@@ -112,7 +111,7 @@ def _has_pytest(python: str) -> bool:
         probe = subprocess.run(
             [python, "-c", _HAS_PYTEST],
             cwd="/",
-            env=handed_on(os.environ, *_TOOL_CHAINS),
+            env=child_environment(os.environ, *_TOOL_CHAINS),
             capture_output=True,
             timeout=_PROBE_SECONDS,
             check=False,

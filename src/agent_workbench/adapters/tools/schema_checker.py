@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_workbench.adapters.tools import schema_process
 from agent_workbench.core.errors import ToolError
-from agent_workbench.system.child_environment import handed_on
+from agent_workbench.system.programs import child_environment
 
 _SECONDS = 10.0
 _ANSWER_BYTES = 1_000_000
@@ -63,7 +63,7 @@ class SchemaChecker:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 cwd="/",
-                env={**handed_on(self._environ), "PYTHONPATH": paths},
+                env={**child_environment(self._environ), "PYTHONPATH": paths},
                 start_new_session=True,
             )
         except OSError as error:

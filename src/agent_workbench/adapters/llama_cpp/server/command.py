@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.server.xllamacpp_server import API_KEY_VARIABLE
 from agent_workbench.core.errors import ModelUnavailable
-from agent_workbench.system.child_environment import handed_on
-from agent_workbench.system.programs import find_program
+from agent_workbench.system.programs import child_environment, find_program
 from agent_workbench.system.regular_files import open_regular
 
 _MAGIC = b"GGUF"
@@ -53,7 +52,7 @@ def server_command(
     Raises `ModelUnavailable` when the file is not there or no GGUF, or when there is no such binary.
     """
     threads = 1 if _model_bytes(model) < _TINY_BYTES else _cores()
-    environment = handed_on(environ, *_OF_DEVICES)
+    environment = child_environment(environ, *_OF_DEVICES)
     environment[API_KEY_VARIABLE] = api_key
     # Else a server that aborts has itself looked at by a debugger first, for seconds and a hundred lines.
     environment["GGML_NO_BACKTRACE"] = "1"

@@ -31,7 +31,7 @@ from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
-from agent_workbench.system.atomic_files import said_by_disk
+from agent_workbench.system.atomic_files import system_message
 
 # Changes this small are parsed here in less time than a process takes to start.
 _FEW_FILES, _FEW_BYTES = 64, 128 * 1024
@@ -232,5 +232,5 @@ class FolderIndex:
             self._unsaved = 0
             self.status = replace(self.status, unsaved="" if size else "the index is too large")
         except StorageError as error:
-            self.status = replace(self.status, unsaved=said_by_disk(error) or str(error))
+            self.status = replace(self.status, unsaved=system_message(error) or str(error))
         self._tools.parser.shrink_cache()

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from agent_workbench.adapters.retrieval.worker_processes.frames import MAX_BYTES, InvalidFrame
 from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess
 from agent_workbench.adapters.retrieval.worker_processes.request_loop import serve
-from agent_workbench.system.atomic_files import said_by_disk
+from agent_workbench.system.atomic_files import system_message
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +92,7 @@ def serve_messages(answers: "Mapping[str, Callable[[Message], Message]]", second
         try:
             answer = answers[message.word](message)
         except Exception as error:  # the session decides
-            why = said_by_disk(error) or f"{type(error).__name__}: {error}"
+            why = system_message(error) or f"{type(error).__name__}: {error}"
             answer = Message("failed", {"why": why[:500]})
         return encode(answer)
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_workbench.adapters.retrieval.worker_processes.frames import Frame, InvalidFrame, Part, frame, read_frame
-from agent_workbench.system.child_environment import handed_on
+from agent_workbench.system.programs import child_environment
 
 _AT_ONCE = 1024 * 1024
 # Time for an ordinary end: the process has nothing to clean up.
@@ -35,7 +35,7 @@ class WorkerProcess:
     def __init__(self, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
         """Start the process with our module path and without secrets; raise `WorkerLost` if that fails."""
         paths = os.pathsep.join(path for path in sys.path if Path(path).is_absolute())
-        environment = handed_on(environ) | {"PYTHONPATH": paths}
+        environment = child_environment(environ) | {"PYTHONPATH": paths}
         environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), _THREADS)
         self.lives = True
         self._asking = threading.Lock()
