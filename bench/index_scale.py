@@ -163,11 +163,11 @@ def search(folder: Path, _lines: int) -> list[Figure]:
 
 
 def _take(index: WorkspaceIndex, path: Path) -> None:
-    index.take(Segment.from_bytes(path.read_bytes()))
+    index.add(Segment.from_bytes(path.read_bytes()))
 
 
 def _change(index: WorkspaceIndex, file: SourceFile) -> None:
-    index.take(Segment.build([file]))
+    index.add(Segment.build([file]))
 
 
 def _ask(index: WorkspaceIndex, words: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from agent_workbench.ranking.hits import Hits, PostingWeights, ScoreKind, ScoreRequest, contributions
-from agent_workbench.ranking.postings import Postings, build, counted, spread
+from agent_workbench.ranking.postings import Postings, build, frequency_histogram, live_frequencies
 from agent_workbench.ranking.postings_reader import IndexPart, PostingsReader
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _idf(living: int, documents: "Rows") -> "Scores":
 
 def _mean_idf(postings: Postings, alive: "Mask | None") -> float:
     """Return the mean idf of all words that occur in a document."""
-    living, (numbers, words) = len(postings.lengths), postings.spreads
+    living, (numbers, words) = len(postings.lengths), postings.document_frequencies
     if alive is not None and len(postings.rows) < _WORTH_COUNTING:
-        living, (numbers, words) = int(alive.sum()), counted(spread(postings, alive))
+        living, (numbers, words) = int(alive.sum()), frequency_histogram(live_frequencies(postings, alive))
     return float(_idf(living, numbers) @ words / max(words.sum(), 1))

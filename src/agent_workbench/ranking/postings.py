@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.ranking.vocabulary import Vocabulary, unite
+from agent_workbench.ranking.vocabulary import Vocabulary, union
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,11 +34,11 @@ class Postings(Struct, frozen=True, dict=True):
     lengths: "Ints"
 
     @cached_property
-    def spreads(self) -> "tuple[Numbers, Numbers]":
-        """The result of `counted` for all words."""
+    def document_frequencies(self) -> "tuple[Numbers, Numbers]":
+        """Histogram of the document frequencies of all words."""
         import numpy as np
 
-        return counted(np.diff(self.starts))
+        return frequency_histogram(np.diff(self.starts))
 
 
 class MergeInput(Struct, frozen=True):
@@ -65,17 +65,18 @@ def merge(shares: Sequence[MergeInput], sizes: Sequence[int]) -> tuple[Vocabular
     import numpy as np
 
     living = [
-        [_living_counts(field, rows) for field, rows in zip(share.fields, share.rows, strict=True)] for share in shares
+        [_remaining_frequencies(field, rows) for field, rows in zip(share.fields, share.rows, strict=True)]
+        for share in shares
     ]
     used = [np.logical_or.reduce([each > 0 for each in counts]) for counts in living]
-    vocabulary, maps = unite([share.vocabulary for share in shares], used)
+    vocabulary, maps = union([share.vocabulary for share in shares], used)
     merged = []
     for number, size in enumerate(sizes):
-        moves = [
+        steps = [
             _MergeStep(share.fields[number], share.rows[number], words, counts[number])
             for share, words, counts in zip(shares, maps, living, strict=True)
         ]
-        merged.append(_merged(moves, len(vocabulary), size))
+        merged.append(_merged(steps, len(vocabulary), size))
     return vocabulary, merged
 
 
@@ -105,7 +106,7 @@ def narrowed(counts: "Ints") -> "Counts":
     return counts.astype(np.uint16) if most <= np.iinfo(np.uint16).max else counts
 
 
-def counted(documents: "Ints") -> "tuple[Numbers, Numbers]":
+def frequency_histogram(documents: "Ints") -> "tuple[Numbers, Numbers]":
     """Return the distinct numbers above 0, and for each how many words have it."""
     import numpy as np
 
@@ -148,37 +149,37 @@ class _MergeStep(Struct, frozen=True):
     counts: "Ints"
 
 
-def _merged(moves: Sequence[_MergeStep], words: int, documents: int) -> Postings:
+def _merged(steps: Sequence[_MergeStep], words: int, documents: int) -> Postings:
     import numpy as np
 
     starts = np.zeros(words + 1, np.int32)
     lengths = np.zeros(documents, np.int32)
-    for move in moves:
-        starts[1:][move.words[move.words >= 0]] += move.counts[move.words >= 0]
-        lengths[move.rows[move.rows >= 0]] = move.postings.lengths[move.rows >= 0]
+    for step in steps:
+        starts[1:][step.words[step.words >= 0]] += step.counts[step.words >= 0]
+        lengths[step.rows[step.rows >= 0]] = step.postings.lengths[step.rows >= 0]
     np.cumsum(starts, out=starts)
     rows = np.empty(int(starts[-1]), np.int32)
-    widest = np.result_type(*(move.postings.counts.dtype for move in moves))
+    widest = np.result_type(*(step.postings.counts.dtype for step in steps))
     counts = np.empty(len(rows), widest)
     free = starts[:-1].copy()  # position of the next posting of each word
-    for move in moves:
-        for first, last in _blocks(move.postings.starts):
-            _copy_block(move, first, last, free, rows, counts)
+    for step in steps:
+        for first, last in _blocks(step.postings.starts):
+            _copy_block(step, first, last, free, rows, counts)
     return Postings(starts, rows, counts, lengths)
 
 
-def _copy_block(move: _MergeStep, first: int, last: int, free: "Ints", rows: "Ints", counts: "Counts") -> None:
+def _copy_block(step: _MergeStep, first: int, last: int, free: "Ints", rows: "Ints", counts: "Counts") -> None:
     """Copy the postings of the words `first` to `last` (exclusive) into the merged arrays."""
     import numpy as np
 
-    postings, many = move.postings, move.counts[first:last]
+    postings, many = step.postings, step.counts[first:last]
     start, end = int(postings.starts[first]), int(postings.starts[last])
-    fresh = move.rows[postings.rows[start:end]]
+    fresh = step.rows[postings.rows[start:end]]
     held = postings.counts[start:end]
     if int(many.sum()) < len(fresh):
         held, fresh = held[fresh >= 0], fresh[fresh >= 0]
     used = many > 0
-    words, many = move.words[first:last][used], many[used]
+    words, many = step.words[first:last][used], many[used]
     before = np.cumsum(many, dtype=np.int32) - many
     places = np.repeat(free[words] - before, many)
     places += np.arange(len(places), dtype=np.int32)
@@ -199,16 +200,16 @@ def _blocks(starts: "Ints") -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _living_counts(postings: Postings, rows: "Ints") -> "Ints":
+def _remaining_frequencies(postings: Postings, rows: "Ints") -> "Ints":
     """Return for each word the number of remaining documents that contain it."""
     import numpy as np
 
     if (rows >= 0).all():
         return np.diff(postings.starts)
-    return spread(postings, rows >= 0)
+    return live_frequencies(postings, rows >= 0)
 
 
-def spread(postings: Postings, alive: "Mask") -> "Ints":
+def live_frequencies(postings: Postings, alive: "Mask") -> "Ints":
     """Return for each word the number of live documents that contain it."""
     import numpy as np
 

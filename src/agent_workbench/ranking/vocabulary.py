@@ -96,7 +96,7 @@ class Vocabulary:
         return some.partition(_SEPARATOR)[0]
 
 
-def unite(vocabularies: Sequence[Vocabulary], used: "Sequence[NDArray[np.bool_]]") -> "tuple[Vocabulary, list[Marks]]":
+def union(vocabularies: Sequence[Vocabulary], used: "Sequence[NDArray[np.bool_]]") -> "tuple[Vocabulary, list[Marks]]":
     """Return the union of several vocabularies, and for each of them the new numbers of its words (-1: unused).
 
     `used` is a mask over the words of each vocabulary.

@@ -22,13 +22,13 @@ def cache(tmp_path: Path) -> ChunkCache:
 
 def test_what_was_kept_comes_back(cache: ChunkCache) -> None:
     assert cache.find(["a"]) == {}
-    cache.keep({"a": CHUNKS, "b": ()})
+    cache.store({"a": CHUNKS, "b": ()})
     assert cache.find(["a", "b", "c", "a"]) == {"a": CHUNKS, "b": ()}
     assert ChunkCache(cache.path.parent).find(["a"]) == {"a": CHUNKS}
 
 
 def test_many_keys_are_looked_up(cache: ChunkCache) -> None:
-    cache.keep({f"{number}": CHUNKS for number in range(1_200)})
+    cache.store({f"{number}": CHUNKS for number in range(1_200)})
     assert len(cache.find(f"{number}" for number in range(2_000))) == 1_200
 
 
@@ -37,20 +37,20 @@ def test_a_corrupt_file_is_made_anew(cache: ChunkCache, content: bytes) -> None:
     cache.path.parent.mkdir(parents=True)
     cache.path.write_bytes(content)
     assert cache.find(["a"]) == {}
-    cache.keep({"a": CHUNKS})
+    cache.store({"a": CHUNKS})
     assert cache.find(["a"]) == {"a": CHUNKS}
 
 
 @pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.9])
 def test_a_damaged_file_gives_what_is_whole_or_nothing(cache: ChunkCache, part: float) -> None:
-    cache.keep({f"{number}": CHUNKS for number in range(400)})
+    cache.store({f"{number}": CHUNKS for number in range(400)})
     data = bytearray(cache.path.read_bytes())
     start = int(len(data) * part)
     data[start : start + 3_000] = b"\x5a" * 3_000
     cache.path.write_bytes(bytes(data))
     found = cache.find(f"{number}" for number in range(400))
     assert all(chunks == CHUNKS for chunks in found.values())
-    cache.keep({"new": CHUNKS})
+    cache.store({"new": CHUNKS})
     assert cache.find(["new"]) == {"new": CHUNKS}
 
 
@@ -64,20 +64,20 @@ def test_a_damaged_file_gives_what_is_whole_or_nothing(cache: ChunkCache, part: 
     ],
 )
 def test_a_file_of_somebody_else_is_made_anew(cache: ChunkCache, statement: str) -> None:
-    cache.keep({"a": CHUNKS})
+    cache.store({"a": CHUNKS})
     if "somebody" in statement:
         cache.path.unlink()
     with closing(sqlite3.connect(cache.path)) as foreign:
         foreign.execute(statement)
         foreign.commit()
     assert cache.find(["a"]) == {}
-    cache.keep({"b": CHUNKS})
+    cache.store({"b": CHUNKS})
     assert cache.find(["a", "b"]) == {"b": CHUNKS}
 
 
 @pytest.mark.parametrize("data", [b"", b"x", "text", None, 7, b"x\x9c\x03\x00\x00\x00\x00\x01"])
 def test_an_entry_that_is_damaged_is_not_known(cache: ChunkCache, data: object) -> None:
-    cache.keep({"a": CHUNKS, "b": CHUNKS})
+    cache.store({"a": CHUNKS, "b": CHUNKS})
     with closing(sqlite3.connect(cache.path)) as other:
         other.execute("PRAGMA ignore_check_constraints = ON")
         other.execute("UPDATE pieces SET data = ? WHERE key = 'a'", ("" if data is None else data,))
@@ -97,7 +97,7 @@ def test_an_entry_that_is_damaged_is_not_known(cache: ChunkCache, data: object) 
     ids=["deep", "inflated", "many", "negative", "far"],
 )
 def test_an_entry_that_would_harm_is_not_known(cache: ChunkCache, text: bytes) -> None:
-    cache.keep({"a": CHUNKS, "b": CHUNKS})
+    cache.store({"a": CHUNKS, "b": CHUNKS})
     with closing(sqlite3.connect(cache.path)) as other:
         other.execute("UPDATE pieces SET data = ? WHERE key = 'a'", (zlib.compress(text, 1),))
         other.execute("UPDATE pieces SET used = 'never' WHERE key = 'b'")
@@ -112,22 +112,22 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         cache = ChunkCache(folder)
-        cache.keep({"a": CHUNKS})
+        cache.store({"a": CHUNKS})
         cache.shrink()
         assert cache.find(["a"]) == {}
     in_the_way = ChunkCache(tmp_path)
     in_the_way.path.mkdir()
-    in_the_way.keep({"a": CHUNKS})
+    in_the_way.store({"a": CHUNKS})
     assert in_the_way.find(["a"]) == {}
     assert in_the_way.path.is_dir()
 
 
 def test_a_cache_that_somebody_is_writing_is_done_without(cache: ChunkCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_workbench.adapters.retrieval.chunking.chunk_cache._BUSY_SECONDS", 0.05)
-    cache.keep({"a": CHUNKS})
+    cache.store({"a": CHUNKS})
     with closing(sqlite3.connect(cache.path)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        cache.keep({"b": CHUNKS})
+        cache.store({"b": CHUNKS})
         assert cache.find(["a"]) == {}
         other.rollback()
     assert cache.find(["a", "b"]) == {"a": CHUNKS}
@@ -137,7 +137,7 @@ def test_what_was_not_used_for_longest_goes_when_there_is_too_much(tmp_path: Pat
     cache = ChunkCache(tmp_path, max_bytes=20_000)
     many = tuple(IndexedChunk(n, n, f"symbol{n}", {f"word{n * 7919}": n}, {}, {}) for n in range(1, 200))
     for number in range(30):
-        cache.keep({f"{number}": many})
+        cache.store({f"{number}": many})
         with closing(sqlite3.connect(cache.path)) as other:
             other.execute("UPDATE pieces SET used = ? WHERE key = ?", (1_000_000 + number, f"{number}"))
             other.commit()
@@ -153,10 +153,10 @@ def test_what_was_not_used_for_longest_goes_when_there_is_too_much(tmp_path: Pat
 
 def test_what_is_forgotten_is_written_over_in_every_language(cache: ChunkCache) -> None:
     secret = (IndexedChunk(1, 1, "", {"swordfish": 1}, {}, {}),)
-    cache.keep({"ab:python:400": secret, "ab:text:100": secret, "abc:text:400": secret})
-    assert cache.forget({"ab"})
+    cache.store({"ab:python:400": secret, "ab:text:100": secret, "abc:text:400": secret})
+    assert cache.delete({"ab"})
     assert set(cache.find(["ab:python:400", "ab:text:100", "abc:text:400"])) == {"abc:text:400"}
-    assert not cache.forget({"ab"})
+    assert not cache.delete({"ab"})
 
 
 def test_many_may_use_it_at_once(cache: ChunkCache) -> None:
@@ -165,7 +165,7 @@ def test_many_may_use_it_at_once(cache: ChunkCache) -> None:
     def use(mine: int) -> None:
         try:
             for number in range(10):
-                ChunkCache(cache.path.parent).keep({f"{mine}-{number}": CHUNKS})
+                ChunkCache(cache.path.parent).store({f"{mine}-{number}": CHUNKS})
         except BaseException as error:
             failures.append(error)
 

@@ -32,8 +32,8 @@ def test_what_was_saved_comes_back_and_goes_on(saved: Path, monkeypatch: pytest.
     assert_equals(index.view, FILES)
     monkeypatch.setattr("agent_workbench.adapters.retrieval.index.workspace_index._SMALL", 0)
     changed = file("src/f3.py", "new", "worker token")
-    index.take(Segment.build([changed]))
-    index.drop("src/f0.py")
+    index.add(Segment.build([changed]))
+    index.remove("src/f0.py")
     now = [changed, *(each for each in FILES if each.path not in {"src/f0.py", "src/f3.py"})]
     assert_equals(index.view, now)
     index.save(saved)
@@ -169,7 +169,7 @@ from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFil
 path, mine = Path(sys.argv[1]), sys.argv[2]
 chunks = [IndexedChunk(n + 1, n + 1, "", {f"word{mine}": 1, f"text{n}": 2}, {}, {}) for n in range(50)]
 index = WorkspaceIndex()
-index.take(Segment.build([SourceFile(f"p{mine}.py", "b", FileKind.SOURCE, chunks)]))
+index.add(Segment.build([SourceFile(f"p{mine}.py", "b", FileKind.SOURCE, chunks)]))
 for _ in range(20):
     index.save(path, mine.encode())
 """

@@ -37,7 +37,7 @@ def file(path: str, blob: str, *texts: str, symbol: str = "") -> SourceFile:
 def index_of(*segments: Sequence[SourceFile]) -> WorkspaceIndex:
     index = WorkspaceIndex()
     for files in segments:
-        index.take(Segment.build(files))
+        index.add(Segment.build(files))
     return index
 
 
@@ -112,10 +112,10 @@ def test_whatever_comes_changes_and_goes_it_equals_an_index_made_anew(
             file(f"f{chooser.randrange(40)}.py", f"{step}-{n}", *(_text(chooser) for _ in range(chooser.randrange(4))))
             for n in range(chooser.choice([1, 1, 1, 6]))
         ]
-        index.take(Segment.build(some))
+        index.add(Segment.build(some))
         files |= {each.path: each for each in some}
         gone = chooser.sample(sorted(files), min(len(files), chooser.choice([0, 0, 1, 3])))
-        index.drop(*gone, "absent.py")
+        index.remove(*gone, "absent.py")
         files = {path: each for path, each in files.items() if path not in gone}
         assert len(index.view.segments) <= 8
         if step % 10 == 9:
@@ -132,7 +132,7 @@ def test_whatever_comes_changes_and_goes_it_equals_an_index_made_anew(
 def test_segments_may_be_merged_elsewhere() -> None:
     index, files = WorkspaceIndex(), [file(f"f{n}.py", "b", f"read name{n}", f"write name{n}") for n in range(20)]
     for each in [file("f3.py", "former", "worker"), *files[1:]]:
-        index.take(Segment.build([each]), tidy=False)
+        index.add(Segment.build([each]), is_merged=False)
     assert len(index.view.segments) == 20
     place = index.merge_position()
     assert place is not None
@@ -204,5 +204,5 @@ def test_what_searches_keep_of_a_view_does_not_keep_it_alive() -> None:
     index = index_of([file("src/a.py", "1", "read a file")])
     view = ref(index.view)
     layout_of(index.view)
-    index.take(Segment.build([file("src/a.py", "2", "write a file")]))
+    index.add(Segment.build([file("src/a.py", "2", "write a file")]))
     assert view() is None

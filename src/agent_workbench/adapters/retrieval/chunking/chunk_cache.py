@@ -65,7 +65,7 @@ class ChunkCache:
         self._with_cache(read)
         return found
 
-    def keep(self, entries: Mapping[str, tuple[IndexedChunk, ...]]) -> None:
+    def store(self, entries: Mapping[str, tuple[IndexedChunk, ...]]) -> None:
         """Store chunks under their keys."""
         if not entries:
             return
@@ -73,7 +73,7 @@ class ChunkCache:
         rows = [(key, now, _encode(chunks)) for key, chunks in entries.items()]
         self._with_cache(lambda cache: _write(cache, rows))
 
-    def forget(self, blobs: Collection[str]) -> bool:
+    def delete(self, blobs: Collection[str]) -> bool:
         """Delete the chunks of these contents in every language and overwrite them; return True if there were any."""
         dropped = [0]
 

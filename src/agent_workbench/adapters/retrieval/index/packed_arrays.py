@@ -71,7 +71,7 @@ def unpack(buffer: "bytes | memoryview") -> dict[str, "Array"]:
     return arrays
 
 
-def take(arrays: Mapping[str, "Array"], name: str, kinds: Sequence[str], count: int | None = None) -> "Array":
+def take_array(arrays: Mapping[str, "Array"], name: str, kinds: Sequence[str], count: int | None = None) -> "Array":
     """Return one array; raise `DamagedIndex` if it is missing or has another type or length."""
     array = arrays.get(name)
     if array is None or array.dtype.name not in kinds or (count is not None and len(array) != count):

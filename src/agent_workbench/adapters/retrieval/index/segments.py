@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
-from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack, take, unpack
+from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack, take_array, unpack
 from agent_workbench.adapters.retrieval.index.strings import PackedStrings
 from agent_workbench.ranking.postings import Postings, build, grouped
 from agent_workbench.ranking.stems import count_stems
@@ -83,7 +83,7 @@ class SegmentFiles(Struct, frozen=True, dict=True):
         vocabulary, (postings,) = build([[words[name] for name in folders]])
         return vocabulary, postings
 
-    def called(self, name: str) -> list[str]:
+    def with_name(self, name: str) -> list[str]:
         """Return the files with this name in any folder."""
         return [self.paths[number] for number in self._by_name.get(name, ())]
 
@@ -189,7 +189,7 @@ class Segment(Struct, frozen=True, dict=True):
     def from_arrays(cls, arrays: "Mapping[str, Array]", prefix: str = "") -> "Segment":
         """Return the segment from the result of `arrays(prefix)`; raise `DamagedIndex` for inconsistent arrays."""
         read = _Reader(arrays, prefix)
-        kinds = cast("Kinds", take(arrays, f"{prefix}kinds", ("int8",)))
+        kinds = cast("Kinds", take_array(arrays, f"{prefix}kinds", ("int8",)))
         first_chunks = read.ints("first_pieces", len(kinds) + 1)
         first_lines = read.ints("first_lines", int(first_chunks[-1]))
         starts = read.ints(f"{Field.BODY}.starts")
@@ -212,14 +212,14 @@ class _Reader(Struct, frozen=True):
 
     def ints(self, name: str, count: int | None = None) -> "Ints":
         """Return an integer array of length `count` (None: at least 1)."""
-        found = cast("Ints", take(self.arrays, self.prefix + name, ("int32",), count))
+        found = cast("Ints", take_array(self.arrays, self.prefix + name, ("int32",), count))
         if count is None and not len(found):
             raise DamagedIndex(f"`{name}` is empty")
         return found
 
     def bytes(self, name: str) -> "NDArray[np.uint8]":
         """Return a byte array."""
-        return cast("NDArray[np.uint8]", take(self.arrays, self.prefix + name, ("uint8",)))
+        return cast("NDArray[np.uint8]", take_array(self.arrays, self.prefix + name, ("uint8",)))
 
     def strings(self, name: str, count: int) -> PackedStrings:
         """Return `count` strings."""
@@ -232,7 +232,7 @@ class _Reader(Struct, frozen=True):
         """Return the postings of a field."""
         starts = self.ints(f"{field}.starts", words + 1)
         size = int(starts[-1])
-        counts = take(self.arrays, f"{self.prefix}{field}.counts", ("uint8", "uint16", "int32"), size)
+        counts = take_array(self.arrays, f"{self.prefix}{field}.counts", ("uint8", "uint16", "int32"), size)
         return Postings(
             starts,
             self.ints(f"{field}.rows", size),

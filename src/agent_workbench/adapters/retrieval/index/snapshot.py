@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack, take, unpack
+from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack, take_array, unpack
 from agent_workbench.adapters.retrieval.index.segments import Segment
 from agent_workbench.system.atomic_files import storage_error
 
@@ -75,10 +75,10 @@ def load_snapshot(path: Path) -> Snapshot:
     alive: list[Mask] = []
     while f"{len(segments)}/alive" in arrays and len(segments) < _MAX_SEGMENTS:
         segment = Segment.from_arrays(arrays, f"{len(segments)}/")
-        mask = take(arrays, f"{len(segments)}/alive", ("bool",), len(segment.files.kinds))
+        mask = take_array(arrays, f"{len(segments)}/alive", ("bool",), len(segment.files.kinds))
         alive.append(cast("Mask", mask))
         segments.append(segment)
-    return Snapshot(segments, alive, take(arrays, "extra", ("uint8",)).tobytes())
+    return Snapshot(segments, alive, take_array(arrays, "extra", ("uint8",)).tobytes())
 
 
 def _replace(path: Path, parts: Sequence[bytes | memoryview]) -> None:

@@ -45,11 +45,11 @@ class IndexView:
         self._first_chunks = list(accumulate((len(each.extents.first_lines) for each in segments), initial=0))
         self._file_of: Ints | None = None
         self._kinds: Kinds | None = None
-        self._alive_chunks: Sequence[Mask | None] | None = None
+        self._live_chunk_masks: Sequence[Mask | None] | None = None
         self._fields: dict[tuple[Field, float, float], Bm25] = {}
         self._made: dict[object, object] = {}
 
-    def once(self, make: "Callable[[IndexView], Made]") -> Made:
+    def cached(self, make: "Callable[[IndexView], Made]") -> Made:
         """Return `make(view)`: computed at the first call and cached for the life of the view."""
         if make not in self._made:
             self._made[make] = make(self)
@@ -63,10 +63,10 @@ class IndexView:
     @property
     def chunks(self) -> int:
         """Number of chunks of live files."""
-        return self._first_chunks[-1] - self.dead_chunks
+        return self._first_chunks[-1] - self.deleted_chunks
 
     @property
-    def dead_chunks(self) -> int:
+    def deleted_chunks(self) -> int:
         """Number of chunks of deleted files."""
         import numpy as np
 
@@ -147,19 +147,19 @@ class IndexView:
         if found is None:
             parts = [
                 IndexPart(segment.vocabulary, segment.fields[field], alive)
-                for segment, alive in zip(self.segments, self._alive_in(field), strict=True)
+                for segment, alive in zip(self.segments, self._live_masks(field), strict=True)
             ]
             found = self._fields[field, b, k1] = Bm25(parts, b=b, k1=k1)
         return found
 
-    def _alive_in(self, field: Field) -> "Sequence[Mask | None]":
+    def _live_masks(self, field: Field) -> "Sequence[Mask | None]":
         """Return for each segment the mask of the field's live documents, None if all are."""
         if field not in FIELDS_OF_CHUNKS:
             return [None if mask.all() else mask for mask in self.alive]
-        if self._alive_chunks is None:
+        if self._live_chunk_masks is None:
             pairs = zip(self.segments, self.alive, strict=True)
-            self._alive_chunks = [None if mask.all() else mask[segment.file_of] for segment, mask in pairs]
-        return self._alive_chunks
+            self._live_chunk_masks = [None if mask.all() else mask[segment.file_of] for segment, mask in pairs]
+        return self._live_chunk_masks
 
     def definers(self, name: str) -> list[int]:
         """Return the chunks that define exactly this name, in order, regardless of case."""

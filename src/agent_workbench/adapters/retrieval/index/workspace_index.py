@@ -48,14 +48,14 @@ class WorkspaceIndex:
         view = self.view
         return save_snapshot(path, Snapshot(view.segments, view.alive, extra), max_bytes)
 
-    def take(self, segment: Segment, *, tidy: bool = True) -> None:
+    def add(self, segment: Segment, *, is_merged: bool = True) -> None:
         """Add the segment's files, each in place of the former file at its path.
 
-        Without `tidy` nothing is merged: the caller asks `merge_position` and merges elsewhere.
+        Unless it `is_merged`, nothing is merged: the caller asks `merge_position` and merges elsewhere.
         """
         paths = list(segment.files.paths)
         alive = [*self._without(paths), _last_of_each(paths)]
-        self._set([*self.view.segments, segment], alive, tidy=tidy)
+        self._set([*self.view.segments, segment], alive, is_merged=is_merged)
 
     def merge_position(self) -> int | None:
         """Return the position from which on segments should be merged into one, None if none should."""
@@ -68,7 +68,7 @@ class WorkspaceIndex:
         alive = np.ones(len(merged.files.kinds), bool)
         self.view = IndexView([*self.view.segments[:place], merged], [*self.view.alive[:place], alive])
 
-    def drop(self, *paths: str) -> None:
+    def remove(self, *paths: str) -> None:
         """Delete these files, if they are indexed."""
         if any(self.view.find(path) for path in paths):
             self._set(self.view.segments, self._without(paths))
@@ -95,15 +95,15 @@ class WorkspaceIndex:
                 masks[place][local] = False
         return masks
 
-    def _set(self, segments: Sequence[Segment], alive: "Sequence[Mask]", *, tidy: bool = True) -> None:
+    def _set(self, segments: Sequence[Segment], alive: "Sequence[Mask]", *, is_merged: bool = True) -> None:
         view = IndexView(segments, alive)
-        place = _merge_position(view) if tidy else None
+        place = _merge_position(view) if is_merged else None
         self.view = view if place is None else _merged_from(place, view)
 
 
 def _merge_position(view: IndexView) -> int | None:
     """Return the position from which on segments should be merged into one, None if none should."""
-    chunks, dead = view.chunks, view.dead_chunks
+    chunks, dead = view.chunks, view.deleted_chunks
     if dead > max(_WORTH_MERGING, (chunks + dead) * _MAX_DEAD):
         return 0
     place = _newest_to_merge([segment.postings for segment in view.segments])

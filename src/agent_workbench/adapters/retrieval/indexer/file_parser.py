@@ -59,12 +59,12 @@ class FileParser:
                 if lasts:
                     lasting[key] = found[key]
         finally:
-            self._cache.keep(lasting)
+            self._cache.store(lasting)
         return found
 
-    def forget(self, blobs: Collection[str]) -> bool:
+    def delete(self, blobs: Collection[str]) -> bool:
         """Delete the chunks of these contents from the cache; return True if there were any."""
-        return self._cache.forget(blobs)
+        return self._cache.delete(blobs)
 
     def shrink_cache(self) -> None:
         """Bound the size of the cache."""

@@ -120,7 +120,7 @@ class FolderIndex:
                 await self._take(batch, few=few)
             if gone := [*gone, *refused]:
                 async with self._changing:
-                    await in_thread(partial(self.index.drop, *gone))
+                    await in_thread(partial(self.index.remove, *gone))
             self._stamps.update({path: changes.stamps[path] for path in paths})
             self.status = replace(self.status, done=self.status.done + len(paths))
 
@@ -169,7 +169,7 @@ class FolderIndex:
 
     async def _take(self, batch: ParsedBatch, *, few: bool) -> None:
         async with self._changing:
-            await in_thread(partial(self.index.take, batch.segment, tidy=few))
+            await in_thread(partial(self.index.add, batch.segment, is_merged=few))
             if not few and (place := self.index.merge_position()) is not None:
                 await self._merge_from(place)
             view = self.index.view
@@ -192,7 +192,7 @@ class FolderIndex:
         for path in gone:
             del self._stamps[path]
         if gone:
-            self.index.drop(*gone)
+            self.index.remove(*gone)
         changed = (path for path, stamp in stamps.items() if self._stamps.get(path) is not stamp)
         return ChangedFiles(tuple(changed), stamps, len(found) - len(stamps), count_submodules(self._root))
 
@@ -215,11 +215,11 @@ class FolderIndex:
         """Delete files with secrets that an earlier version, or another name, let into index and cache."""
         held = list(filter(holds_secrets, self.index.view.paths()))
         blobs = {*map(self.index.blob_of, held), *secrets_among(self._root, paths)}
-        self._tools.parser.forget(blobs)
+        self._tools.parser.delete(blobs)
         if held:
             for path in held:
                 self._stamps.pop(path, None)
-            self.index.drop(*held)
+            self.index.remove(*held)
             self.index.compact()
             self._unsaved = _WORTH_SAVING
 

@@ -32,8 +32,8 @@ class ViewPaths(PathLookup):
     def has(self, path: str) -> bool:
         return self._view.find(path) is not None
 
-    def called(self, name: str) -> Sequence[str]:
-        found = chain.from_iterable(segment.files.called(name) for segment in self._view.segments)
+    def with_name(self, name: str) -> Sequence[str]:
+        found = chain.from_iterable(segment.files.with_name(name) for segment in self._view.segments)
         return [path for path in dict.fromkeys(found) if self.has(path)]
 
 
@@ -89,4 +89,4 @@ class ViewLayout:
 
 def layout_of(view: IndexView) -> ViewLayout:
     """Return the layout of the view, cached with it."""
-    return view.once(ViewLayout)
+    return view.cached(ViewLayout)

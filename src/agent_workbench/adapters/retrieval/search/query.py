@@ -73,7 +73,7 @@ class PathLookup:
         """Return True if there is a file at exactly this path."""
         return path in self._paths
 
-    def called(self, name: str) -> Sequence[str]:
+    def with_name(self, name: str) -> Sequence[str]:
         """Return the files whose path ends in this name."""
         return self._by_name.get(name, ())
 
@@ -89,7 +89,7 @@ class PathLookup:
             if self.has(end := "/".join(parts[start:])):
                 return [end]
         end = "/" + "/".join(parts)
-        found = [path for path in self.called(parts[-1] if parts else "") if f"/{path}".endswith(end)]
+        found = [path for path in self.with_name(parts[-1] if parts else "") if f"/{path}".endswith(end)]
         return sorted(found) if len(found) <= _MAX_MATCHES else []
 
 
