@@ -29,11 +29,11 @@ from agent_workbench.views.gate.gate_bar import view_gate
 from agent_workbench.views.plan import view_plan
 from agent_workbench.views.receipt.receipt import view_receipt
 from agent_workbench.views.scratchpad import view_scratchpad
-from agent_workbench.views.sessions.record_search import search
+from agent_workbench.views.sessions.record_search import search_events
 from agent_workbench.views.sessions.replay_bar import view_replay
 from agent_workbench.views.sessions.timeline import view_timeline
 from agent_workbench.views.status import view_status
-from agent_workbench.views.transcript.transcript import transcript_of, transcripts, view_steps
+from agent_workbench.views.transcript.transcript import transcript_of, view_steps
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from bench.given_host import GivenHost
 from bench.long_session import long_session
@@ -56,7 +56,9 @@ def measure(events: int = 10_000, seeks: int = 40, rounds: int = 3) -> list[Figu
         milliseconds(f"open {events:,} events: read, prove, fold", opened, OPENED),
         *asyncio.run(_screen(story, places)),
         *_moves(story, places),
-        milliseconds("search for words that are everywhere", seconds_of(lambda: search(story, "quantity"), rounds)),
+        milliseconds(
+            "search for words that are everywhere", seconds_of(lambda: search_events(story, "quantity"), rounds)
+        ),
         Figure("memory kept for going back", _kept(story), "MB"),
     ]
 
@@ -73,7 +75,7 @@ def write_journal(folder: Path, story: Sequence[Recorded]) -> None:
 
 def _moves(story: Sequence[Recorded], places: Sequence[int]) -> list[Figure]:
     """Return what a move costs without the screen: the state, and each view."""
-    trail, code = transcripts(), shown_code_snapshots()
+    trail, code = transcript_snapshots(), shown_code_snapshots()
     end = SessionUpdate(fold_all(story))
     view_steps(end, trail)
     view_code(end.state, None, code)
@@ -153,7 +155,7 @@ def _seconds(work: Callable[[], object]) -> float:
 def _kept(story: Sequence[Recorded]) -> float:
     tracemalloc.start()
     try:
-        trail = transcripts()
+        trail = transcript_snapshots()
         update = asyncio.run(_at_the_end(story))
         transcript_of(update.state, trail)
         return tracemalloc.get_traced_memory()[0] / 1e6

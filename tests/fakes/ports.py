@@ -25,8 +25,7 @@ from agent_workbench.core.model import (
     StopCause,
     TextDelta,
 )
-from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.rules.stored_rules import StoredRule

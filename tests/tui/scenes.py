@@ -38,8 +38,7 @@ from agent_workbench.core.intents.outcomes import FileOpened, Outcome, PastActio
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
 from agent_workbench.core.live import Live, PreflightQuestion, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.plan import Plan, TaskStatus
-from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.plan import Plan, PlanPiece, TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, SummaryEstimate, Verdict
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.rules.stored_rules import RuleScope

@@ -8,8 +8,7 @@ from textual.widgets import TextArea
 from agent_workbench.core.events import Author, PlanRead
 from agent_workbench.core.intents.outcomes import Accepted, PlanOpened, Refused
 from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan
-from agent_workbench.core.plan import Plan
-from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.plan import Plan, PlanPiece
 from agent_workbench.tui.panes.plan import PlanPane
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

@@ -34,7 +34,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.workspace import MergeOutcome
 from agent_workbench.views.code.code_pane import CodeState, view_code
-from agent_workbench.views.code.reasons import index_line, index_words, reasons_of, share_bar, words_of
+from agent_workbench.views.code.reasons import index_line, index_words, matched_words, reasons_of, share_bar
 from agent_workbench.views.code.shown_code import shown_code_snapshots
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, acts_for, view_gate
@@ -236,7 +236,7 @@ def test_reasons_are_bars_of_their_share_the_strongest_first() -> None:
         ("words", "██████▌"),
         ("path", "█▌"),
     ]
-    assert words_of(chunk) == ("x",)
+    assert matched_words(chunk) == ("x",)
     assert (share_bar(0.0, 8), share_bar(0.001, 8), share_bar(2.0, 8)) == ("", "▌", "█" * 8)
 
 

@@ -9,7 +9,7 @@ from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.views.sessions.record_search import RecordMatches, search
+from agent_workbench.views.sessions.record_search import RecordMatches, search_events
 
 
 class FoundInSession(Struct, frozen=True):
@@ -33,7 +33,7 @@ async def search_sessions(invocation: Invocation, asked: str) -> AsyncIterator[F
         copied = session.parent_seq if session.parent in names else None
         try:
             events = await store.read(session.id, whole=True)
-            found = await asyncio.to_thread(search, events[0 if copied is None else copied + 1 :], asked)
+            found = await asyncio.to_thread(search_events, events[0 if copied is None else copied + 1 :], asked)
         except (JournalError, StorageError) as error:
             yield FoundInSession(session, RecordMatches(asked), str(error))
             continue

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import trusted_repo
-from agent_workbench.core.diagnostics.retrieval_quality import FileQuestion, Measured, file_question, measure
+from agent_workbench.core.diagnostics.retrieval_quality import (
+    FileQuestion,
+    SearchFigures,
+    file_question,
+    measure_search,
+)
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.retrieval import CodeQuery
@@ -32,8 +37,8 @@ class Evaluation(Struct, frozen=True):
 
     base: str
     files: int
-    strict: tuple[Measured, ...]
-    all: tuple[Measured, ...]
+    strict: tuple[SearchFigures, ...]
+    all: tuple[SearchFigures, ...]
 
 
 async def evaluate_search(invocation: Invocation, commits: int, say: Say) -> Evaluation:
@@ -76,9 +81,9 @@ class _Ranked(Struct, frozen=True):
     files: Sequence[Sequence[str]]
     seconds: float
 
-    def measured(self, questions: Sequence[FileQuestion], numbers: Sequence[int]) -> Measured:
+    def measured(self, questions: Sequence[FileQuestion], numbers: Sequence[int]) -> SearchFigures:
         asked, found = [questions[number] for number in numbers], [self.files[number] for number in numbers]
-        return measure(self.method, asked, found, self.seconds)
+        return measure_search(self.method, asked, found, self.seconds)
 
 
 def _indexed(root: str, paths: Sequence[str], settings: "Settings") -> Sequence[str]:

@@ -1,10 +1,10 @@
-"""The plan and its tasks, and the rules for which task may start."""
+"""The plan and its tasks, the rules for which task may start, and a piece of the plan's text for editing."""
 
 from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import PlanError
@@ -164,3 +164,28 @@ def next_id(tasks: tuple[Task, ...]) -> TaskId:
     """Return the next free id of the form `T-<n>`."""
     numbers = [int(task.id[2:]) for task in tasks if task.id.startswith("T-") and task.id[2:].isdigit()]
     return TaskId(f"T-{max(numbers, default=0) + 1}")
+
+
+class PlanPiece(Struct, frozen=True):
+    """A part of the plan's file for editing: `text` replaces `whole[start:end]`, `whole` is the file as read.
+
+    `first_line` is the file's line number of its first line, `at_line` the line to start at. `task` is the task it
+    spells (None: the whole plan). `new`: the plan does not have this task yet.
+    """
+
+    path: str
+    whole: str
+    start: int
+    end: int
+    text: str
+    first_line: int = 1
+    at_line: int = 1
+    task: TaskId | None = None
+    new: bool = False
+
+    def whole_with(self, text: str) -> str:
+        """Return the whole file with `text` in place of the piece; what follows stays on a line of its own."""
+        head, rest = self.whole[: self.end], self.whole[self.end :]
+        newline = "\r\n" if "\r\n" in self.whole else "\n"
+        parted = head.endswith("\n") and rest and text and not text.endswith("\n")
+        return self.whole[: self.start] + text + (newline if parted else "") + rest

@@ -12,7 +12,7 @@ from agent_workbench.core.text.amounts import dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
 
-READ_AGAIN_LIMIT = 0.01
+REREAD_LIMIT = 0.01
 """Which share of a task's prompt tokens may be read twice before it counts as waste."""
 
 
@@ -113,7 +113,7 @@ def _reads(update: SessionUpdate) -> tuple[Figure, ...]:
             return ()
         reads, task = newest, run.reads
     words = f"{_short(reads.new_tokens)} new, {_short(reads.again_tokens)} re-read"
-    often = task.again_share > READ_AGAIN_LIMIT
+    often = task.again_share > REREAD_LIMIT
     tone = Tone.WARN if often else Tone.DIM
     return (Figure(f"prompt: {words} ({100 * task.again_share:.1f} %)", 3 if often else 5, tone, words),)
 

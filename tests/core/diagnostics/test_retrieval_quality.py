@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.diagnostics.retrieval_quality import FileQuestion, file_question, measure
+from agent_workbench.core.diagnostics.retrieval_quality import FileQuestion, file_question, measure_search
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,6 @@ def test_a_message_asks_where_it_says_something_and_touches_little(
 def test_what_is_among_the_first_ten_counts_and_the_rank_of_the_first_hit() -> None:
     questions = [FileQuestion("x", ("a", "b"), strict=True), FileQuestion("y", ("c",), strict=True)]
     others = [str(number) for number in range(10)]
-    measured = measure("m", questions, [["z", "a", *others, "b"], others], 0.5)
+    measured = measure_search("m", questions, [["z", "a", *others, "b"], others], 0.5)
     assert (measured.questions, measured.recall, measured.reciprocal_rank) == (2, 0.25, 0.25)
-    assert measure("m", [], [], 0.0).recall == 0.0
+    assert measure_search("m", [], [], 0.0).recall == 0.0

@@ -15,7 +15,7 @@ from agent_workbench.core.history.replay_pace import (
     wait_seconds,
 )
 from agent_workbench.core.state.fold_snapshots import STRIDE, FoldSnapshots
-from agent_workbench.views.sessions.timeline import AFTER, BEFORE, HERE, cell_of, place_in, seq_at, view_timeline
+from agent_workbench.views.sessions.timeline import AFTER, BEFORE, HERE, cell_of, seq_at, view_timeline, with_position
 from tests.fakes import runs
 
 STORY = (*runs.up_to_done(), UserSaid("thanks"))
@@ -73,12 +73,12 @@ def test_the_timeline_shows_what_matters_most_and_where_we_are() -> None:
     marks = marks_of(EVENTS)
     line = view_timeline(marks, len(EVENTS))
     assert [seq for seq, cell in enumerate(line) if cell and cell[0] == "✗"] == list(marks.of(MarkKind.FAILURE))
-    drawn = place_in(line, 7, len(EVENTS))
+    drawn = with_position(line, 7, len(EVENTS))
     assert (drawn[7], drawn[6], drawn[8]) == (HERE, BEFORE, AFTER)
     narrow = view_timeline(marks, 3)
-    assert len(narrow) == len(place_in(narrow, 0, len(EVENTS))) == 3
+    assert len(narrow) == len(with_position(narrow, 0, len(EVENTS))) == 3
     assert view_timeline(marks, 0) == view_timeline(Marks(), 0) == ()
-    assert place_in((), 0, 0) == []
+    assert with_position((), 0, 0) == []
 
 
 def test_a_kind_that_is_everywhere_is_marked_where_there_is_most_of_it() -> None:

@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.diff.changed_words import alike_lines, changed_words
-from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff, changes_from, context_folds
+from agent_workbench.views.diff.changed_words import changed_words, similar_lines
+from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff, change_pairs, context_folds
 
 DIFF = """\
 diff --git a/x.py b/x.py
@@ -102,15 +102,15 @@ def test_only_long_unchanged_parts_fold_and_what_is_near_a_change_stays() -> Non
 
 def test_removed_lines_are_paired_with_those_that_take_their_place() -> None:
     shown = read("@@ -1,4 +1,5 @@\n-a\n-b\n+A\n+B\n+C\n x\n-d\n\\ No newline at end of file\n+D\n")
-    texts = [[[shown.lines[number].text for number in side] for side in sides] for sides in changes_from(shown)]
+    texts = [[[shown.lines[number].text for number in side] for side in sides] for sides in change_pairs(shown)]
     assert texts == [[["a", "b"], ["A", "B", "C"]], [["d"], ["D"]]]
 
 
 def test_lines_are_compared_with_those_most_like_them() -> None:
     old, new = ["return a - b"], ["if b > 100:", "    raise ValueError(b)", "return a - a * b"]
-    assert list(alike_lines(old, new)) == [(0, 2)]
-    assert list(alike_lines(["x", "y"], ["1", "2"])) == [(0, 0), (1, 1)]
-    assert not list(alike_lines(["x"], ["1", "2"]))
+    assert list(similar_lines(old, new)) == [(0, 2)]
+    assert list(similar_lines(["x", "y"], ["1", "2"])) == [(0, 0), (1, 1)]
+    assert not list(similar_lines(["x"], ["1", "2"]))
 
 
 @pytest.mark.parametrize(

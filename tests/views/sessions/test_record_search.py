@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 
 from agent_workbench.core.events import Recorded, ScratchpadChanged, UserSaid
 from agent_workbench.core.events.plan import Author
-from agent_workbench.views.sessions.record_search import LINE_CHARS, MOST_MATCHES, RecordMatches, search, search_more
+from agent_workbench.views.sessions.record_search import (
+    LINE_CHARS,
+    MOST_MATCHES,
+    RecordMatches,
+    search_events,
+    search_more,
+)
 from tests.fakes import runs
 from tests.strategies import recorded
 
@@ -16,7 +22,7 @@ EVENTS = tuple(
 
 
 def kinds(asked: str) -> set[str]:
-    return {match.kind for match in search(EVENTS, asked).matches}
+    return {match.kind for match in search_events(EVENTS, asked).matches}
 
 
 def test_thoughts_diffs_outputs_results_words_notes_and_code_are_searched() -> None:
@@ -31,28 +37,28 @@ def test_thoughts_diffs_outputs_results_words_notes_and_code_are_searched() -> N
 
 
 def test_capitals_count_where_some_were_asked_for() -> None:
-    assert search(EVENTS, "integers").count == 1
-    assert search(EVENTS, "Integers").count == 1
-    assert search(EVENTS, "INTEGERS").count == 0
+    assert search_events(EVENTS, "integers").count == 1
+    assert search_events(EVENTS, "Integers").count == 1
+    assert search_events(EVENTS, "INTEGERS").count == 0
 
 
 def test_a_match_names_its_line_and_where_the_words_stand() -> None:
-    (match,) = search(EVENTS, "the cents").matches
+    (match,) = search_events(EVENTS, "the cents").matches
     assert (match.seq, match.line) == (len(EVENTS) - 1, "for the cents")
     assert match.line[match.at : match.at + match.length] == "the cents"
     long = Recorded(0, "", UserSaid("x" * 5_000 + "needle" + "y" * 5_000))
-    (match,) = search((long,), "needle").matches
+    (match,) = search_events((long,), "needle").matches
     assert len(match.line) == LINE_CHARS
     assert match.line[match.at : match.at + match.length] == "needle"
 
 
 def test_results_are_bounded_and_counted() -> None:
-    found = search((Recorded(0, "", UserSaid("word\n" * 3_000)),), "word")
+    found = search_events((Recorded(0, "", UserSaid("word\n" * 3_000)),), "word")
     assert (found.count, len(found.matches)) == (3_000, MOST_MATCHES)
 
 
 def test_nothing_asked_finds_nothing() -> None:
-    assert search(EVENTS, " ") == RecordMatches(" ", len(EVENTS))
+    assert search_events(EVENTS, " ") == RecordMatches(" ", len(EVENTS))
 
 
 @given(recorded(20), st.text(min_size=1, max_size=3), st.integers(1, 7))
@@ -61,10 +67,10 @@ def test_slices_find_what_one_search_finds(story: tuple[Recorded, ...], asked: s
     while found.searched < len(story):
         found = search_more(found, story, most)
     if story:
-        assert found == search(story, asked)
+        assert found == search_events(story, asked)
 
 
 def test_any_words_are_literal() -> None:
     pad = Recorded(0, "", ScratchpadChanged(runs.T1, "a.b (c", Author.USER))
-    assert search((pad,), ".b (").count == 1
-    assert search((pad,), "a.*c").count == 0
+    assert search_events((pad,), ".b (").count == 1
+    assert search_events((pad,), "a.*c").count == 0

@@ -7,19 +7,19 @@ import pytest
 from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.live import Live, PreflightQuestion, SessionUpdate
 from agent_workbench.views.sessions.tabs import (
-    TabCall,
+    TabNotification,
     TabState,
     TabView,
-    place_tabs,
+    lay_out_tabs,
     should_notify,
-    view_call,
+    view_notification,
     view_tab,
 )
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 
 ASKED = PreflightQuestion("trust", "Trust what this repo would run?", (), "yes", "no")
-CALL = TabCall("proposal 1", "T-1: diff waits")
+CALL = TabNotification("proposal 1", "T-1: diff waits")
 
 
 def update(*events: object, live: Live | None = None) -> SessionUpdate:
@@ -40,7 +40,7 @@ def update(*events: object, live: Live | None = None) -> SessionUpdate:
     ],
 )
 def test_how_a_session_stands_and_what_it_calls_for(seen: SessionUpdate, state: TabState, said: str) -> None:
-    call = view_call(seen)
+    call = view_notification(seen)
     assert view_tab(seen).state is state
     assert said in call.text if call is not None else not said
     assert call is None or call.text.isprintable()
@@ -72,7 +72,7 @@ TABS = tuple(
 
 def test_tabs_lose_their_words_and_then_those_far_from_the_front() -> None:
     def written(width: int, front: int = 0) -> str:
-        placed = place_tabs(TABS, front, width)
+        placed = lay_out_tabs(TABS, front, width)
         assert all(before.end < after.start for before, after in pairwise(placed))
         assert placed[-1].end <= width
         return "".join(each.text for each in placed)
@@ -83,4 +83,4 @@ def test_tabs_lose_their_words_and_then_those_far_from_the_front() -> None:
     assert " T-8" in written(100)
     assert " T-8" not in written(30)
     assert " T-8 ▸" in written(30, front=8)
-    assert place_tabs(TABS, 4, 5)[0].number == 4
+    assert lay_out_tabs(TABS, 4, 5)[0].number == 4

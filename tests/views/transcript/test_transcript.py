@@ -28,10 +28,10 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.transcript.check_entries import check_entries
 from agent_workbench.views.transcript.transcript import (
     Transcript,
-    extend,
+    extend_transcript,
     thought_end,
     transcript_of,
-    transcripts,
+    transcript_snapshots,
     view_steps,
 )
 from tests.fakes import runs
@@ -48,20 +48,20 @@ def test_event_by_event_is_the_same_as_at_once() -> None:
     state, transcript = SessionState(), Transcript()
     for each in ALL:
         state = fold(state, each)
-        transcript = extend(transcript, each)
+        transcript = extend_transcript(transcript, each)
     assert transcript == transcript_of(state)
     assert transcript.entries
 
 
 @given(st.integers(0, len(ALL)), st.integers(0, len(ALL)))
 def test_a_replay_may_go_anywhere(here: int, there: int) -> None:
-    trail = transcripts()
+    trail = transcript_snapshots()
     transcript_of(fold_all(ALL[:here]), trail)
     assert transcript_of(fold_all(ALL[:there]), trail) == transcript_of(fold_all(ALL[:there]))
 
 
 def test_nothing_new_gives_back_the_same_value() -> None:
-    trail = transcripts()
+    trail = transcript_snapshots()
     transcript = transcript_of(fold_all(ALL), trail)
     assert transcript_of(fold_all(ALL), trail) is transcript
 

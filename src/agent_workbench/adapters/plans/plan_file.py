@@ -13,8 +13,7 @@ from agent_workbench.adapters.plans.plan_parser import Compose, PlanText, check_
 from agent_workbench.adapters.plans.plan_renderer import render_plan
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
 from agent_workbench.core.text.line_merge import merge_cleanly
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, decode_document
 from agent_workbench.system.repo_files import change_inside, create_inside, read_inside

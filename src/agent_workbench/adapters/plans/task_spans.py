@@ -5,8 +5,7 @@ from msgspec import Struct
 from agent_workbench.adapters.plans.plan_parser import PlanText
 from agent_workbench.adapters.plans.text_edits import with_tasks
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Task, next_id
-from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.plan import PlanPiece, Task, next_id
 from agent_workbench.core.yaml_documents.lines import after_lines, line_start
 from agent_workbench.core.yaml_documents.nodes import Node
 

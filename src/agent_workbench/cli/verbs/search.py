@@ -13,7 +13,7 @@ from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.code.reasons import index_words, reasons_of, share_bar, vector_words, words_of
+from agent_workbench.views.code.reasons import index_words, matched_words, reasons_of, share_bar, vector_words
 
 if TYPE_CHECKING:
     from agent_workbench.api.code_search import Searched
@@ -92,7 +92,7 @@ def _print(chunks: tuple[Chunk, ...], *, explain: bool) -> None:
 def _reasons(chunk: Chunk) -> list[str]:
     reasons = reasons_of(chunk)
     if not reasons:
-        return [f"    for {', '.join(words_of(chunk))}"] if words_of(chunk) else []
+        return [f"    for {', '.join(matched_words(chunk))}"] if matched_words(chunk) else []
     shares = ((each, f"{share_bar(each.share, BAR_CELLS):<{BAR_CELLS}} {each.share:>4.0%}") for each in reasons)
     return [f"    {each.name:<9} {share}  {', '.join(each.words)}".rstrip() for each, share in shares]
 

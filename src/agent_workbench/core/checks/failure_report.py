@@ -28,7 +28,7 @@ def report_failure(output: str, limit_chars: int) -> str:
     text = COLOUR.sub("", output).strip("\n")
     if len(text) <= limit_chars:
         return text
-    lines = [shortened(line) for line in text.split("\n")]
+    lines = [shorten_line(line) for line in text.split("\n")]
     start = _summary_start(lines)
     summary = lines[start:][:SUMMARY_LINES]
     room = max(_LEAST_CHARS, limit_chars - sum(len(line) + 1 for line in summary))
@@ -39,12 +39,12 @@ def report_failure(output: str, limit_chars: int) -> str:
     return "\n".join(pieces)
 
 
-def is_telling(line: str) -> bool:
+def explains_failure(line: str) -> bool:
     """Return True if a line explains a failure."""
     return _TELLING.match(line.strip()) is not None
 
 
-def shortened(line: str) -> str:
+def shorten_line(line: str) -> str:
     """Return a line, cut to `LONGEST_LINE` characters with the number of missing ones stated."""
     if len(line) <= LONGEST_LINE:
         return line

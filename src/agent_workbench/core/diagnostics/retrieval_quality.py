@@ -18,7 +18,7 @@ class FileQuestion(Struct, frozen=True):
     strict: bool
 
 
-class Measured(Struct, frozen=True):
+class SearchFigures(Struct, frozen=True):
     """Figures of one method: recall among the first results, mean reciprocal rank, seconds for one question."""
 
     method: str
@@ -37,9 +37,9 @@ def file_question(message: str, answers: Sequence[str]) -> FileQuestion | None:
     return FileQuestion(message, tuple(answers), said.isdisjoint(names))
 
 
-def measure(
+def measure_search(
     method: str, questions: Sequence[FileQuestion], ranked: Sequence[Sequence[str]], seconds: float
-) -> Measured:
+) -> SearchFigures:
     """Return the figures of one method; `ranked` are its results for each question, best first.
 
     `seconds` is the average time for one question.
@@ -50,4 +50,4 @@ def measure(
         hits = [1 / rank for rank, path in enumerate(files, 1) if path in question.answers]
         reciprocals.append(hits[0] if hits else 0.0)
     many = max(1, len(questions))
-    return Measured(method, len(questions), sum(recalls) / many, sum(reciprocals) / many, seconds)
+    return SearchFigures(method, len(questions), sum(recalls) / many, sum(reciprocals) / many, seconds)

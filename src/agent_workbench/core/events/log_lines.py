@@ -40,8 +40,7 @@ from agent_workbench.core.events import (
     UndoAsked,
     UserSaid,
 )
-from agent_workbench.core.hunk_choice import describe_hunk_choice
-from agent_workbench.core.proposals import UNASKED, Proposal
+from agent_workbench.core.proposals import UNASKED, Proposal, describe_hunk_choice
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from agent_workbench.core.checks.failure_report import AFTER, BEFORE, COLOUR, is_telling, shortened
+from agent_workbench.core.checks.failure_report import AFTER, BEFORE, COLOUR, explains_failure, shorten_line
 from agent_workbench.core.events import ActionFinished, Event, TestsFinished
 
 KEPT_CHARS = 64_000
@@ -69,7 +69,7 @@ def _lines(output: str) -> tuple[list[str], int, int]:
 
 
 def _short(line: str) -> str:
-    return shortened(COLOUR.sub("", line) if "\x1b" in line else line)
+    return shorten_line(COLOUR.sub("", line) if "\x1b" in line else line)
 
 
 def _ends(lines: Sequence[str]) -> set[int]:
@@ -90,7 +90,7 @@ def _windows(lines: Sequence[str]) -> Iterator[list[int]]:
     for at, line in enumerate(lines):
         if _HEAD.match(line):
             head = at
-        elif is_telling(line):
+        elif explains_failure(line):
             above, head = ([head] if head >= 0 else []), -1
             yield [*above, *range(max(0, at - BEFORE), min(len(lines), at + AFTER + 1))]
 

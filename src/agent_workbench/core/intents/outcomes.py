@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from agent_workbench.core.history.past_actions import PastActions
-from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.plan import PlanPiece
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 

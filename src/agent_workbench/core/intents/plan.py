@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.plan import PlanPiece
 
 
 class OpenPlan(Struct, frozen=True):

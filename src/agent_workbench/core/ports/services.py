@@ -9,8 +9,7 @@ from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.rules.stored_rules import StoredRule

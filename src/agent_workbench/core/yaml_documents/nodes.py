@@ -55,7 +55,7 @@ Node = YamlScalar | YamlSequence | YamlMapping
 class CollectionStart(Struct, frozen=True):
     """Parser event: a sequence or mapping begins."""
 
-    is_table: bool
+    is_mapping: bool
     flow: bool
     start: Mark
 
@@ -127,17 +127,17 @@ def _node(event: ParserEvent, stream: Iterator[ParserEvent], depth: int) -> Node
         case CollectionStart():
             if depth > MAX_DEPTH:
                 raise DocumentError(event.start, f"expected at most {MAX_DEPTH} levels of nesting, found more")
-            return _table(event, stream, depth) if event.is_table else _listing(event, stream, depth)
+            return _mapping(event, stream, depth) if event.is_mapping else _sequence(event, stream, depth)
 
 
-def _listing(opening: CollectionStart, stream: Iterator[ParserEvent], depth: int) -> YamlSequence:
+def _sequence(opening: CollectionStart, stream: Iterator[ParserEvent], depth: int) -> YamlSequence:
     items = []
     while not isinstance(event := next(stream), CollectionEnd):
         items.append(_node(event, stream, depth + 1))
     return YamlSequence(tuple(items), opening.flow, opening.start, event.end)
 
 
-def _table(opening: CollectionStart, stream: Iterator[ParserEvent], depth: int) -> YamlMapping:
+def _mapping(opening: CollectionStart, stream: Iterator[ParserEvent], depth: int) -> YamlMapping:
     entries: dict[str, tuple[YamlScalar, Node]] = {}
     while not isinstance(event := next(stream), CollectionEnd):
         if not isinstance(event, YamlScalar):

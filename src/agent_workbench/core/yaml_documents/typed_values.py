@@ -20,8 +20,8 @@ from agent_workbench.core.yaml_documents.nodes import DocumentError, Node, YamlM
 
 Value = TypeVar("Value", bound=Struct)
 
-WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
-BELOW = 1e15
+INTEGER = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
+NUMBER_LIMIT = 1e15
 """Numbers are added, multiplied and told in dollars, seconds and tokens, and have to stay numbers."""
 NUMBER = re.compile(r"(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 # Numbers of YAML 1.1 and 1.2, so that every reader agrees on what is text.
@@ -30,7 +30,7 @@ NUMBER_LIKE = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 BOOLEANS = {"true": True, "false": False}
-OLD_BOOLEANS = {"yes", "no", "on", "off"}
+YAML_1_1_BOOLEANS = {"yes", "no", "on", "off"}
 NOTHING = {"", "~", "null"}
 SHAPES: Mapping[object, Callable[[str], object]] = {TaskId: task_id}
 
@@ -43,7 +43,7 @@ def is_nothing(node: Node) -> bool:
 def is_text(text: str) -> bool:
     """Return True if every YAML reader takes this, without quotes, for a string."""
     low = text.lower()
-    return not (low in NOTHING or low in BOOLEANS or low in OLD_BOOLEANS or NUMBER_LIKE.fullmatch(text))
+    return not (low in NOTHING or low in BOOLEANS or low in YAML_1_1_BOOLEANS or NUMBER_LIKE.fullmatch(text))
 
 
 def is_clean(text: str) -> bool:
@@ -82,7 +82,7 @@ def read_mapping(node: Node, wanted: type[Value], path: str) -> Value:
     for key, value in node.entries:
         if key.text not in hints:
             raise unknown_key(key, hints, path)
-        if key.text in numbers and isinstance(value, YamlScalar) and value.plain and WHOLE.fullmatch(value.text):
+        if key.text in numbers and isinstance(value, YamlScalar) and value.plain and INTEGER.fullmatch(value.text):
             values[key.text] = value.text
         elif not is_nothing(value) or key.text in needed:
             values[key.text] = read_value(value, hints[key.text], join(path, key.text))
@@ -133,14 +133,14 @@ def _scalar(node: YamlScalar, wanted: object, path: str) -> object:
     if wanted is bool:
         return _boolean(node, path)
     if wanted is int:
-        if not (node.plain and WHOLE.fullmatch(node.text)):
+        if not (node.plain and INTEGER.fullmatch(node.text)):
             too_long = node.plain and re.fullmatch(r"[1-9][0-9]+", node.text)
             raise expected(node, "a whole number of at most 18 digits" if too_long else _name(int), path)
         return int(node.text)
     if wanted is float:
         if not (node.plain and NUMBER.fullmatch(node.text) and math.isfinite(float(node.text))):
             raise expected(node, _name(float), path)
-        if float(node.text) >= BELOW:
+        if float(node.text) >= NUMBER_LIMIT:
             raise expected(node, "a number below 10^15", path)
         return float(node.text)
     if isinstance(wanted, type) and issubclass(wanted, StrEnum):

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import Author, ProposalReplaced
-from agent_workbench.core.hunk_choice import describe_left_out, hunk_choice_summary, left_out_hunks
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch import (
@@ -23,7 +22,15 @@ from agent_workbench.core.patch import (
     render_patch,
     special_paths,
 )
-from agent_workbench.core.proposals import HunkVerdict, Proposal, Verdict, with_patch
+from agent_workbench.core.proposals import (
+    HunkVerdict,
+    Proposal,
+    Verdict,
+    describe_left_out,
+    hunk_choice_summary,
+    left_out_hunks,
+    with_patch,
+)
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.proposals import decide, refuse_if_redacted
 from agent_workbench.engine.runtime.session_context import SessionContext

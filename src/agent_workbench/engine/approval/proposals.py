@@ -14,7 +14,6 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     ReflexionNoted,
 )
-from agent_workbench.core.hunk_choice import hunk_location
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch import HunkFate, patch_hash, selectable_ids
 from agent_workbench.core.proposals import (
@@ -25,6 +24,7 @@ from agent_workbench.core.proposals import (
     HunkVerdict,
     Proposal,
     Verdict,
+    hunk_location,
     with_patch,
 )
 from agent_workbench.core.settings import Permission

@@ -18,8 +18,15 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
-from agent_workbench.core.hunk_choice import hunk_choice_summary, hunk_location, left_out_hunks
-from agent_workbench.core.proposals import OURS, HunkVerdict, Proposal, Verdict
+from agent_workbench.core.proposals import (
+    OURS,
+    HunkVerdict,
+    Proposal,
+    Verdict,
+    hunk_choice_summary,
+    hunk_location,
+    left_out_hunks,
+)
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import example, properties_of
 from agent_workbench.core.tools.spec import ToolSpec

@@ -17,7 +17,7 @@ from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.rows import Span
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.sessions.replay_bar import ReplayView
-from agent_workbench.views.sessions.timeline import Cell, place_in, seq_at, view_timeline
+from agent_workbench.views.sessions.timeline import Cell, seq_at, view_timeline, with_position
 
 TIMELINE_ROW = 1
 HINTS = {
@@ -94,7 +94,7 @@ class ReplayBar(Bar):
         cells = max(0, width - 2 * INDENT)
         if self._line[0] is not self._view.marks or len(self._line[1]) != cells:
             self._line = (self._view.marks, view_timeline(self._view.marks, cells))
-        drawn: list[Span] = [*place_in(self._line[1], self._view.seq, self._view.count)]
+        drawn: list[Span] = [*with_position(self._line[1], self._view.seq, self._view.count)]
         line = Strip([Segment(" " * INDENT, self.rich_style), *self._segments(drawn)])
         return line.adjust_cell_length(width, self.rich_style)
 

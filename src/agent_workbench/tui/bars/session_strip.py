@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from agent_workbench.tui.bars.tab_strip import FRONT, OTHER
 from agent_workbench.tui.widgets.tones import Tones
-from agent_workbench.views.sessions.tabs import PlacedTab, TabView, place_tabs
+from agent_workbench.views.sessions.tabs import PlacedTab, TabView, lay_out_tabs
 
 
 class SessionStrip(Widget):
@@ -43,7 +43,7 @@ class SessionStrip(Widget):
         width = self.size.width
         if y or not self._tabs:
             return Strip.blank(width, self.rich_style)
-        self._placed = place_tabs(self._tabs, self._front, width)
+        self._placed = lay_out_tabs(self._tabs, self._front, width)
         segments: list[Segment] = []
         at = 0
         for placed in self._placed:

@@ -11,7 +11,7 @@ from textual.widgets import Static, TextArea
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.intents.outcomes import Outcome, PlanOpened, Refused
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
-from agent_workbench.core.plan_text import PlanPiece
+from agent_workbench.core.plan import PlanPiece
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 

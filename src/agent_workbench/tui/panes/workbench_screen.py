@@ -35,7 +35,7 @@ from agent_workbench.views.scratchpad import view_scratchpad
 from agent_workbench.views.sessions.replay_bar import view_replay
 from agent_workbench.views.status import view_status
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
-from agent_workbench.views.transcript.transcript import transcripts, view_steps
+from agent_workbench.views.transcript.transcript import transcript_snapshots, view_steps
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.services import Clock
@@ -87,7 +87,7 @@ class WorkbenchScreen(PaneScreen):
         super().__init__()
         self._clock = clock
         self._keymap = keymap
-        self._transcripts = transcripts()
+        self._transcripts = transcript_snapshots()
         self._code = shown_code_snapshots()
         self.makes_ready = False
         self._waiting = ""

@@ -10,7 +10,7 @@ from agent_workbench.core.live import PreflightQuestion, SessionUpdate
 from agent_workbench.tui.bridge import carry_updates
 from agent_workbench.tui.session import task_dialogs as dialogues
 from agent_workbench.tui.session.session_screen import SessionScreen
-from agent_workbench.views.sessions.tabs import TabView, view_call, view_tab
+from agent_workbench.views.sessions.tabs import TabView, view_notification, view_tab
 
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
@@ -77,7 +77,7 @@ class SessionTab:
 
     def _look(self, update: SessionUpdate) -> None:
         """Note how the session stands, and have the user called where that is news to them."""
-        view, call = view_tab(update), view_call(update)
+        view, call = view_tab(update), view_notification(update)
         if view != self.view:
             self.view = view
             self.app.tabs.show_line()

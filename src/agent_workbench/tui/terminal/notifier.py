@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.background import in_background
 from agent_workbench.core.settings import CallBy, UiSettings
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.sessions.tabs import TabCall, should_notify
+from agent_workbench.views.sessions.tabs import TabNotification, should_notify
 
 if TYPE_CHECKING:
     from agent_workbench.tui.app import WorkbenchApp
@@ -22,12 +22,12 @@ class Notifier:
 
     def __init__(self, app: "WorkbenchApp") -> None:
         self._app = app
-        self._waiting: dict[str, TabCall] = {}
+        self._waiting: dict[str, TabNotification] = {}
         self._telling: set[asyncio.Task[None]] = set()
         self.moment_seconds = MOMENT_SECONDS
         self.ways: tuple[CallBy, ...] = UiSettings().notify
 
-    def heed(self, tab: "SessionTab", call: TabCall | None) -> None:
+    def heed(self, tab: "SessionTab", call: TabNotification | None) -> None:
         """Take note of what a tab calls for; nothing is a call as well."""
         key = call.key if call is not None else ""
         waiting = self._waiting.get(tab.mode)
@@ -38,7 +38,7 @@ class Notifier:
             self._waiting[tab.mode] = call
             self._app.set_timer(self.moment_seconds, lambda: self._tell(tab, call))
 
-    def _tell(self, tab: "SessionTab", call: TabCall) -> None:
+    def _tell(self, tab: "SessionTab", call: TabNotification) -> None:
         if self._waiting.get(tab.mode) != call:
             return
         del self._waiting[tab.mode]

@@ -14,7 +14,7 @@ from agent_workbench.core.state.session_state import Phase, SessionState, TaskRu
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.code.reasons import Reason, index_line, reasons_of, words_of
+from agent_workbench.views.code.reasons import Reason, index_line, matched_words, reasons_of
 from agent_workbench.views.code.shown_code import Cost, ShownCode, shown_code_snapshots
 
 PREVIEW_CHARS = 20_000
@@ -109,7 +109,7 @@ def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
         tokens=Cost(chunk.tokens, counted=False).text,
         score=f"{chunk.score:.2f}" if chunk.score else "",
         reasons=reasons_of(chunk),
-        words=words_of(chunk),
+        words=matched_words(chunk),
         standing=CodeState.OFFERED,
     )
 

@@ -26,7 +26,7 @@ def reasons_of(chunk: Chunk) -> tuple[Reason, ...]:
     return tuple(Reason(str(each.kind), each.share, _words(each.words)) for each in told if each.share > 0)
 
 
-def words_of(chunk: Chunk) -> tuple[str, ...]:
+def matched_words(chunk: Chunk) -> tuple[str, ...]:
     """Return the matched words of the query, best first."""
     return _words(chunk.why or tuple(dict.fromkeys(word for each in chunk.signals for word in each.words)))
 

@@ -34,7 +34,7 @@ def changed_words(old: str, new: str) -> tuple[Spans, Spans]:
     return tuple(_spans(left, kept_left)), tuple(_spans(right, kept_right))
 
 
-def alike_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+def similar_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield pairs of the most similar old and new lines, both in order. Equal counts are paired one by one."""
     if len(old) == len(new) or len(old) * len(new) > _MOST_ALIKE:
         yield from ((number, number) for number in range(min(len(old), len(new))))

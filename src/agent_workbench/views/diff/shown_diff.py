@@ -30,7 +30,7 @@ class DiffReader:
     """Incremental reader of a diff that may grow."""
 
     def __init__(self) -> None:
-        self._whole = _Lines()
+        self._whole = _LineBuilder()
         self._text = ""
         self._chars = 0
         self._shown = ShownDiff()
@@ -41,7 +41,7 @@ class DiffReader:
         While it `grows`, an unfinished line outside of hunks is left out: half a path is the path of another file.
         """
         if not text.startswith(self._text):
-            self._whole, self._chars, self._shown = _Lines(), 0, ShownDiff()
+            self._whole, self._chars, self._shown = _LineBuilder(), 0, ShownDiff()
         self._text = text
         # Only the last finished line can change: a header that continues, and the unfinished line after it.
         same = max(len(self._whole.lines) - 1, 0)
@@ -64,7 +64,7 @@ class DiffReader:
         return self._shown
 
 
-class _Lines:
+class _LineBuilder:
     """Lines so far. A file's headers are one line, which changes until its first hunk arrives."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _Lines:
         self._read = self._hunks = 0
         self._highest = 0
 
-    def copy(self) -> "_Lines":
+    def copy(self) -> "_LineBuilder":
         """Return an independent copy."""
         other = copy(self)
         other._reader = copy(self._reader)
@@ -146,7 +146,7 @@ def context_folds(shown: ShownDiff) -> Iterator[tuple[int, int]]:
         start = number + 1
 
 
-def changes_from(shown: ShownDiff, start: int = 0) -> Iterator[tuple[list[int], list[int]]]:
+def change_pairs(shown: ShownDiff, start: int = 0) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the removed lines with the added ones that replace them, from line `start` on."""
     removed: list[int] = []
     added: list[int] = []

@@ -18,7 +18,7 @@ from agent_workbench.core.tools.permissions import CALLS, PERMISSIONS, Unattende
 from agent_workbench.views.blocks import Block, Entry, Tone
 
 NEWEST_SHOWN = 4
-KEPT_MEANS = {
+SCOPE_EXPLANATIONS = {
     RuleScope.SESSION: "until the session ends",
     RuleScope.REPO: "in .agent.yml, for everybody who trusts it",
     RuleScope.USER: "in your own rules.yaml, for this repo",
@@ -44,7 +44,9 @@ def offer_entries(rules: Iterable[Rule], chosen: int) -> tuple[Entry, ...]:
 def scope_entry(kept: RuleScope) -> Entry:
     """Return the possible scopes of a rule; the chosen one is marked and explained."""
     places = "   ".join(f"{'●' if each is kept else '○'} {RULE_SCOPE_LABELS[each]}" for each in RuleScope)
-    return Entry("keeping", (Block(places, Tone.PLAIN, "for", space_before=True), Block(KEPT_MEANS[kept], Tone.DIM)))
+    return Entry(
+        "keeping", (Block(places, Tone.PLAIN, "for", space_before=True), Block(SCOPE_EXPLANATIONS[kept], Tone.DIM))
+    )
 
 
 def past_entry(rule: Rule, past: PastActions | None) -> Entry:

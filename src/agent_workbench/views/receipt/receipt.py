@@ -10,8 +10,16 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.prompt_reads import PromptReads, reads_of, reusable_figures
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.receipt.rows import BEGINNING, KEPT, LABEL_CHARS, TEMPLATE, ReceiptRow, kind_of, rows_of
-from agent_workbench.views.receipt.sent_prompts import SentPrompt, has_steps, one_context, prompts_of
+from agent_workbench.views.receipt.rows import (
+    BEGINNING,
+    KEPT,
+    LABEL_CHARS,
+    TEMPLATE,
+    ReceiptRow,
+    part_kind,
+    receipt_rows,
+)
+from agent_workbench.views.receipt.sent_prompts import SentPrompt, has_answers, prompts_in_context, sent_prompts
 
 
 class CompactionEstimate(Struct, frozen=True):
@@ -65,9 +73,9 @@ def view_receipt(state: SessionState, number: int = 0) -> ReceiptView | None:
     observed = (each.event for each in state.opening if isinstance(each.event, ModelObserved))
     met |= {event.purpose: event.facts for event in observed}
     for run in _runs(state):
-        sent = tuple(prompts_of(run, before, met))
+        sent = tuple(sent_prompts(run, before, met))
         if before < wanted <= before + len(sent):
-            return _receipt(run, one_context(sent[: wanted - before]), count, newest=wanted == count)
+            return _receipt(run, prompts_in_context(sent[: wanted - before]), count, newest=wanted == count)
         before += len(sent)
     return None
 
@@ -81,7 +89,7 @@ def _receipt(run: TaskRun, sent: tuple[SentPrompt, ...], count: int, *, newest: 
     figures, facts = last.figures, last.facts
     tells = facts is None or facts.tells_cache
     reads = _reads(sent)
-    rows = tuple(rows_of(run, sent, figures, reads, tells=tells))
+    rows = tuple(receipt_rows(run, sent, figures, reads, tells=tells))
     answered = bool(figures.prompt_tokens)
     end = last.end
     return ReceiptView(
@@ -133,11 +141,11 @@ def _compacting(rows: tuple[ReceiptRow, ...], sent: tuple[SentPrompt, ...]) -> C
             change = -row.tokens if kept and row.dropped else row.tokens if row.pinned and not kept else 0
             stays, steps = stays + change, steps - change
             continue
-        kept = kind_of(row) in KEPT and not row.dropped
+        kept = part_kind(row) in KEPT and not row.dropped
         if kept:
             stays += row.tokens
-        elif kind_of(row) not in BEGINNING and row.label != TEMPLATE:
+        elif part_kind(row) not in BEGINNING and row.label != TEMPLATE:
             steps += row.tokens
     read = sum(each.figures.prompt_tokens - each.figures.cached_tokens for each in sent)
     seconds = sum(each.figures.prompt_seconds for each in sent)
-    return CompactionEstimate(max(0, steps) if has_steps(sent) else 0, stays, stays * seconds / read if read else 0.0)
+    return CompactionEstimate(max(0, steps) if has_answers(sent) else 0, stays, stays * seconds / read if read else 0.0)

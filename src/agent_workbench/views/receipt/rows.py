@@ -51,7 +51,7 @@ class ReceiptRow(Struct, frozen=True):
         return said[0][1] if len(said) == 1 else ", ".join(f"{tokens:,} {word}" for tokens, word in said)
 
 
-def rows_of(
+def receipt_rows(
     run: TaskRun, sent: tuple[SentPrompt, ...], figures: AnswerFigures, reads: PromptReads, *, tells: bool
 ) -> Iterator[ReceiptRow]:
     """Yield the rows in the prompt's order; a row's position decides what was cached."""
@@ -76,7 +76,7 @@ def rows_of(
             continue
         yield _marked(run, part, kept=True) if part.place else part
         for piece in pieces:
-            inside = _marked(run, _piece_row(piece, row), kept=kind_of(row) in KEPT)
+            inside = _marked(run, _piece_row(piece, row), kept=part_kind(row) in KEPT)
             yield measured(inside, start + piece.offset)
     if template.tokens:
         yield template
@@ -147,6 +147,6 @@ def _overlap(start: int, end: int, low: int, high: int) -> int:
     return max(0, min(end, high) - max(start, low))
 
 
-def kind_of(row: ReceiptRow) -> str:
+def part_kind(row: ReceiptRow) -> str:
     """Return the first word of a row's label, which is the kind of the part."""
     return row.label.split(" ", 1)[0]

@@ -45,7 +45,7 @@ class SentPrompt(Struct, frozen=True):
         return self.end.figures if self.end is not None else AnswerFigures()
 
 
-def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Iterator[SentPrompt]:
+def sent_prompts(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Iterator[SentPrompt]:
     """Yield the prompts of a run; `before` is the number of earlier prompts, `met` the last observed models."""
     since: list[Recorded] = []
     compacted = notes = False
@@ -76,7 +76,7 @@ def prompts_of(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Ite
         yield open_prompt
 
 
-def one_context(sent: tuple[SentPrompt, ...]) -> tuple[SentPrompt, ...]:
+def prompts_in_context(sent: tuple[SentPrompt, ...]) -> tuple[SentPrompt, ...]:
     """Return the prompts that the last one grew from: those since the last compaction, without summary requests.
 
     A request for a summary may be shortened to fit. A request about the scratchpad grew from no other prompt.
@@ -90,7 +90,7 @@ def one_context(sent: tuple[SentPrompt, ...]) -> tuple[SentPrompt, ...]:
     return (*(each for each in kept if through < 0 or each.since[-1].seq - 1 <= through), last)
 
 
-def has_steps(sent: tuple[SentPrompt, ...]) -> bool:
+def has_answers(sent: tuple[SentPrompt, ...]) -> bool:
     """Return True if there are answers that a summary could cover."""
     ends = (each.end for each in sent if each.built.purpose is not Purpose.SUMMARY)
     return any(

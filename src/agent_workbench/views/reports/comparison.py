@@ -13,7 +13,7 @@ from agent_workbench.views.gate.diff_pane import DiffView
 
 MOST_FILES = 12
 SAME = "Both results have the same files."
-GONE = "Git no longer has the files of one of them, so there is no diff."
+NO_FILES = "Git no longer has the files of one of them, so there is no diff."
 NOTHING = "·"
 
 
@@ -50,7 +50,7 @@ def parting_line(comparison: Comparison) -> str:
 def result_line(comparison: Comparison) -> str:
     """Return a line about the diff below."""
     if comparison.diff is None:
-        return GONE
+        return NO_FILES
     first, second = session_names(comparison)
     return f"Lines only in {second} (+) and only in {first} (−):" if comparison.diff else SAME
 

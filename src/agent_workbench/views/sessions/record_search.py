@@ -59,7 +59,7 @@ class RecordMatches(Struct, frozen=True):
     matches: tuple[RecordMatch, ...] = ()
 
 
-def search(events: Sequence[Recorded], asked: str) -> RecordMatches:
+def search_events(events: Sequence[Recorded], asked: str) -> RecordMatches:
     """Return the matching lines of a session. Case matters only if `asked` has capitals."""
     return search_more(RecordMatches(asked), events, len(events))
 
@@ -85,7 +85,7 @@ def _pattern(asked: str) -> re.Pattern[str]:
 
 
 def _matches(recorded: Recorded, pattern: re.Pattern[str]) -> Iterator[RecordMatch]:
-    for kind, text in texts_of(recorded.event):
+    for kind, text in event_texts(recorded.event):
         end = 0
         while (hit := pattern.search(text, end)) is not None:
             first = text.rfind("\n", 0, hit.start()) + 1
@@ -98,7 +98,7 @@ def _matches(recorded: Recorded, pattern: re.Pattern[str]) -> Iterator[RecordMat
             )
 
 
-def texts_of(event: Event) -> Iterable[tuple[str, str]]:
+def event_texts(event: Event) -> Iterable[tuple[str, str]]:
     """Return the texts of an event with their kinds; repetitions of earlier texts are left out."""
     match event:
         case ModelAnswered():

@@ -40,7 +40,7 @@ BADGES = {
     TabState.IDLE: ("·", Tone.DIM),
     TabState.RECORDING: ("»", Tone.DIM),
 }
-CALLING = frozenset({TabState.WAITS, TabState.TROUBLE})
+NEEDS_USER = frozenset({TabState.WAITS, TabState.TROUBLE})
 """States in which nothing goes on without the user."""
 
 
@@ -54,7 +54,7 @@ class TabView(Struct, frozen=True):
     @property
     def calls(self) -> bool:
         """True if the session needs the user to continue."""
-        return self.state in CALLING
+        return self.state in NEEDS_USER
 
     @property
     def badge(self) -> tuple[str, Tone]:
@@ -67,7 +67,7 @@ class TabView(Struct, frozen=True):
         return f"{self.what} {self.state}".strip()
 
 
-class TabCall(Struct, frozen=True):
+class TabNotification(Struct, frozen=True):
     """Reason to notify the user: `key` identifies it, `text` is one sanitized line."""
 
     key: str
@@ -106,23 +106,23 @@ def view_tab(update: SessionUpdate) -> TabView:
     return TabView(_name(state), _rest(state))
 
 
-def view_call(update: SessionUpdate) -> TabCall | None:
+def view_notification(update: SessionUpdate) -> TabNotification | None:
     """Return the session's reason to notify the user: a question, trouble, a proposal, the end of a task."""
     state, run, tab = update.state, update.state.run, view_tab(update)
     if tab.state is TabState.WAITS and update.live.question is not None:
-        return TabCall(f"question {update.live.question.key}", sanitize_line(update.live.question.title, 120))
+        return TabNotification(f"question {update.live.question.key}", sanitize_line(update.live.question.title, 120))
     if tab.state is TabState.TROUBLE and state.trouble is not None:
-        return TabCall(
+        return TabNotification(
             f"trouble {state.trouble.what}", sanitize_line(f"{tab.name}: trouble: {state.trouble.what}", 120)
         )
     if tab.state is TabState.WAITS and run is not None and run.waiting is not None:
-        return TabCall(f"proposal {run.waiting.id}", f"{tab.name}: {tab.words}")
+        return TabNotification(f"proposal {run.waiting.id}", f"{tab.name}: {tab.words}")
     if run is not None and tab.state in {TabState.DONE, TabState.FAILED}:
-        return TabCall(f"end {len(state.past)} {run.task}", f"{tab.name} is {tab.state}")
+        return TabNotification(f"end {len(state.past)} {run.task}", f"{tab.name} is {tab.state}")
     return None
 
 
-def should_notify(call: TabCall | None, told: str, *, focused: bool | None, in_front: bool) -> bool:
+def should_notify(call: TabNotification | None, told: str, *, focused: bool | None, in_front: bool) -> bool:
     """Return True if the user must be notified.
 
     `told` is the key of the last notification. `focused` says whether the terminal has the focus; None if it does not
@@ -133,7 +133,7 @@ def should_notify(call: TabCall | None, told: str, *, focused: bool | None, in_f
     return focused is False or not in_front
 
 
-def place_tabs(tabs: Sequence[TabView], front: int, width: int) -> tuple[PlacedTab, ...]:
+def lay_out_tabs(tabs: Sequence[TabView], front: int, width: int) -> tuple[PlacedTab, ...]:
     """Return the tabs laid out in `width` cells: with words, else with badges, else only those around `front`."""
     for words in (True, False):
         placed = _placed(tabs, range(len(tabs)), words=words)

@@ -36,7 +36,7 @@ def view_timeline(marks: Marks, cells: int) -> tuple[Cell | None, ...]:
     return tuple(line)
 
 
-def place_in(line: tuple[Cell | None, ...], seq: int, count: int) -> list[Cell]:
+def with_position(line: tuple[Cell | None, ...], seq: int, count: int) -> list[Cell]:
     """Return the line with the position of event `seq` of `count`. Takes time for each cell."""
     if not line:
         return []

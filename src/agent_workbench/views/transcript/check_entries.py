@@ -20,7 +20,7 @@ PURPOSES = {
 OUTPUT_LINES = 4
 WHY_LINES = 3
 INDENT_CELLS = 2
-NOT_OURS = "failed before the change"
+FAILED_BEFORE = "failed before the change"
 
 
 def check_entries(
@@ -87,7 +87,7 @@ def _failure_entry(failure: Failure) -> Entry:
     tone = Tone.DIM if failure.before else Tone.BAD
     why = "\n".join(map(sanitize, failure.lines))
     why_tone = Tone.DIM if failure.before else Tone.PLAIN
-    about = " · ".join(filter(None, (NOT_OURS * failure.before, "" if where in failure.test else where)))
+    about = " · ".join(filter(None, (FAILED_BEFORE * failure.before, "" if where in failure.test else where)))
     blocks = (
         Block(f"✗ {sanitize_line(failure.test, 500)}", tone),
         *((Block(why, why_tone, fold_lines=WHY_LINES, clips=True, indent=INDENT_CELLS),) if why else ()),

@@ -33,7 +33,6 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
-from agent_workbench.core.hunk_choice import describe_left_out, hunk_choice_summary, left_out_hunks
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import (
@@ -45,6 +44,9 @@ from agent_workbench.core.proposals import (
     MERGE,
     UNASKED,
     Verdict,
+    describe_left_out,
+    hunk_choice_summary,
+    left_out_hunks,
 )
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
@@ -52,18 +54,18 @@ from agent_workbench.views.transcript.check_entries import PURPOSES
 from agent_workbench.views.transcript.model_blocks import (
     FOLD_LINES,
     answer_blocks,
-    broken_blocks,
-    compacted_blocks,
-    filled_blocks,
-    found_blocks,
-    marked_blocks,
+    compaction_blocks,
+    full_context_blocks,
+    interrupted_blocks,
+    message_blocks,
+    pin_blocks,
     prompt_blocks,
-    said_blocks,
+    search_blocks,
 )
 from agent_workbench.views.transcript.session_blocks import session_blocks
 
-OUR_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep", COMPACT: "Summary", END_UNCHANGED: "Finish"}
-OUR_WORDS = {
+OWN_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep", COMPACT: "Summary", END_UNCHANGED: "Finish"}
+OWN_PROPOSAL_TEXT = {
     KEEP_CHANGES: "what the command changed",
     COMPACT: "of the older steps, to replace them",
     END_UNCHANGED: "with nothing changed",
@@ -77,7 +79,7 @@ VERDICTS = {
 RESULTS = {ActionResult.FAILED: "failed", ActionResult.REFUSED: "refused", ActionResult.UNKNOWN: "unknown"}
 
 
-class Before(Protocol):
+class EntryContext(Protocol):
     """Context that an entry needs besides its event."""
 
     @property
@@ -96,7 +98,7 @@ class Before(Protocol):
         """Return the endpoint of an answer, empty if it is the usual one."""
 
 
-def entry_of(recorded: Recorded, before: Before) -> Entry | None:
+def event_entry(recorded: Recorded, before: EntryContext) -> Entry | None:
     """Return the transcript entry of an event, None if there is nothing to show."""
     event = recorded.event
     if isinstance(event, SessionEvent):
@@ -106,7 +108,7 @@ def entry_of(recorded: Recorded, before: Before) -> Entry | None:
     return Entry(str(recorded.seq), tuple(blocks)) if blocks else None
 
 
-def _step_blocks(recorded: Recorded, before: Before) -> list[Block]:
+def _step_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
     event = recorded.event
     match event:
         case TaskStarted():
@@ -124,32 +126,32 @@ def _step_blocks(recorded: Recorded, before: Before) -> list[Block]:
             return _model_blocks(recorded, before)
 
 
-def _model_blocks(recorded: Recorded, before: Before) -> list[Block]:
+def _model_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
     event = recorded.event
     match event:
         case CodeRetrieved():
-            return found_blocks(event)
+            return search_blocks(event)
         case PromptBuilt():
             return prompt_blocks(event)
         case ModelAnswered():
             return answer_blocks(event, before.purpose, before.name_of(event))
         case ModelInterrupted():
-            return broken_blocks(event)
+            return interrupted_blocks(event)
         case UserSaid():
-            return said_blocks(event)
+            return message_blocks(event)
         case ChunkPinned() | ChunkDropped():
-            return marked_blocks(event)
+            return pin_blocks(event)
         case CompactionAsked():
             return [Block("you asked for a summary of the older steps", Tone.DIM, "Context")]
         case ContextFilled():
-            return filled_blocks(event)
+            return full_context_blocks(event)
         case ContextCompacted():
-            return compacted_blocks(event)
+            return compaction_blocks(event)
         case _:
             return []
 
 
-def _work_blocks(recorded: Recorded, before: Before) -> list[Block]:
+def _work_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
     event = recorded.event
     match event:
         case ActionProposed() | ProposalReplaced():
@@ -182,11 +184,11 @@ def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
             Block(about, Tone.ACCENT, "Checks", space_before=True),
             Block(commands, Tone.DIM, fold_lines=FOLD_LINES),
         ]
-    if proposal.tool in OUR_PROPOSALS:
+    if proposal.tool in OWN_PROPOSALS:
         notes = proposal.tool == COMPACT and proposal.paths
-        ours = "of the scratchpad, to replace it" if notes else OUR_WORDS.get(proposal.tool)
+        ours = "of the scratchpad, to replace it" if notes else OWN_PROPOSAL_TEXT.get(proposal.tool)
         first = ours or sanitize_line(proposal.text.strip().split("\n")[0])
-        return [Block(first, Tone.ACCENT, OUR_PROPOSALS[proposal.tool], space_before=True)]
+        return [Block(first, Tone.ACCENT, OWN_PROPOSALS[proposal.tool], space_before=True)]
     return []
 
 
@@ -199,7 +201,7 @@ def _decision_blocks(event: ActionDecided) -> list[Block]:
     return [Block(f"{glyph} {word} by {who}{reason}", tone, "Gate")]
 
 
-def _result_blocks(event: ActionFinished, before: Before) -> list[Block]:
+def _result_blocks(event: ActionFinished, before: EntryContext) -> list[Block]:
     if before.told and event.result is ActionResult.OK:
         return []
     text = sanitize(event.observation.strip(), limit_chars=100_000)

@@ -30,7 +30,7 @@ AUTHORS = {
 }
 
 
-def found_blocks(event: CodeRetrieved) -> list[Block]:
+def search_blocks(event: CodeRetrieved) -> list[Block]:
     """Return the blocks of a code search."""
     many = len(event.chunks)
     places = "\n".join(sanitize_line(chunk.place) for chunk in event.chunks)
@@ -88,7 +88,7 @@ def thought_line(reasoning: str) -> Block:
     return Block(f"thought for {len(reasoning):,} characters", Tone.DIM, "Thinking")
 
 
-def broken_blocks(event: ModelInterrupted) -> list[Block]:
+def interrupted_blocks(event: ModelInterrupted) -> list[Block]:
     """Return the blocks of an interrupted answer."""
     why = sanitize_line(event.what) or str(event.cause)
     said = Block(f"the answer is incomplete and is not executed: {why}", Tone.BAD, "Interrupted", Tone.BAD)
@@ -97,12 +97,12 @@ def broken_blocks(event: ModelInterrupted) -> list[Block]:
     return [said, *thinking_blocks(event.reasoning), *rest]
 
 
-def said_blocks(event: UserSaid) -> list[Block]:
+def message_blocks(event: UserSaid) -> list[Block]:
     """Return the blocks of a message from the user."""
     return [Block(sanitize(event.text.strip()), Tone.STRONG, "You", Tone.ACCENT, space_before=True)]
 
 
-def marked_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:
+def pin_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:
     """Return the blocks of a pinned or dropped piece of code."""
     if isinstance(event, ChunkDropped):
         return [Block(f"{sanitize_line(event.place)} is dropped; the next summary leaves it out", Tone.DIM, "Code")]
@@ -110,7 +110,7 @@ def marked_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:
     return [Block(f"{sanitize_line(event.chunk.place)} {word}", Tone.DIM, "Code")]
 
 
-def filled_blocks(event: ContextFilled) -> list[Block]:
+def full_context_blocks(event: ContextFilled) -> list[Block]:
     """Return the blocks of a full context."""
     size = f" of {event.context_tokens:,}" if event.context_tokens else ""
     if event.notes:
@@ -121,7 +121,7 @@ def filled_blocks(event: ContextFilled) -> list[Block]:
     return [Block(said, Tone.WARN, "Context", Tone.WARN, space_before=True)]
 
 
-def compacted_blocks(event: ContextCompacted) -> list[Block]:
+def compaction_blocks(event: ContextCompacted) -> list[Block]:
     """Return the blocks of a compaction."""
     pinned, found = len(event.pinned), len(event.code)
     kept = (

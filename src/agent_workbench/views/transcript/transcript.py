@@ -32,11 +32,11 @@ from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 from agent_workbench.views.transcript.check_entries import check_entries
-from agent_workbench.views.transcript.event_entries import entry_of
+from agent_workbench.views.transcript.event_entries import event_entry
 from agent_workbench.views.transcript.model_blocks import ASIDE, thought_line
 
 THOUGHT_TAIL_CHARS = 2_000
-BEFORE_STEPS = "the steps of a task appear here once it runs"
+NO_STEPS = "the steps of a task appear here once it runs"
 
 
 class Transcript(Struct, frozen=True):
@@ -73,9 +73,9 @@ class StepsView(Struct, frozen=True):
     empty: str
 
 
-def transcripts() -> FoldSnapshots[Transcript]:
+def transcript_snapshots() -> FoldSnapshots[Transcript]:
     """Return empty snapshots of the fold of a transcript."""
-    return FoldSnapshots(Transcript(), extend)
+    return FoldSnapshots(Transcript(), extend_transcript)
 
 
 def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = None) -> StepsView:
@@ -87,7 +87,7 @@ def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = 
         title=f"Steps{step}",
         transcript=transcript,
         unsettled=tuple(_unsettled(update, transcript)),
-        empty="" if transcript.entries else BEFORE_STEPS,
+        empty="" if transcript.entries else NO_STEPS,
     )
 
 
@@ -95,15 +95,15 @@ def transcript_of(state: SessionState, trail: FoldSnapshots[Transcript] | None =
     """Return the transcript of `state`, continued from the nearest snapshot of `trail`."""
     runs = (*state.past, state.run) if state.run is not None else state.past
     events = JoinedSequence((state.opening, *(run.history for run in runs)))
-    return (transcripts() if trail is None else trail).at(events)
+    return (transcript_snapshots() if trail is None else trail).at(events)
 
 
-def extend(before: Transcript, recorded: Recorded) -> Transcript:
+def extend_transcript(before: Transcript, recorded: Recorded) -> Transcript:
     """Return the transcript with one more event."""
     if isinstance(recorded.event, TestsFinished):
         checked = check_entries(recorded.seq, recorded.event, before.baseline, before.root)
         return _note(replace(before, entries=_plus(before.entries, checked)), recorded)
-    entry, after = entry_of(recorded, before), before
+    entry, after = event_entry(recorded, before), before
     if after.unread and isinstance(recorded.event, PromptBuilt | TaskFinished | TaskStarted):
         read = isinstance(recorded.event, PromptBuilt)
         after = replace(after, entries=_plus(after.entries, _settled(after.unread, read=read)), unread=())
@@ -166,7 +166,7 @@ def _met(transcript: Transcript, facts: ModelFacts) -> Transcript:
 def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]:
     live = update.live
     if update.state.run is None and transcript.entries:
-        yield Entry("before", (Block(BEFORE_STEPS, Tone.DIM, space_before=True),))
+        yield Entry("before", (Block(NO_STEPS, Tone.DIM, space_before=True),))
     if live.streaming is not None:
         yield Entry("streaming", tuple(_stream(live.streaming, transcript)))
     if live.running is not None:

@@ -9,9 +9,9 @@ from rich.cells import cell_len
 
 from agent_workbench.tui.widgets.rows import cut_line
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.diff.changed_words import alike_lines
+from agent_workbench.views.diff.changed_words import similar_lines
 from agent_workbench.views.diff.lines import DiffLine
-from agent_workbench.views.diff.shown_diff import ShownDiff, change_start, changes_from, context_folds
+from agent_workbench.views.diff.shown_diff import ShownDiff, change_pairs, change_start, context_folds
 
 LEAST_ROOM = 8
 SIGN_CELLS = 2
@@ -56,7 +56,7 @@ class DiffLayout:
         self.shown, self.look = shown, look
         if not start:
             self.partner, self._uneven = {}, {}
-        for removed, added in changes_from(shown, start):
+        for removed, added in change_pairs(shown, start):
             for old, new in zip(removed, added, strict=False):
                 self.partner[old], self.partner[new] = new, old
             if len(removed) != len(added):
@@ -74,7 +74,7 @@ class DiffLayout:
         if number in self._uneven:
             removed, added = self._uneven[number]
             old, new = ([self.shown.lines[each].text for each in side] for side in (removed, added))
-            yield from ((removed[one], added[other]) for one, other in alike_lines(old, new))
+            yield from ((removed[one], added[other]) for one, other in similar_lines(old, new))
         elif number in self.partner:
             yield min(number, self.partner[number]), max(number, self.partner[number])
 
