@@ -108,7 +108,7 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     listed, shown, receipt, verified, commit, exported, forked, tree, pictures, rules = said
     assert "T-1, T-2  done" in listed
     assert "T-2 done: committed" in shown
-    assert "0 read again" in receipt
+    assert "0 re-read" in receipt
     assert commit.startswith("green")
     assert verified.startswith("green")
     assert "T-2" in exported
