@@ -33,7 +33,7 @@ from agent_workbench.views.sessions.record_search import search_events
 from agent_workbench.views.sessions.replay_bar import view_replay
 from agent_workbench.views.sessions.timeline import view_timeline
 from agent_workbench.views.status import view_status
-from agent_workbench.views.transcript.transcript import transcript_of, view_steps
+from agent_workbench.views.transcript.transcript import transcript_of, transcript_snapshots, view_steps
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from bench.given_host import GivenHost
 from bench.long_session import long_session
