@@ -119,7 +119,7 @@ async def _screen(story: Sequence[Recorded], places: Sequence[int]) -> list[Figu
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         first = await _shown(app.workbench.show, session, len(story))
-        while app.workbench.makes_ready:
+        while app.workbench.updates.preparing:
             await pilot.pause(0.01)
         took = [await _shown(app.workbench.show, session, place) for place in places]
         return [

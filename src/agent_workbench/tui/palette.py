@@ -17,7 +17,7 @@ def key_commands(workbench: "WorkbenchScreen", keymap: Keymap) -> Iterator[Syste
     """Yield the actions that can be wanted now, each with its keys."""
     for key in KEYS:
         if key.scope not in {Scope.SCROLL, Scope.ALWAYS, *IN_DIALOGUES}:
-            node = workbench.node_of(key.scope)
+            node = workbench.widget_of(key.scope)
             if node.display:
                 says = f"{', '.join(keymap.names(key))}  {key.says}"
                 yield SystemCommand(f"{key.scope}: {key.label}", says, partial(node.run_action, key.action))

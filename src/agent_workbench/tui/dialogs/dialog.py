@@ -12,12 +12,12 @@ from textual.widgets import Static
 
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.widgets.selectable_screen import WorkScreen
+from agent_workbench.tui.widgets.selectable_screen import SelectableScreen
 
 Answer = TypeVar("Answer")
 
 
-class Dialog(ModalScreen[Answer], WorkScreen[Answer]):
+class Dialog(ModalScreen[Answer], SelectableScreen[Answer]):
     """A frame around a body; texts are shown as they are, never as markup."""
 
     def __init__(self, title: str, keys: str, *, name: str) -> None:

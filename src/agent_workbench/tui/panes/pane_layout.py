@@ -1,17 +1,12 @@
-"""Where the panes stand: which of them have room at this size, which is in front, which has the focus."""
+"""Layout of the panes: three columns, or one pane at a time where there is no room for more."""
 
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.tui.bars.bar import Bar
-from agent_workbench.tui.bars.gate_bar import GateBar
-from agent_workbench.tui.bars.replay_bar import ReplayBar
 from agent_workbench.tui.bars.status_line import StatusLine
 from agent_workbench.tui.bars.tab_strip import TabStrip
-from agent_workbench.tui.keymap import bindings
-from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.panes.plan import PlanPane
-from agent_workbench.tui.widgets.selectable_screen import WorkScreen
 
 WIDE_CELLS = 120
 LEAST_CELLS = 60
@@ -20,117 +15,72 @@ COLUMNS = {"left": ("plan", "scratchpad"), "middle": ("steps",), "right": ("diff
 PANES = {"plan": "Plan", "steps": "Steps", "diff": "Diff", "scratchpad": "Scratchpad", "code": "Code"}
 
 
-class PaneScreen(WorkScreen[None]):
-    """Three columns of panes with room, one pane without; a bar at the bottom at any size."""
+class PaneLayout:
+    """Shows the panes of a screen that have room. `front` is the one that is shown where only one has."""
 
-    AUTO_FOCUS = "#plan"
-    BINDINGS = bindings(Scope.EVERYWHERE)
-
-    def __init__(self) -> None:
-        super().__init__(name="workbench")
+    def __init__(self, screen: Screen[None]) -> None:
         self.front = "plan"
         self.zoomed = False
+        self._screen = screen
         self._focused_before: Widget | None = None
 
     @property
     def single(self) -> bool:
         """True while only one pane has room."""
-        return self.zoomed or self.app.size.width < WIDE_CELLS
+        return self.zoomed or self._screen.app.size.width < WIDE_CELLS
 
-    @property
-    def bar(self) -> Bar:
-        """The bar that stands at the bottom."""
-        replay = self.query_one(ReplayBar)
-        return replay if replay.display else self.query_one(GateBar)
-
-    def on_resize(self) -> None:
-        self.arrange_panes()
-
-    def arrange_panes(self) -> None:
-        """Show the panes that have room."""
-        single = self.single
+    def arrange(self) -> None:
+        """Show the panes that have room in the current size."""
+        screen, single = self._screen, self.single
         for column, panes in COLUMNS.items():
             for pane in panes:
-                self.query_one(f"#{pane}").display = not single or pane == self.front
-            place = self.query_one(f"#{column}")
-            place.display = not single or self.front in panes
-            place.set_class(single, "-single")
-        tabs = self.query_one(TabStrip)
+                screen.query_one(f"#{pane}").display = not single or pane == self.front
+            container = screen.query_one(f"#{column}")
+            container.display = not single or self.front in panes
+            container.set_class(single, "-single")
+        tabs = screen.query_one(TabStrip)
         tabs.display = single
         tabs.show(self.front)
-        self.query_one(PlanPane).show_details(detailed=self.zoomed)
+        screen.query_one(PlanPane).show_details(detailed=self.zoomed)
         self._arrange_too_small()
 
     def _arrange_too_small(self) -> None:
-        width, height = self.app.size
+        """Show a note instead of the panes in a terminal that is too small for any of them."""
+        screen = self._screen
+        width, height = screen.app.size
         small = width < LEAST_CELLS or height < LEAST_LINES
-        note = self.query_one("#too-small", Static)
+        note = screen.query_one("#too-small", Static)
         if small and not note.display:
-            self._focused_before = self.focused
+            self._focused_before = screen.focused
         returns = note.display and not small
         note.display = small
         if small:
             note.update(f"{width}×{height} is too small for the workbench: {LEAST_CELLS}×{LEAST_LINES} is needed")
-        for each in (self.query_one("#body"), self.query_one(StatusLine)):
+        for each in (screen.query_one("#body"), screen.query_one(StatusLine)):
             each.display = not small
-        # What is hidden loses the focus: no key would reach a pane that stands there again.
-        if returns and self.focused is None:
-            self.set_focus(self._focused_before)
+        # A hidden pane loses the focus, and would get no keys when it is shown again.
+        if returns and screen.focused is None:
+            screen.set_focus(self._focused_before)
 
     def bring_forward(self, pane: str) -> None:
-        """Show a pane where only one has room."""
+        """Show a pane, if only one has room."""
         if pane != self.front:
             self.front = pane
-            self.arrange_panes()
+            self.arrange()
 
-    def focus_pane(self, pane: str) -> None:
-        """Bring a pane to the front and give it the focus."""
+    def focus(self, pane: str) -> None:
+        """Show a pane and give it the focus."""
         self.bring_forward(pane)
-        self.query_one(f"#{pane}").focus()
+        self._screen.query_one(f"#{pane}").focus()
 
-    def on_descendant_focus(self) -> None:
-        """A pane that was clicked is the one in front from now on; the bar's hints depend on the focus."""
-        self.bar.refresh()
-        focused = self.focused
-        if focused is not None and focused.id in PANES:
-            self.bring_forward(focused.id)
+    def neighbour(self, by: int) -> str:
+        """Return the pane `by` places after the focused one, empty for the bar, which comes after the last."""
+        order = [*PANES, ""]
+        focused = self._screen.focused
+        at = focused.id if focused is not None and focused.id in PANES else ""
+        return order[(order.index(at) + by) % len(order)]
 
-    def on_tab_strip_chosen(self, message: TabStrip.Chosen) -> None:
-        self.focus_pane(message.pane)
-
-    def action_focus_plan(self) -> None:
-        self.focus_pane("plan")
-
-    def action_focus_steps(self) -> None:
-        self.focus_pane("steps")
-
-    def action_focus_diff(self) -> None:
-        self.focus_pane("diff")
-
-    def action_focus_scratchpad(self) -> None:
-        self.focus_pane("scratchpad")
-
-    def action_focus_code(self) -> None:
-        self.focus_pane("code")
-
-    def action_focus_bar(self) -> None:
-        self.bar.focus()
-
-    def action_focus_following(self) -> None:
-        self._step_focus(1)
-
-    def action_focus_preceding(self) -> None:
-        self._step_focus(-1)
-
-    def _step_focus(self, by: int) -> None:
-        order = [*PANES, "bar"]
-        at = self.focused.id if self.focused is not None and self.focused.id in PANES else "bar"
-        following = order[(order.index(at) + by) % len(order)]
-        if following == "bar":
-            self.action_focus_bar()
-        else:
-            self.focus_pane(following)
-
-    def action_zoom(self) -> None:
+    def toggle_zoom(self) -> None:
+        """Give one pane all the room, or give it back."""
         self.zoomed = not self.zoomed
-        self.arrange_panes()
+        self.arrange()

@@ -100,7 +100,7 @@ class SessionScreen(WorkbenchScreen):
     async def on_gate_bar_always_wanted(self, message: GateBar.AlwaysWanted) -> None:
         await rule_dialogues.offer_rules(self.bench, message.waiting)
 
-    def on_workbench_screen_rules_wanted(self) -> None:
+    def action_rules(self) -> None:
         rule_dialogues.show_rules(self.bench)
 
     def on_scratchpad_pane_edit_wanted(self, message: ScratchpadPane.EditWanted) -> None:
@@ -132,11 +132,11 @@ class SessionScreen(WorkbenchScreen):
             return False
         return True
 
-    def on_workbench_screen_tell_wanted(self) -> None:
+    def action_tell(self) -> None:
         if self._task_goes_on():
             dialogues.say_to_model(self.bench)
 
-    def on_workbench_screen_context_wanted(self) -> None:
+    def action_context(self) -> None:
         context_dialogues.show_receipt(self.bench)
 
     async def on_steps_pane_place_wanted(self, message: StepsPane.PlaceWanted) -> None:
@@ -153,7 +153,7 @@ class SessionScreen(WorkbenchScreen):
         self.focus_pane("steps")
         self.query_one(StepsPane).go_to(key)
 
-    def on_workbench_screen_sessions_wanted(self) -> None:
+    def action_sessions(self) -> None:
         past_dialogues.show_sessions(self.bench)
 
     def on_replay_bar_search_wanted(self) -> None:
@@ -173,7 +173,7 @@ class SessionScreen(WorkbenchScreen):
         else:
             dialogues.confirm_undo(self.bench, last.proposal)
 
-    def on_workbench_screen_abort_wanted(self) -> None:
+    def action_abort(self) -> None:
         update = self.bench.update_shown
         if update is not None and update.state.unfinished:
             dialogues.confirm_abort(self.bench)
@@ -182,8 +182,8 @@ class SessionScreen(WorkbenchScreen):
         else:
             self.bench.tell("no task is being worked on", "warning")
 
-    def on_workbench_screen_help_wanted(self, message: WorkbenchScreen.HelpWanted) -> None:
-        self.bench.push_screen(HelpScreen(self.bench.keymap, message.scopes))
+    def action_help(self) -> None:
+        self.bench.push_screen(HelpScreen(self.bench.keymap, (self.scope,)))
 
-    async def on_workbench_screen_leave_wanted(self) -> None:
+    async def action_leave(self) -> None:
         await self.bench.app.leave_tab(self.bench)

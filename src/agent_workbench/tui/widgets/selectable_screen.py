@@ -1,4 +1,4 @@
-"""What all screens have in common: text in rows can be selected with the mouse."""
+"""Screen on which text in rows can be selected with the mouse."""
 
 from typing import TypeVar
 
@@ -11,11 +11,11 @@ from agent_workbench.tui.widgets.row_list import RowList
 Result = TypeVar("Result")
 
 
-class WorkScreen(Screen[Result]):
-    """Knows which cell of which row is under the mouse, and is done with a selection once it is copied."""
+class SelectableScreen(Screen[Result]):
+    """Knows which cell of which row is under the mouse, and ends a selection once it is copied."""
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """Return what is at a place of the screen and where in it; rows are asked, not drawn once more for that."""
+        """Return the widget at a position and the cell in it; lists of rows know the cell without being drawn."""
         widget, _ = self.get_widget_at(x, y)
         if isinstance(widget, RowList):
             return widget, widget.offset_at(x, y)

@@ -1,0 +1,137 @@
+"""Updates of a session in the panes: each becomes views, and each view goes to its pane."""
+
+from textual.screen import Screen
+
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.tui.bars.bar import Bar
+from agent_workbench.tui.bars.gate_bar import GateBar
+from agent_workbench.tui.bars.replay_bar import ReplayBar
+from agent_workbench.tui.bars.status_line import StatusLine
+from agent_workbench.tui.panes.code import CodePane
+from agent_workbench.tui.panes.diff import DiffPane
+from agent_workbench.tui.panes.pane_layout import PaneLayout
+from agent_workbench.tui.panes.plan import PlanPane
+from agent_workbench.tui.panes.scratchpad import ScratchpadPane
+from agent_workbench.tui.panes.steps import StepsPane
+from agent_workbench.views.code.code_pane import view_code
+from agent_workbench.views.code.shown_code import shown_code_snapshots
+from agent_workbench.views.gate.diff_pane import view_diff
+from agent_workbench.views.gate.gate_bar import view_gate
+from agent_workbench.views.plan import view_plan
+from agent_workbench.views.scratchpad import view_scratchpad
+from agent_workbench.views.sessions.replay_bar import view_replay
+from agent_workbench.views.status import view_status
+from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
+from agent_workbench.views.transcript.transcript import transcript_snapshots, view_steps
+
+READY_EVENTS, READY_SECONDS = 256, 0.01
+"""Number of recorded events that are prepared at once, and the pause for keys before the next ones."""
+
+
+class PaneUpdates:
+    """Shows updates in the panes of a screen, and moves the focus to what needs the user."""
+
+    def __init__(self, screen: Screen[None], layout: PaneLayout) -> None:
+        self.preparing = False
+        self.newest: SessionUpdate | None = None
+        self._screen = screen
+        self._layout = layout
+        self._transcripts = transcript_snapshots()
+        self._code = shown_code_snapshots()
+        self._waiting = ""
+        self._selected_task = ""
+
+    @property
+    def bar(self) -> Bar:
+        """The bar at the bottom."""
+        replay = self._screen.query_one(ReplayBar)
+        return replay if replay.display else self._screen.query_one(GateBar)
+
+    @property
+    def waits(self) -> bool:
+        """True while a proposal waits for the user."""
+        return bool(self._waiting)
+
+    def show(self, update: SessionUpdate) -> None:
+        """Show an update in every pane and bar."""
+        screen, before = self._screen, self.newest
+        self.newest = update
+        begins = update.state.unfinished and not (before and before.state.unfinished)
+        if before is None or _plan_differs(before, update):
+            screen.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan, update.live.taken))
+        steps = screen.query_one(StepsPane)
+        steps.show(view_steps(update, self._transcripts))
+        if begins and not steps.has_focus:
+            steps.action_to_bottom_row()
+        diff, pane = view_diff(update), screen.query_one(DiffPane)
+        edits_here = pane.has_focus and pane.hunks.is_edited_by(diff)
+        pane.show(diff)
+        screen.query_one(ScratchpadPane).show(view_scratchpad(update.state, self._selected_task))
+        self._show_code(update)
+        screen.query_one(StatusLine).show(view_status(update))
+        self._show_bar(update)
+        waits = "" if update.live.replay is not None else diff.proposal
+        if waits and waits != self._waiting and not edits_here:
+            self.go_to_gate()
+        elif begins and screen.focused is screen.query_one(PlanPane):
+            screen.set_focus(self.bar)
+        self._waiting = waits
+        self._bring_forward_active(update, diff.proposal)
+
+    def _show_code(self, update: SessionUpdate) -> None:
+        pane = self._screen.query_one(CodePane)
+        useless = pane.useless
+        pane.show(view_code(update.state, update.live.index, self._code))
+        if pane.useless != useless:
+            self.bar.refresh()
+
+    def _show_bar(self, update: SessionUpdate) -> None:
+        replay = view_replay(update)
+        gate, bar = self._screen.query_one(GateBar), self._screen.query_one(ReplayBar)
+        gate.show(view_gate(update))
+        if replay is None:
+            return
+        bar.show(replay)
+        if not bar.display:
+            gate.display, bar.display = False, True
+            self._screen.set_focus(bar)
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Make the transcript of a whole recording in slices, so that no jump has to make much of it at once."""
+        replay = self.newest.live.replay if self.newest is not None else None
+        self.preparing = replay is not None and self._transcripts.reach(replay.recording.events, READY_EVENTS)
+        if self.preparing:
+            self._screen.set_timer(READY_SECONDS, self._prepare)
+
+    def go_to_gate(self) -> None:
+        """Show the proposal and focus the gate bar."""
+        self._layout.bring_forward("diff")
+        self._screen.set_focus(self._screen.query_one(GateBar))
+
+    def _bring_forward_active(self, update: SessionUpdate, proposal: str) -> None:
+        """Show the pane in which something happens, if only one has room and the user is at the bar."""
+        layout = self._layout
+        if not layout.single or layout.zoomed or self._screen.focused is not self.bar:
+            return
+        streaming = update.live.streaming
+        writes = streaming is not None and split_answer(streaming.text).action == WRITE_DIFF
+        if proposal or update.live.running is not None or writes:
+            layout.bring_forward("diff")
+        elif streaming is not None or update.live.replay is not None:
+            layout.bring_forward("steps")
+        elif not update.live.activity and not update.state.unfinished and update.state.run is not None:
+            layout.bring_forward("plan")
+
+    def show_task(self, task: str) -> None:
+        """Show the scratchpad of the selected task, and the actions that it has now."""
+        self.bar.refresh()
+        self._selected_task = task
+        if self.newest is not None:
+            self._screen.query_one(ScratchpadPane).show(view_scratchpad(self.newest.state, task))
+
+
+def _plan_differs(before: SessionUpdate, now: SessionUpdate) -> bool:
+    """Return whether the plan may have changed; a long one takes a while, and a stream of tokens does not change it."""
+    here = (now.live.no_plan, now.live.taken)
+    return before.state is not now.state or (before.live.no_plan, before.live.taken) != here
