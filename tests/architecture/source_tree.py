@@ -29,17 +29,18 @@ class Module(Struct, frozen=True, dict=True):
     """A Python file of ours."""
 
     path: Path
+    root: Path = ROOT
 
     @property
     def name(self) -> str:
         """The dotted name, for a package without `__init__`."""
-        parts = self.path.relative_to(SOURCE).with_suffix("").parts
+        parts = self.path.relative_to(self.root / "src").with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     @property
     def where(self) -> str:
         """The path as a reader of the repository knows it."""
-        return self.path.relative_to(ROOT).as_posix()
+        return self.path.relative_to(self.root).as_posix()
 
     @cached_property
     def text(self) -> str:

@@ -1,13 +1,18 @@
 """Small modules, functions and classes, with names that say something."""
 
 import ast
+from collections.abc import Iterator
+from pathlib import Path
 
+from tests.architecture.class_tree import ClassTree
 from tests.architecture.source_tree import PACKAGE, SOURCE, Module, expect_none, modules
 
 MODULE_LINES = 400
 BOOTSTRAP_LINES = 160
 FUNCTION_LINES = 60
 CLASS_LINES = 200
+# With all that a class inherits from classes of ours: a chain of mixins is no way around the other number.
+INHERITED_CLASS_LINES = 400
 # Names that fit everything, and so say nothing of what is inside.
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 
@@ -34,6 +39,33 @@ def _over_budget(module: Module) -> list[str]:
 
 def test_nothing_is_larger_than_its_budget() -> None:
     expect_none(line for module in modules() for line in _over_budget(module))
+
+
+def test_no_class_is_too_large_with_what_it_inherits() -> None:
+    expect_none(_too_large_with_bases(ClassTree(modules())))
+
+
+def _too_large_with_bases(tree: ClassTree) -> Iterator[str]:
+    for name, node in tree.classes.items():
+        inherited = tree.inherited(name)
+        lines = sum(each.lines for each in inherited.values())
+        if lines > INHERITED_CLASS_LINES:
+            parts = ", ".join(f"{base} {each.lines}" for (_, base), each in inherited.items())
+            yield f"{node.where}: class {name[1]} has {lines} lines with what it inherits ({parts})"
+
+
+def test_a_chain_of_classes_is_counted_with_all_its_links(tmp_path: Path) -> None:
+    package = tmp_path / "src" / PACKAGE
+    package.mkdir(parents=True)
+    body = "".join(f"    x{number} = 0\n" for number in range(150))
+    (package / "first.py").write_text(f"class First:\n{body}")
+    (package / "kept.py").write_text(f"from {PACKAGE}.first import First\n")
+    (package / "second.py").write_text(f"from {PACKAGE} import kept\n\nclass Second(kept.First, dict):\n{body}")
+    (package / "third.py").write_text(f"from {PACKAGE}.second import Second as Other\n\nclass Third(Other):\n{body}")
+    tree = ClassTree(Module(path, tmp_path) for path in sorted(package.glob("*.py")))
+    found = list(_too_large_with_bases(tree))
+    assert len(found) == 1
+    assert found[0].endswith("class Third has 453 lines with what it inherits (Third 151, Second 151, First 151)")
 
 
 def test_no_module_has_an_empty_name() -> None:

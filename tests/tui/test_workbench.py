@@ -150,13 +150,13 @@ async def test_thousands_of_events_are_added_without_laying_out_those_before() -
         assert isinstance(steps, EntryList)
         assert len(steps.entries) > MANY - 100
         first, asked = steps.rows[0], []
-        lay_out = steps.rows_of
+        lay_out = steps._window._rows_of
 
         def counted(*arguments: object) -> object:
             asked.append(arguments)
             return lay_out(*arguments)  # type: ignore[arg-type] # handed on as they came
 
-        steps.rows_of = counted  # type: ignore[method-assign, assignment] # to count the calls
+        steps._window._rows_of = counted  # type: ignore[assignment] # to count the calls
         await bench.record(*runs.answered(2000, "Thought: one more"))
         assert steps.rows[0] is first
         assert len(asked) == 2

@@ -15,7 +15,7 @@ from agent_workbench.views.reports.comparison import view_comparison
 HINTS = {"next_change": "next change", "side_by_side": "side by side", "fold": "folds"}
 
 
-class ComparedDiff(DiffPane):
+class ComparedDiff(DiffPane, inherit_bindings=False):
     """Diff without a proposal: it has the keys of the diff pane that move, wrap, split and fold."""
 
     BINDINGS = [
