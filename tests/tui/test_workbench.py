@@ -17,7 +17,7 @@ from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import Live, PreflightQuestion, Streaming
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.tui.bridge import FRAME_SECONDS
-from agent_workbench.tui.keymap import IN_DIALOGUES, bindings
+from agent_workbench.tui.keymap import DIALOG_SCOPES, bindings
 from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from tests.fakes import runs
@@ -347,7 +347,7 @@ async def test_the_palette_has_every_action() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
         commands = {command.title for command in bench.app.get_system_commands(bench.screen)}
         for key in KEYS:
-            if key.scope not in (Scope.SCROLL, Scope.ALWAYS, Scope.REPLAY, *IN_DIALOGUES):
+            if key.scope not in (Scope.SCROLL, Scope.ALWAYS, Scope.REPLAY, *DIALOG_SCOPES):
                 assert f"{key.scope}: {key.label}" in commands
 
 

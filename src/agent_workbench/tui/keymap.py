@@ -1,4 +1,4 @@
-"""Bindings, hints, help and docs/keys.md, made from the keys and from what the user moved."""
+"""Keymap: bindings, hints and docs/keys.md, made from the keys and from the user's changes to them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from agent_workbench.tui.keys import KEYS, Key, Scope
 
 PRIORITY = frozenset({Scope.ALWAYS})
-IN_DIALOGUES = frozenset(
+DIALOG_SCOPES = frozenset(
     {
         Scope.ALLOW,
         Scope.RULES,
@@ -50,7 +50,7 @@ _USES = Counter(key.action for key in KEYS)
 
 
 def binding_id(key: Key) -> str:
-    """Return the name under which a key can be moved (`ui.keys` in `.agent.yml`)."""
+    """Return the name by which a user changes a key (`ui.keys` in `.agent.yml`)."""
     return f"{key.scope.name.lower()}_{key.action}" if _USES[key.action] > 1 else key.action
 
 
@@ -64,7 +64,7 @@ def bindings(*scopes: Scope) -> list[BindingType]:
 
 
 def key_name(key: str) -> str:
-    """Return how a key is written for people."""
+    """Return a key as people write it."""
     if key.startswith("ctrl+"):
         rest = key.removeprefix("ctrl+")
         return f"Ctrl-{NAMES.get(rest, rest.upper())}"
@@ -72,13 +72,13 @@ def key_name(key: str) -> str:
 
 
 class Keymap:
-    """The keys as they are with what the user moved."""
+    """The keys with the user's changes (`moved`). `unknown` are names of changes that no key has."""
 
     def __init__(self, moved: Mapping[str, str]) -> None:
         self.move(moved)
 
     def move(self, moved: Mapping[str, str]) -> None:
-        """Take other keys by name; names that there are not stand in `unknown` afterwards."""
+        """Replace the user's changes."""
         known = {binding_id(key) for key in KEYS}
         self.moved = {name: keys for name, keys in moved.items() if name in known and keys.strip()}
         self.unknown = tuple(name for name in moved if name not in known)
@@ -94,7 +94,7 @@ class Keymap:
         return self.names(key)[0]
 
     def troubles(self) -> Iterator[str]:
-        """Yield what of the moved keys cannot be: names that there are not, keys that mean two things in one place."""
+        """Yield the errors in the user's changes: unknown names, and keys with two meanings in one place."""
         for name in self.unknown:
             yield f"there is no key named {name!r}; docs/keys.md lists the names"
         if not self.moved:
@@ -112,8 +112,8 @@ class Keymap:
 
 
 def reachable(scope: Scope) -> tuple[Scope, ...]:
-    """Return the scopes whose keys count at the same time as those of `scope`, that one first."""
-    everywhere = () if scope in IN_DIALOGUES else (Scope.EVERYWHERE,)
+    """Return the scopes whose keys work at the same time as those of `scope`, that one first."""
+    everywhere = () if scope in DIALOG_SCOPES else (Scope.EVERYWHERE,)
     return tuple(dict.fromkeys((scope, Scope.SCROLL, *everywhere, Scope.ALWAYS)))
 
 
@@ -128,7 +128,7 @@ def keys_document(keymap: Keymap) -> str:
     lines += ["Move a key by its name in `.agent.yml`: `ui: {keys: {approve: f2}}`.", ""]
     for scope in Scope:
         lines += [f"## {scope}", "", "| key | what it does | name |", "| --- | --- | --- |"]
-        lines += [f"| {_cell(keymap.names(key))} | {key.says} | `{binding_id(key)}` |" for key in keys_of(scope)]
+        lines += [f"| {_cell(keymap.names(key))} | {key.help} | `{binding_id(key)}` |" for key in keys_of(scope)]
         lines.append("")
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""As what something that waits is let through: all of it or a part, and twice where unusual paths are in it."""
+"""Approval of a pending proposal, in whole or in part. Special paths need a second confirmation."""
 
 from collections.abc import Callable
 
@@ -11,29 +11,29 @@ from agent_workbench.views.gate.gate_bar import Waiting
 
 
 class Approval:
-    """Knows what was asked about. `taking` returns what is taken of the diff that waits, None when that is all."""
+    """Remembers which decision the user was asked to confirm. `taking` returns the selected part of a diff."""
 
     def __init__(self, taking: Callable[[], PartialDiff | None]) -> None:
         self._taking = taking
         self._asked = ""
 
     def taking(self, waiting: Waiting | None) -> PartialDiff | None:
-        """Return what is taken of it, None when that is all."""
+        """Return the selected part of the diff, None for all of it."""
         return self._taking() if is_by_hunk(waiting) else None
 
     def asked_about(self, waiting: Waiting | None) -> tuple[str, ...]:
-        """Return the unusual paths that the user was asked about and would let through now."""
+        """Return the special paths that the user was asked about and is about to change."""
         return self._special(waiting) if self._asked and self._asked == self._decision(waiting) else ()
 
     def ask(self, waiting: Waiting) -> bool:
-        """Return whether it has to be asked about; then that counts as done."""
+        """Return whether the user has to confirm special paths first; from then on they count as asked about."""
         if not self._special(waiting) or self.asked_about(waiting):
             return False
         self._asked = self._decision(waiting)
         return True
 
     def intent(self, waiting: Waiting) -> ApproveProposal:
-        """Return what the session is told."""
+        """Return the intent that approves the proposal or the selected part of it."""
         taking = self.taking(waiting)
         if taking is None:
             return ApproveProposal(waiting.proposal.id, waiting.sha)
@@ -48,13 +48,13 @@ class Approval:
         )
 
     def _decision(self, waiting: Waiting | None) -> str:
-        """Return what tells this decision from every other."""
+        """Return a key of this decision: the proposal with the selected part."""
         taking = self.taking(waiting)
         return "" if waiting is None else f"{waiting.key}:{taking.result_sha if taking is not None else ''}"
 
 
 def is_by_hunk(waiting: Waiting | None) -> bool:
-    """Return whether a diff waits of which parts can be left."""
+    """Return whether a diff waits of which hunks can be left out."""
     if waiting is None or waiting.proposal.kind is not Permission.DIFF:
         return False
     return waiting.proposal.tool != KEEP_CHANGES

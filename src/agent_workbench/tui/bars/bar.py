@@ -1,4 +1,4 @@
-"""What the gate bar and the replay bar have in common: a line that says what is, a line of keys that can be clicked."""
+"""Bar at the bottom: a headline, and a line of key hints that can be clicked."""
 
 from abc import abstractmethod
 
@@ -21,12 +21,12 @@ INDENT = 1
 
 
 class Bar(Widget, can_focus=True):
-    """A few lines; it remembers when the last key or click came, and scrolls a pane on request."""
+    """A few lines. It remembers the time of the last key or click, and forwards scrolling to a pane."""
 
     scope: Scope
 
     class Scroll(Message):
-        """The pane that belongs to the bar is to be scrolled."""
+        """The pane that belongs to the bar scrolls."""
 
         def __init__(self, action: str) -> None:
             self.action = action
@@ -41,34 +41,34 @@ class Bar(Widget, can_focus=True):
 
     @abstractmethod
     def badge(self) -> str:
-        """The word at the beginning."""
+        """Word at the beginning of the headline."""
 
     def badge_color(self) -> str:
-        """The theme's variable for what is behind that word."""
+        """Theme variable of the colour behind the badge."""
         return "primary"
 
     @abstractmethod
     def headline(self) -> tuple[list[Span], list[Span]]:
-        """What stands behind the badge, and what stands at the right end."""
+        """Text after the badge, and text at the right end."""
 
     def more(self) -> str:
-        """What stands between the headline and the keys, in as many lines as it takes, where the bar is higher."""
+        """Text between the headline and the hints, in as many lines as it takes if the bar is higher."""
         return ""
 
     @abstractmethod
     def hints(self) -> list[Hint]:
-        """The keys that count now."""
+        """Hints for the keys that work now."""
 
     def remark_on(self, text: str) -> None:
-        """Say something in the bar until the next key."""
+        """Show a remark in the bar until the next key."""
         self.remark = text
         self.refresh()
 
     def painted(self) -> None:
-        """Hear that the bar is being drawn."""
+        """Hook: the bar is drawn."""
 
     def render_line(self, y: int) -> Strip:
-        """Return one of its lines: what is, maybe more about it, and the keys in the last one."""
+        """Return a line of the bar: the headline, details, or the hints in the last one."""
         width, height = self.size
         if y == 0:
             self.painted()
@@ -76,13 +76,13 @@ class Bar(Widget, can_focus=True):
         if y == height - 1:
             return self._hint_line(width)
         rest = list(wrap(self.more(), width - INDENT))[y - 1 :]
-        # What the bar has no lines for shows that it goes on.
+        # The last line that fits shows that there is more.
         said = " ".join(rest[:1] if y < height - 2 else rest)
         more = Strip([Segment(" " * INDENT, self.rich_style), *self._segments([(said, Tone.WARN)])])
         return cut(more, width, self.rich_style)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the lines it takes: what is, more about it, and the keys."""
+        """Return the number of lines: headline, details and hints."""
         return 2 + len(list(wrap(self.more(), width - INDENT)))
 
     def _headline(self, width: int) -> Strip:
@@ -119,13 +119,13 @@ class Bar(Widget, can_focus=True):
         self._tones.clear()
 
     def on_key(self, event: events.Key) -> None:
-        """Remember when the key was pressed; bindings are looked up after this."""
+        """Remember when the key was pressed; Textual looks up bindings after this."""
         self.pressed_at = event.time
         if self.remark:
             self.remark_on("")
 
     async def on_click(self, event: events.Click) -> None:
-        """Do what the clicked hint says."""
+        """Run the action of the clicked hint."""
         offset = event.get_content_offset(self)
         hint = hint_at(self._placed, offset.x) if offset is not None and offset.y == self.size.height - 1 else None
         if hint is not None and hint.action:
@@ -155,7 +155,7 @@ class Bar(Widget, can_focus=True):
 
 
 def cut(strip: Strip, width: int, style: Style) -> Strip:
-    """Return the strip in `width` cells; an ellipsis stands where it was cut."""
+    """Return the strip in `width` cells; an ellipsis marks a cut."""
     if strip.cell_length <= width:
         return strip.adjust_cell_length(width, style)
     last = strip.crop(0, max(0, width - 1))

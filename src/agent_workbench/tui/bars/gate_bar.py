@@ -1,4 +1,4 @@
-"""The gate: what waits and which keys answer, what is being done, what went wrong, what can be started."""
+"""Gate bar: the only place where a proposal is approved."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,38 +21,38 @@ if TYPE_CHECKING:
 
 
 class GateBar(GateShown):
-    """Shows a `GateView` and is the only place from which something is approved."""
+    """Shows a `GateView`. Keys decide on the proposal that waits, or start, pause and retry a task."""
 
     BINDINGS = bindings(Scope.GATE, Scope.SCROLL)
     scope = Scope.GATE
 
     @dataclass
     class Decided(Message):
-        """The user wants this to be done."""
+        """The user decided; the session gets this intent."""
 
         intent: Intent
 
     @dataclass
     class ReasonWanted(Message):
-        """The user rejects what waits and is to be asked why."""
+        """The user rejects the proposal and is asked for a reason."""
 
         waiting: Waiting
 
     @dataclass
     class EditWanted(Message):
-        """The user wants to change what waits; `outside` in an editor of his own."""
+        """The user edits the proposal; `outside` in an external editor."""
 
         waiting: Waiting
         outside: bool = False
 
     @dataclass
     class AlwaysWanted(Message):
-        """The user wants to let this kind through from now on."""
+        """The user wants a rule that approves such proposals from now on."""
 
         waiting: Waiting
 
     class MoreWanted(Message):
-        """Not all of what waits was on screen: show what is missing."""
+        """Some lines of the proposal were not on screen: show them."""
 
     def __init__(self, clock: "Clock", keymap: Keymap, taking: Callable[[], PartialDiff | None] = lambda: None) -> None:
         super().__init__(keymap, Approval(taking))
@@ -64,11 +64,11 @@ class GateBar(GateShown):
             self._readiness.painted(self._view.waiting.key)
 
     def shown_again(self) -> None:
-        """Let the moment begin anew: something else was on screen meanwhile."""
+        """Start the delay before a decision anew: the bar was hidden meanwhile."""
         self._readiness.begin_again()
 
     def action_approve(self) -> None:
-        """Let what waits through, if it is known to have been seen; else say what is missing."""
+        """Approve the proposal if all of it was on screen long enough; else say what is missing."""
         waiting = self._answerable(GateAct.APPROVE)
         if waiting is None:
             return
@@ -83,7 +83,7 @@ class GateBar(GateShown):
             self._approve(waiting)
 
     def _approve(self, waiting: Waiting) -> None:
-        """Let it through, or what is taken of it; where unusual paths are among that, only when asked again."""
+        """Approve the proposal or the selected part of it; special paths are confirmed by a second press."""
         taking = self.approval.taking(waiting)
         if taking is not None and not taking.taken:
             self.remark_on(f"nothing would be taken: {self._keymap.first(Scope.GATE, GateAct.REJECT)} rejects it")
@@ -133,7 +133,7 @@ class GateBar(GateShown):
             self.post_message(self.Decided(StartTask(TaskId(self._view.task) if self._view.task else None)))
 
     def _answerable(self, act: GateAct) -> Waiting | None:
-        """Return what waits, if `act` can be done about it and it was not answered already."""
+        """Return the proposal, if `act` applies to it and it was not decided already."""
         waiting = self._view.waiting
         if waiting is None or act not in self._view.acts:
             if self._view.mode is GateMode.WAITING and self._view.acts:

@@ -1,4 +1,4 @@
-"""What the gate bar says: what waits, what is being done, what went wrong, what can be started, and by which keys."""
+"""Content of the gate bar: proposal, activity, error or next task, and hints for the keys that apply."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ BADGES = {
 }
 DIFF_ACTIONS = ("take_hunk", "select_lines", "next_change", "result", "why_left", "edit_hunk")
 FAR_ACTS = 2
-"""So many keys of the bar are said while the focus is elsewhere: there the pane's own matter."""
+"""Number of hints for the bar's own keys while the focus is elsewhere."""
 MODE_CLASSES = {f"-{mode}": mode for mode in GateMode}
 
 
@@ -37,7 +37,7 @@ class GateShown(Bar):
         self._unseen = 0
 
     def show(self, view: GateView) -> None:
-        """Show what is at the gate now."""
+        """Show a view."""
         if view == self._view:
             return
         if view.waiting != self._view.waiting:
@@ -48,7 +48,7 @@ class GateShown(Bar):
         self.refresh(layout=view.mode is GateMode.TROUBLE)
 
     def show_unseen(self, unseen: int) -> None:
-        """Say how many lines of what waits were not on screen yet."""
+        """Show the number of lines of the proposal that were not on screen yet."""
         self._unseen = unseen
         self.refresh()
 
@@ -67,7 +67,7 @@ class GateShown(Bar):
         elif view.more and view.mode is not GateMode.TROUBLE:
             said.append((f"  {view.more}", Tone.DIM))
         if paths := self.approval.asked_about(view.waiting):
-            # All the room there is: the one that is cut off may be the file that was deleted.
+            # They get all the room: the path that is cut off could be the one that matters.
             key = self._keymap.first(Scope.GATE, GateAct.APPROVE)
             return [(f"{key} again: this changes {', '.join(paths)}", Tone.WARN)], []
         if self._unseen and GateAct.APPROVE in view.acts:
@@ -85,7 +85,7 @@ class GateShown(Bar):
             keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in wanted]
             named = [Hint(self._keymap.names(key)[0], labels.get(key.action, key.label), "") for key in keys]
             return [*named, Hint(self._gate_key, "gate", "screen.focus_bar"), *self._general_hints()]
-        # Nobody is called to the bar for what need not be.
+        # Pausing is optional, so nobody is called to the bar for it.
         steering = set() if self._near or self._view.mode is GateMode.PAUSED else {GateAct.PAUSE, GateAct.GO_ON}
         acts = [act for act in self._view.acts if act not in steering]
         named = [self._hint(act) for act in acts]
@@ -98,18 +98,18 @@ class GateShown(Bar):
 
     @property
     def _near(self) -> bool:
-        """True when the bar's keys count: it has the focus, or the plan has, where Enter starts a task too."""
+        """True if keys reach the bar: it has the focus, or the plan has, where Enter starts a task too."""
         starts = self._view.mode is GateMode.IDLE and getattr(self.screen.focused, "scope", None) is Scope.PLAN
         return self.has_focus or starts
 
     @property
     def _is_by_hunk(self) -> bool:
-        """True while a diff waits of which parts can be left."""
+        """True while a diff waits of which hunks can be left out."""
         return bool(self._view.acts) and is_by_hunk(self._view.waiting)
 
     @property
     def _in_diff(self) -> bool:
-        """True while the cursor is on such a diff."""
+        """True while the focus is on such a diff."""
         return self._is_by_hunk and getattr(self.screen.focused, "scope", None) is Scope.DIFF
 
     @property
@@ -117,7 +117,7 @@ class GateShown(Bar):
         return Hint(self._gate_key, "then", "screen.focus_bar")
 
     def _pane_hints(self) -> list[Hint]:
-        """The keys of the focused pane; they are pressed there, so they cannot be clicked here."""
+        """Return hints for keys of the focused pane; the bar cannot run them, so they cannot be clicked."""
         focused = self.screen.focused
         scope = getattr(focused, "scope", Scope.GATE)
         useless: frozenset[str] = getattr(focused, "useless", frozenset())

@@ -1,4 +1,4 @@
-"""Key hints: a key, a word, and where they stand, so that they can be clicked."""
+"""Key hints and their positions, for drawing and clicking."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ GAP = 2
 
 
 class Hint(Struct, frozen=True):
-    """A key as people write it, what it does in a word, and the action."""
+    """A key as people write it, a label, and the action."""
 
     key: str
     label: str
@@ -17,7 +17,7 @@ class Hint(Struct, frozen=True):
 
 
 class PlacedHint(Struct, frozen=True):
-    """A hint from cell `start` to before cell `end`."""
+    """A hint at the cells from `start` to before `end`."""
 
     hint: Hint
     start: int
@@ -25,7 +25,7 @@ class PlacedHint(Struct, frozen=True):
 
 
 def place_hints(hints: Iterable[Hint], start: int, width: int, gap: int = GAP) -> list[PlacedHint]:
-    """Return the hints side by side from `start`, as many as fit into `width` cells."""
+    """Return the hints side by side from cell `start`, as many as fit into `width` cells."""
     placed: list[PlacedHint] = []
     at = start
     for hint in hints:
@@ -38,5 +38,5 @@ def place_hints(hints: Iterable[Hint], start: int, width: int, gap: int = GAP) -
 
 
 def hint_at(placed: Sequence[PlacedHint], cell: int) -> Hint | None:
-    """Return the hint that stands at a cell, if there is one."""
+    """Return the hint at a cell, None if there is none."""
     return next((each.hint for each in placed if each.start <= cell < each.end), None)

@@ -1,4 +1,4 @@
-"""The replay bar: where in a recorded session we stand, what stands out in it, and the keys that move us."""
+"""Replay bar: position in a recorded session, timeline, and keys that move in it."""
 
 from dataclasses import dataclass
 
@@ -36,22 +36,22 @@ HINTS = {
 
 
 class ReplayBar(Bar):
-    """Shows a `ReplayView`; nothing can be decided here."""
+    """Shows a `ReplayView`. Nothing can be decided here."""
 
     BINDINGS = bindings(Scope.REPLAY, Scope.SCROLL)
     scope = Scope.REPLAY
 
     @dataclass
     class Moved(Message):
-        """The user wants to be elsewhere in the session."""
+        """The user moves to another event."""
 
         intent: Intent
 
     class SearchWanted(Message):
-        """The user wants to look for words in the session."""
+        """The user searches the recording."""
 
     class ForkWanted(Message):
-        """The user wants to go on from here in another way."""
+        """The user forks the session at this event."""
 
     def __init__(self, keymap: Keymap) -> None:
         super().__init__(id="replay")
@@ -62,13 +62,13 @@ class ReplayBar(Bar):
         self._drags = False
 
     def show(self, view: ReplayView) -> None:
-        """Show where we are now."""
+        """Show a view."""
         if view != self._view:
             self._view = view
             self.refresh()
 
     def take_matches(self, asked: str, matches: tuple[int, ...]) -> None:
-        """Know which events hold the words that were asked for."""
+        """Take the events that match a search."""
         self._asked, self._matches = asked, tuple(dict.fromkeys(matches))
         self.refresh()
 
@@ -82,7 +82,7 @@ class ReplayBar(Bar):
         return [(place, Tone.STRONG), (view.event, Tone.PLAIN)], [(self._found(), Tone.DIM)]
 
     def _found(self) -> str:
-        """Return the time, before it which of the matches this is."""
+        """Return the time of the event; at a match its number and the search before it."""
         if self._view.seq not in self._matches:
             return self._view.time
         return f"“{self._asked}” {self._matches.index(self._view.seq) + 1} of {len(self._matches)}  {self._view.time}"
@@ -99,7 +99,7 @@ class ReplayBar(Bar):
         return line.adjust_cell_length(width, self.rich_style)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the lines it takes: what is, the timeline, and the keys."""
+        """Return the number of lines: headline, timeline and hints."""
         return super().get_content_height(container, viewport, width) + 1
 
     def hints(self) -> list[Hint]:

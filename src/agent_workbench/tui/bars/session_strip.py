@@ -1,4 +1,4 @@
-"""The line of the sessions side by side: each with its task and how it stands; a click goes to one."""
+"""Strip of session tabs, each with its task and state. A click goes to one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from agent_workbench.views.sessions.tabs import PlacedTab, TabView, lay_out_tabs
 
 
 class SessionStrip(Widget):
-    """Shows the sessions, the one in front marked; not there while there is one only."""
+    """Shows the sessions, the front one marked. It is hidden while there is only one."""
 
     @dataclass
     class Chosen(Message):
@@ -32,7 +32,7 @@ class SessionStrip(Widget):
         self.display = False
 
     def show(self, tabs: Sequence[TabView], front: int) -> None:
-        """Show these sessions, that one marked."""
+        """Show these sessions and mark the one in front."""
         if (tuple(tabs), front) != (self._tabs, self._front):
             self._tabs, self._front = tuple(tabs), front
             self.display = len(tabs) > 1
@@ -53,7 +53,7 @@ class SessionStrip(Widget):
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
     def _written(self, placed: PlacedTab) -> list[Segment]:
-        """Return a tab; who calls has its colour, and in front all is marked as in front."""
+        """Return a tab; a badge that calls for the user has its own colour unless the tab is in front."""
         tab, head = self._tabs[placed.number], placed.text[: placed.badge_at]
         if placed.number == self._front:
             return [Segment(placed.text, self.rich_style + self._tones[FRONT])]
@@ -68,7 +68,7 @@ class SessionStrip(Widget):
         self._tones.clear()
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the session that was clicked."""
+        """Go to the clicked session."""
         for placed in self._placed:
             if placed.start <= event.x < placed.end:
                 self.post_message(self.Chosen(placed.number))

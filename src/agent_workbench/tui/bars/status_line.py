@@ -1,4 +1,4 @@
-"""The status line: as many figures of the moment as there is room for, the important ones first."""
+"""Status line: as many figures as fit, the important ones first."""
 
 from msgspec.structs import replace
 from rich.cells import cell_len
@@ -23,7 +23,7 @@ class StatusLine(Widget):
         self._view = StatusView(())
 
     def show(self, view: StatusView) -> None:
-        """Show the figures as they are now."""
+        """Show a view."""
         if view != self._view:
             self._view = view
             self.refresh()
@@ -49,9 +49,9 @@ class StatusLine(Widget):
 
 
 def fitting(figures: tuple[Figure, ...], width: int) -> list[Figure]:
-    """Return the figures that fit, in their order; what matters least is left out first.
+    """Return the figures that fit, in their order; the least important are left out first.
 
-    The width alone decides which words are used, so that none changes as other figures come and go.
+    The width alone decides between long and short words, so that none changes when another figure comes or goes.
     """
     kept = [replace(each, text=each.short) if each.short and width < WIDE_CELLS else each for each in figures]
     while kept and _cells(kept) > width:

@@ -1,4 +1,4 @@
-"""The tab strip: names of the panes where only one has room; a click goes to one."""
+"""Strip of pane names, where only one pane has room. A click goes to one."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ OTHER = Look(text_percent=70)
 
 
 class TabStrip(Widget):
-    """Shows the panes' names, the one in front marked."""
+    """Shows the names of the panes, the front one marked."""
 
     @dataclass
     class Chosen(Message):
@@ -25,7 +25,7 @@ class TabStrip(Widget):
         pane: str
 
     def __init__(self, panes: tuple[tuple[str, str, str], ...]) -> None:
-        """Take each pane's id, key and name."""
+        """Take the id, key and name of each pane."""
         super().__init__(id="tabs")
         self._hints = [Hint(key, name, pane) for pane, key, name in panes]
         self._placed: list[PlacedHint] = []
@@ -56,7 +56,7 @@ class TabStrip(Widget):
         self._tones.clear()
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the pane that was clicked."""
+        """Go to the clicked pane."""
         hint = hint_at(self._placed, event.x)
         if hint is not None:
             self.post_message(self.Chosen(hint.action))

@@ -1,4 +1,4 @@
-"""The scratchpad: the notes of the task, which the model and the user write."""
+"""Scratchpad pane: notes of a task, written by the model and the user."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from agent_workbench.views.scratchpad import ScratchpadView
 
 
 class ScratchpadPane(EntryList):
-    """Shows a `ScratchpadView`; posts that it is to be edited."""
+    """Shows a `ScratchpadView`."""
 
     BINDINGS = bindings(Scope.SCRATCHPAD, Scope.SCROLL)
     scope = Scope.SCRATCHPAD
 
     @dataclass
     class EditWanted(Message):
-        """The user wants to write in the notes of a task, which read `text` now."""
+        """The user edits the notes of a task, which are `text` now."""
 
         task: TaskId
         text: str
@@ -29,7 +29,7 @@ class ScratchpadPane(EntryList):
         self._view: ScratchpadView | None = None
 
     def show(self, view: ScratchpadView) -> None:
-        """Show the notes as they are now."""
+        """Show the notes."""
         self._view = view
         self.show_title(f"4 {view.title}")
         self.show_entries(view.entries, empty=view.empty)
@@ -39,7 +39,7 @@ class ScratchpadPane(EntryList):
             self.post_message(self.EditWanted(self._view.task, self._view.text))
 
     def action_expand(self) -> None:
-        """Nothing is folded here."""
+        """Do nothing: notes cannot be expanded."""
 
     def action_line_down(self) -> None:
         self.scroll_relative(y=1, animate=False)
@@ -48,4 +48,4 @@ class ScratchpadPane(EntryList):
         self.scroll_relative(y=-1, animate=False)
 
     def select(self, number: int) -> None:
-        """Notes are read, not selected."""
+        """Do nothing: notes cannot be selected."""

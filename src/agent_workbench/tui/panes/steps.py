@@ -1,4 +1,4 @@
-"""The steps: what the model thought, did and was told, growing at its end."""
+"""Steps pane: the transcript of a session, growing at its end."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from agent_workbench.views.transcript.transcript import StepsView
 
 
 class StepsPane(EntryList):
-    """Shows a `StepsView`; its end is followed while the user is there."""
+    """Shows a `StepsView`; new entries are followed while the user is at the end."""
 
     BINDINGS = bindings(Scope.STEPS, Scope.SCROLL)
     scope = Scope.STEPS
@@ -21,7 +21,7 @@ class StepsPane(EntryList):
 
     @dataclass
     class PlaceWanted(Message):
-        """The user wants to see this line of a file."""
+        """The user goes to this line of a file."""
 
         place: CodePlace
 
@@ -29,12 +29,12 @@ class StepsPane(EntryList):
         super().__init__(id="steps")
 
     def show(self, view: StepsView) -> None:
-        """Show the transcript and what is not settled yet."""
+        """Show the transcript and the entries that may still change."""
         self.show_title(f"2 {view.title}")
         self.show_entries(view.transcript.entries, view.unsettled, empty=view.empty)
 
     def action_go_to_failure(self) -> None:
-        """Show the place of the selected failure; where none is selected, select the newest one, its run's first."""
+        """Go to the place of the selected failure; if none is selected, select the first failure of the newest run."""
         if self.selected is not None and self.selected.place is not None:
             self.post_message(self.PlaceWanted(self.selected.place))
             return
@@ -49,7 +49,7 @@ class StepsPane(EntryList):
             self.go_to(self.entries[number].key)
 
     def go_to(self, key: str) -> None:
-        """Select an entry and bring it to the top."""
+        """Select an entry and scroll it to the top."""
         number = next((at for at, entry in enumerate(self.entries) if entry.key == key), None)
         if number is not None:
             self.select(number)

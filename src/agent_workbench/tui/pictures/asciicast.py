@@ -1,4 +1,4 @@
-"""Screens one after the other as an asciicast (version 2), the format of asciinema and its player."""
+"""Recording of screens as an asciicast (version 2), the format of asciinema."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,14 +11,14 @@ HIDE_CURSOR, CLEAR = "\x1b[?25l", "\x1b[2J"
 RESET = "\x1b[0m"
 Line = tuple[Segment, ...]
 LAST_SECONDS = 2.0
-"""How long the last screen is seen."""
+"""Time for which the last screen is shown."""
 
 
 class Asciicast:
-    """Takes screens in their order; `text` is the file so far. The same screens are the same text, to the byte."""
+    """Collects screens in order; `text` returns the file. The same screens give the same bytes."""
 
     def __init__(self, size: tuple[int, int], title: str, timestamp: int | None) -> None:
-        """`timestamp` is when it was recorded, in seconds since 1970."""
+        """`timestamp` is the time of the recording in seconds since 1970."""
         width, height = size
         header: dict[str, object] = {"version": 2, "width": width, "height": height}
         header |= {} if timestamp is None else {"timestamp": timestamp}
@@ -27,7 +27,7 @@ class Asciicast:
         self._seconds = 0.0
 
     def add(self, lines: Sequence[Strip], seconds: float, mark: str = "") -> None:
-        """Show these lines `seconds` after those before; `mark` names the place for who looks for it."""
+        """Add a screen `seconds` after the one before; `mark` is the label of a marker."""
         self._seconds += seconds
         now = tuple(map(tuple, lines))
         begin = "" if self._shown else HIDE_CURSOR + CLEAR
@@ -48,7 +48,7 @@ class Asciicast:
 
 
 def terminal_text(segments: Iterable[Segment]) -> str:
-    """Return what a terminal is told to show these; afterwards it is as it was."""
+    """Return the escape sequences that draw these segments and reset the style."""
     return f"{''.join(map(_terminal, segments))}{RESET}"
 
 
@@ -62,7 +62,7 @@ def _terminal(segment: Segment) -> str:
 
 
 def _changed(before: Sequence[Line], now: Sequence[Line]) -> Iterator[str]:
-    """Yield what brings one screen to the next: of a line only from its first change to its last."""
+    """Yield the sequences that turn one screen into the next; of a line only from its first change to its last."""
     for number, line in enumerate(now):
         old = before[number] if number < len(before) else ()
         if line == old:
@@ -75,7 +75,7 @@ def _changed(before: Sequence[Line], now: Sequence[Line]) -> Iterator[str]:
 
 
 def _same(one: Line, other: Line) -> int:
-    """Return how many segments at the beginning are the same."""
+    """Return the number of equal segments at the beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((number for number, (each, its) in pairs if each != its), min(len(one), len(other)))
 

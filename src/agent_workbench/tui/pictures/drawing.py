@@ -1,4 +1,4 @@
-"""The screen of a session drawn without a terminal: no clock, no keys, and nothing of the environment is in it."""
+"""Drawing of a session's screen without a terminal, a clock or anything of the environment."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 THEME = "textual-dark"
 Result = TypeVar("Result")
 Lines = tuple[Strip, ...]
-"""A screen from top to bottom."""
+"""Lines of a screen from top to bottom."""
 MOST_ROUNDS = 50
 FAILED = "the screen could not be drawn, which is a defect of the workbench"
 
 
 class StillClock:
-    """A clock that stands: what is drawn depends on the journal alone."""
+    """Clock that stands still, so that a picture depends on the journal alone."""
 
     def now(self) -> str:
         """Return always the same time."""
         return "1970-01-01T00:00:00.000000Z"
 
     def monotonic_seconds(self) -> float:
-        """Return always the same."""
+        """Return always the same time."""
         return 0.0
 
 
 class DrawingApp(App[None]):
-    """The panes and bars on a screen that nobody sees."""
+    """Panes and bars on an invisible screen."""
 
     CSS_PATH = [HERE / style for style in (*FIRST_STYLES, *MORE_STYLES)]
 
@@ -56,20 +56,20 @@ class DrawingApp(App[None]):
         self._guard = ControlGuard()
 
     def get_default_screen(self) -> "Screen[None]":
-        """Return the panes."""
+        """Return the main screen."""
         return self.workbench
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return the guard alone: all colours are there, whatever the terminal and `NO_COLOR` say."""
+        """Return the control guard alone: all colours are drawn, whatever the terminal and `NO_COLOR` say."""
         return [self._guard]
 
     def on_ready(self) -> None:
         self.ready.set()
 
     async def draw(self, update: SessionUpdate) -> Lines:
-        """Return the lines of the screen when it shows an update and nothing of it changes any more.
+        """Return the lines of the screen that shows an update, when nothing changes any more.
 
-        Raises `WorkbenchError` where the screen fails.
+        Raises `WorkbenchError` if the screen fails.
         """
         drawn = asyncio.create_task(self._draw(update))
         await asyncio.wait({drawn, self.living}, return_when=asyncio.FIRST_COMPLETED)
@@ -90,7 +90,7 @@ class DrawingApp(App[None]):
         return before
 
     async def _settle(self) -> None:
-        """Let every widget do what it has before it, lay out what changed, and find colours that were asked for."""
+        """Wait until every widget handled its messages, the layout is done and colours were found."""
         widgets = [each for each in self.workbench.walk_children(Widget, with_self=True) if each.is_attached]
         done = [_done(widget) for widget in widgets]
         await asyncio.gather(*done)
@@ -101,7 +101,7 @@ class DrawingApp(App[None]):
 
 
 def _done(widget: Widget) -> "asyncio.Future[None]":
-    """Return what is done when a widget has come through the messages it has."""
+    """Return a future that is done when a widget has handled the messages it has now."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     if not widget.call_later(done.set_result, None):
         done.set_result(None)
@@ -110,7 +110,7 @@ def _done(widget: Widget) -> "asyncio.Future[None]":
 
 @asynccontextmanager
 async def drawing(size: tuple[int, int]) -> AsyncIterator[DrawingApp]:
-    """Yield an app that draws on a screen of so many cells and lines."""
+    """Yield an app that draws on a screen of this size in cells and lines."""
     app = DrawingApp()
     app.living = asyncio.create_task(app.run_async(headless=True, size=size))
     ready = asyncio.create_task(app.ready.wait())
@@ -118,7 +118,7 @@ async def drawing(size: tuple[int, int]) -> AsyncIterator[DrawingApp]:
     try:
         if not app.ready.is_set():
             raise WorkbenchError(FAILED)
-        with app._context():  # what is drawn from outside of it looks for the app there
+        with app._context():  # widgets look for the app there when they are drawn from outside of it
             yield app
     finally:
         ready.cancel()
@@ -127,7 +127,7 @@ async def drawing(size: tuple[int, int]) -> AsyncIterator[DrawingApp]:
 
 
 def screen_lines(app: "App[Result]") -> Lines:
-    """Return what is on screen line by line, what shines through from behind a dialogue included."""
-    # Textual has no other way to its lines but a picture of its own, which is wrong where characters are wide.
+    """Return the lines of the screen, with what shows through from behind a dialog."""
+    # Textual's own export to SVG misplaces wide characters, and there is no public way to the lines.
     visible_screen_stack.set(app._background_screens)
     return tuple(strip.simplify() for strip in app.screen._compositor.render_strips())

@@ -1,4 +1,4 @@
-"""Lines of a screen as an SVG: it loads nothing, runs nothing, and its text is text."""
+"""Screen as an SVG without scripts or external resources; its text stays text."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,17 +15,17 @@ BASE_PX = 13
 MARGIN_PX = 10
 FONTS = "'DejaVu Sans Mono', Menlo, Consolas, ui-monospace, monospace"
 TEXT, GROUND = "#e0e0e0", "#121212"
-"""What stands for the colours of a terminal where a style names none."""
-# What XML cannot hold, not even escaped.
+"""Colours where a style names none."""
+# Characters that XML cannot hold, not even escaped.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _WORDS = re.compile(r"[^ ]+(?: [^ ]+)*")
 
 
 def to_svg(lines: Iterable[Iterable[Segment]], title: str) -> str:
-    """Return the picture of these lines; `title` is what a reader who does not see it is told.
+    """Return these lines as an SVG with a `title` for readers who do not see it.
 
-    The same lines are the same text, to the byte.
+    The same lines give the same bytes.
     """
     rows = [list(line) for line in lines]
     cells = max((sum(cell_len(each.text) for each in row) for row in rows), default=0)
@@ -70,7 +70,7 @@ def _text(row: Sequence[Segment], number: int) -> Iterator[str]:
     for segment in row:
         look = _look(segment.style or Style())
         for run, cells in _runs(segment.text):
-            # More than one space is no text but a place: what draws SVGs does not agree on how to keep them.
+            # Runs of spaces are skipped: renderers of SVG do not agree on how to keep them.
             for words in _WORDS.finditer(run):
                 start, width = at + cell_len(run[: words.start()]), cell_len(words[0])
                 yield (
@@ -81,9 +81,9 @@ def _text(row: Sequence[Segment], number: int) -> Iterator[str]:
 
 
 def _runs(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the parts of a text that take one cell a character, and those that take two, each with its cells.
+    """Yield runs of characters that are one cell wide, and runs of wide ones, each with its number of cells.
 
-    Only so each stands where it does in a terminal, whatever the fonts are.
+    With a run for each width, text is placed as in a terminal whatever the fonts are.
     """
     if text.isascii():
         yield text, len(text)

@@ -91,8 +91,8 @@ def key_entries(keymap: Keymap, scopes: Iterable[Scope], asked: str, focused: It
         heading: tuple[Block, ...] = (Block(said, Tone.TITLE, rule=True, space_before=True),)
         for key in keys_of(scope):
             names = "  ".join(keymap.names(key))
-            about = f"{scope} {names} {key.label} {key.says} {binding_id(key)}".lower()
+            about = f"{scope} {names} {key.label} {key.help} {binding_id(key)}".lower()
             if asked.strip() in keymap.names(key) or all(word in about for word in words):
-                block = Block(key.says, Tone.PLAIN, names, Tone.KEY)
+                block = Block(key.help, Tone.PLAIN, names, Tone.KEY)
                 yield Entry(f"{scope}.{key.action}", (*heading, block))
                 heading = ()

@@ -1,4 +1,4 @@
-"""The last guard before the terminal: whatever reaches it, no control code and no hyperlink passes."""
+"""Last filter before the terminal: no control code and no hyperlink passes."""
 
 from rich.segment import Segment
 from rich.style import Style
@@ -9,10 +9,10 @@ from agent_workbench.core.text.sanitizer import without_controls
 
 
 class ControlGuard(LineFilter):
-    """Takes control codes out of every line that is about to be written, and links out of its styles."""
+    """Removes control codes from every line that is written, and links from its styles."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments without anything that could control a terminal."""
+        """Return the segments without anything that controls a terminal."""
         if all(_harmless(segment) for segment in segments):
             return segments
         return [Segment(without_controls(text), _unlinked(style)) for text, style, _ in segments]

@@ -1,4 +1,4 @@
-"""Keys that come at once, as over a slow line, are dealt with one after the other."""
+"""Key queue: keys that arrive together are handled one after the other."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from textual.widget import Widget
 
 Result = TypeVar("Result")
 ROUNDS = 3
-"""What a key leads to goes through the queues so often: its action, what that asks for, the screen that opens."""
+"""Rounds of a marker through the message queues after a key: for its action, for what that posts, for a new screen."""
 LOOK_SECONDS = 0.02
-"""So often it is looked whether a widget went away with all that was in its queue."""
+"""Interval of checks whether the widget with the marker in its queue was removed."""
 MOST_LOOKS = 50
-"""After so many the next key goes on all the same: nothing that hangs keeps the user from leaving."""
+"""Number of such checks before the next key is handled anyway, so that a hanging widget cannot keep the user here."""
 
 
 class KeyQueueApp(App[Result]):
-    """Gives each key, and each paste, to what the one before it went to or opened.
+    """Gives each key and paste to the widget or screen that the key before it led to.
 
-    Textual gives a key to what has the focus when it is read, and so before the one ahead of it had its effect: of `:`
-    and `add` the `a` would approve.
+    Textual gives a key to the widget that has the focus when the key is read, before the key ahead of it took effect:
+    of `:` and `add`, the `a` would approve.
     """
 
     @dataclass
     class Followed(Message):
-        """Goes behind a key, on the way it went, up to the app; with `rounds` left another goes after it."""
+        """Marker that follows a key through the message queues up to the app; `rounds` are left."""
 
         rounds: int
 
     @dataclass
     class Look(Message):
-        """Time to see whether what goes behind this key is still on its way."""
+        """Time to check whether the marker of a key is still under way."""
 
         key: events.Event
         looks: int
@@ -47,7 +47,7 @@ class KeyQueueApp(App[Result]):
         self._way: Widget | None = None
 
     async def on_event(self, event: events.Event) -> None:
-        if event is self._given:  # nobody below wanted it
+        if event is self._given:  # no widget handled it
             await super().on_event(event)
             if event is self._given:
                 self._follow(ROUNDS - 1)
@@ -66,7 +66,7 @@ class KeyQueueApp(App[Result]):
         self._look_soon(event)
 
     def _follow(self, rounds: int, way: Widget | None = None) -> None:
-        """Send what goes behind the key, or behind what it led to."""
+        """Send the marker after the key, or after the messages that it led to."""
         self._awaited = followed = self.Followed(rounds)
         self._way = way or self.focused or self.screen
         self._way.post_message(followed)

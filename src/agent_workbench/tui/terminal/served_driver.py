@@ -1,13 +1,13 @@
-"""The screen of a workbench that a web server of ours draws in a browser."""
+"""Textual driver for a web server that shows the workbench in a browser."""
 
 from textual import messages
 from textual.drivers.web_driver import WebDriver
 
 
 class ServedDriver(WebDriver):
-    """Textual's driver for a web server; the app ends when the server is gone, however that ended."""
+    """Ends the app when the server is gone, in whatever way."""
 
     def run_input_thread(self) -> None:
-        """Read what the server sends until it sends no more."""
+        """Read input from the server until it closes the connection."""
         super().run_input_thread()
         self._app.post_message(messages.ExitApp())

@@ -1,4 +1,4 @@
-"""What a terminal can do for an app of ours: show colours, as many as it has, and keep what is copied."""
+"""App with our themes, the colours that the terminal has, and a clipboard."""
 
 import re
 from collections.abc import Sequence
@@ -18,30 +18,30 @@ Result = TypeVar("Result")
 SAID_SECONDS = 3.0
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 MOST_COPIED_BYTES = 64 * 1024
-"""What a terminal takes at once: some drop all of what is longer, and say nothing."""
+"""Largest text for a terminal's clipboard: some terminals silently drop all of a longer one."""
 
 
 class TerminalApp(KeyQueueApp[Result]):
-    """Knows our themes. Without colours (`NO_COLOR`) it shows none, with 16 it shows the terminal's own.
+    """App with our themes: without colours under `NO_COLOR`, with the terminal's own if it has 16.
 
-    `clipboard_allowed`: what is copied goes to the terminal too (OSC 52), which may put it into the system's clipboard.
+    `clipboard_allowed`: copied text is also sent to the terminal (OSC 52), which may keep it in a clipboard.
     """
 
     clipboard_allowed = True
 
     def __init__(self, driver_class: type[Driver] | None = None) -> None:
         super().__init__(driver_class)
-        # One for all: what a line became is kept by the filter that it went through.
+        # One list for all calls: Textual caches lines by the filter that they went through.
         self._last_filters = [NoColor(), ControlGuard()] if self.no_color else [ControlGuard()]
         for theme in OWN_THEMES:
             self.register_theme(theme)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return Textual's filters with ours behind them."""
+        """Return Textual's filters followed by ours."""
         return [*super().get_line_filters(), *self._last_filters]
 
     def choose_theme(self, name: str) -> bool:
-        """Show this theme, or what the terminal has in its place; return whether there is such a theme."""
+        """Show a theme, or the closest that the terminal can show; return False if there is no such theme."""
         known = self.get_theme(name)
         if known is None:
             return False
@@ -52,7 +52,7 @@ class TerminalApp(KeyQueueApp[Result]):
         return True
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Keep text to be pasted here, give it to the terminal where that is allowed and not too long, and say so."""
+        """Keep text for pasting in the app, send it to the terminal if allowed and not too long, and tell the user."""
         text = CONTROLS.sub("", text)
         if not text.strip():
             self._say("there is nothing here to copy")
@@ -73,7 +73,7 @@ class TerminalApp(KeyQueueApp[Result]):
         self.copy_to_clipboard(message.text)
 
     def _fatal_error(self) -> None:
-        """End with a traceback, as Textual does, but without values: those of a long session take minutes to print."""
+        """End with a traceback as Textual does, but without values: those of a long session take minutes to print."""
         from rich.segment import Segments
         from rich.traceback import Traceback
 

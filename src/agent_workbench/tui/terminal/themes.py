@@ -1,4 +1,4 @@
-"""The workbench's own themes, and which theme a terminal can show."""
+"""Our own themes, and the choice of a theme that a terminal can show."""
 
 from textual.theme import Theme
 
@@ -34,12 +34,12 @@ HIGH_CONTRAST_LIGHT = Theme(
 )
 OWN_THEMES = (HIGH_CONTRAST, HIGH_CONTRAST_LIGHT)
 OWN_COLOURS = {True: "ansi-dark", False: "ansi-light"}
-"""The themes in the terminal's own 16 colours, for dark ones and others."""
+"""Themes in the terminal's own 16 colours: dark and light."""
 
 
 def shown_theme(theme: Theme, colours: str | None) -> str:
-    """Return the theme to show in place of `theme` where there are so many `colours` (Rich's names; None: no colours).
+    """Return the theme to show for `theme` in a terminal with these `colours` (Rich's names; None: no colours).
 
-    Of 16 colours none is near a mixed one: there the terminal's own are better than what is rounded to them.
+    With 16 colours, the terminal's own themes are better than mixed colours rounded to the nearest.
     """
     return theme.name if colours in ("256", "truecolor", "windows") or theme.ansi else OWN_COLOURS[theme.dark]

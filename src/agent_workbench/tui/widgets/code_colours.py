@@ -1,4 +1,4 @@
-"""Code in the colours of its language, with the words that were searched for marked in it."""
+"""Syntax highlighting, and marks on search words in code."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ def plain_lines(text: str) -> Lines:
 
 
 def coloured_lines(path: str, text: str, dark: bool) -> Lines:
-    """Return the lines of `text` in the colours of its language; slow the first time, so it runs in a thread."""
+    """Return the highlighted lines of `text`; the first call loads lexers and is slow, so run it in a thread."""
     from rich.console import Console
     from rich.syntax import Syntax
 
@@ -33,7 +33,7 @@ def coloured_lines(path: str, text: str, dark: bool) -> Lines:
 
 
 def mark_words(lines: Lines, words: Sequence[str]) -> Lines:
-    """Return the lines with every occurrence of the words marked, whatever their case and wherever they stand."""
+    """Return the lines with every occurrence of the words marked, in any case, also inside of longer words."""
     wanted = sorted({word for word in words if word.strip()}, key=len, reverse=True)
     if not wanted:
         return lines

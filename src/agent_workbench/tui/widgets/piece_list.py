@@ -1,4 +1,4 @@
-"""A list of pieces of code, each with its reasons; its text is shown on demand, coloured as soon as that is known."""
+"""List of pieces of code with their reasons; an expanded piece shows its lines, highlighted in a thread."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -20,12 +20,12 @@ class PieceList(EntryList):
         self._coloured: dict[str, Lines] = {}
 
     def show_pieces(self, rows: Sequence[CodeRow], *, empty: str) -> None:
-        """Show these pieces; what was unfolded stays so."""
+        """Show these pieces; expanded ones stay so."""
         by_key = {row.key: row for row in rows}
         before, self._pieces = self._pieces, by_key
         for key in [key for key in self._coloured if key not in by_key or by_key[key].preview != before[key].preview]:
             del self._coloured[key]
-        # All that is visible of a piece stands in the entry, so that one that changed is another entry.
+        # The entry holds all that is visible of a piece, so that a changed piece is another entry.
         seen = ((row, f"{row.standing.name} {row.tokens} {row.score} {row.said} {row.reasons}") for row in rows)
         self.show_entries(
             tuple(Entry(row.key, (Block(row.place), Block(facts), Block(row.preview))) for row, facts in seen),
@@ -34,7 +34,7 @@ class PieceList(EntryList):
 
     @property
     def selected_piece(self) -> CodeRow | None:
-        """The piece that is selected; the topmost one where none was yet."""
+        """The selected piece; the topmost on screen if none was selected."""
         self.select_topmost()
         return self._pieces[self.selected.key] if self.selected is not None else None
 

@@ -1,4 +1,4 @@
-"""Pieces of code as rows: where they stand, what they cost, and a bar for each reason why they came."""
+"""Rows of a piece of code: path, tokens, and a bar for each reason why it was retrieved."""
 
 from collections.abc import Iterator
 
@@ -19,18 +19,18 @@ BAR_CELLS = 8
 LONG_BAR_CELLS = 20
 LEAST_WORDS_CELLS = 8
 BRIEF_CHARS = 24
-"""What is said of a piece in so many characters stands beside its bars, longer words below them."""
+"""Longest note that has room beside the bars; longer ones get a row of their own."""
 
 
 def heading_row(width: int) -> Row:
-    """Return the heading of the columns."""
+    """Return the column headings."""
     name = _name_cells(width)
     piece = set_cell_size(f"{'':{LABEL_CELLS}}piece", LABEL_CELLS + name)
     return Row(((f"{piece}{'tokens':>{TOKENS_CELLS}}{'score':>{SCORE_CELLS}}", Tone.DIM),))
 
 
 def piece_rows(row: CodeRow, item: int, width: int, *, bars: bool) -> Iterator[Row]:
-    """Yield the rows of a piece: its place and costs, `bars` with the words that hit, what is said of it."""
+    """Yield the rows of a piece: path and tokens, `bars` with the matching words, and a note."""
     glyph, tone, _ = row.standing.value
     label = Tone.ACCENT if row.standing is CodeState.PINNED else Tone.DIM
     name = _name(row, _name_cells(width), tone)
@@ -46,7 +46,7 @@ def piece_rows(row: CodeRow, item: int, width: int, *, bars: bool) -> Iterator[R
 
 
 def reason_rows(reasons: tuple[Reason, ...], item: int, width: int) -> Iterator[Row]:
-    """Yield a row for each reason: its name, a bar, its share, and the words it hit on."""
+    """Yield a row for each reason: name, bar, share, and matching words."""
     cells = LONG_BAR_CELLS if width >= 60 else BAR_CELLS
     for reason in reasons:
         room = width - LABEL_CELLS - 10 - cells - 8
@@ -62,7 +62,7 @@ def reason_rows(reasons: tuple[Reason, ...], item: int, width: int) -> Iterator[
 
 
 def code_rows(row: CodeRow, lines: Lines | None, item: int) -> Iterator[Row]:
-    """Yield the numbered lines of a piece, coloured where `lines` are known, the words that hit marked."""
+    """Yield the numbered lines of a piece, highlighted if `lines` are known, with the matching words marked."""
     marked = mark_words(plain_lines(row.preview) if lines is None else lines, row.words)
     for offset, spans in enumerate(marked):
         yield Row(((f"{row.first_line + offset:>5} ", Tone.NUMBER), *spans), item, lead=LINE_CELLS)
@@ -73,7 +73,7 @@ def _name_cells(width: int) -> int:
 
 
 def _name(row: CodeRow, cells: int, tone: Tone) -> tuple[Span, ...]:
-    """Return place and symbol in so many cells; of a place that is too long its end tells more than its beginning."""
+    """Return path and symbol in so many cells; of a long path the end is kept."""
     place = sanitize_line(row.place, 300)
     if cell_len(place) > cells:
         while cell_len(place) > cells - 1:
@@ -85,7 +85,7 @@ def _name(row: CodeRow, cells: int, tone: Tone) -> tuple[Span, ...]:
 
 
 def _reasons(row: CodeRow, cells: int) -> Iterator[Span]:
-    """Yield as many bars as there is room for, the strongest first, then the words that hit."""
+    """Yield as many bars as fit, the strongest first, then the matching words."""
     left = cells
     for reason in row.reasons:
         drawn = share_bar(reason.share, BAR_CELLS)

@@ -1,4 +1,4 @@
-"""When a decision counts: not before what it is about was on screen for a moment."""
+"""Minimum time on screen before a decision counts."""
 
 import time
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ MOMENT_SECONDS = 0.3
 
 
 class Readiness:
-    """Knows since when something is on screen. A key that waited in a queue counts from when it was pressed."""
+    """Remembers since when a decision is on screen. A key that waited in a queue counts from when it was pressed."""
 
     def __init__(self, clock: "Clock") -> None:
         self._clock = clock
@@ -19,12 +19,12 @@ class Readiness:
         self._since = 0.0
 
     def painted(self, key: str) -> None:
-        """Note that `key` is on screen now; only its first time counts."""
+        """Note that `key` is on screen; only its first time counts."""
         if key != self._key:
             self._key, self._since = key, self._clock.monotonic_seconds()
 
     def begin_again(self) -> None:
-        """Let the moment begin anew, because something else of it is on screen now."""
+        """Start the time anew, because another part is on screen now."""
         self._since = self._clock.monotonic_seconds()
 
     def ready(self, key: str, queued_seconds: float = 0.0) -> bool:
@@ -33,5 +33,5 @@ class Readiness:
 
 
 def queued_seconds(pressed_at: float) -> float:
-    """Return how long an input event waited; events are stamped with the process's own monotonic time."""
+    """Return how long an input event waited; Textual stamps events with the process's monotonic time."""
     return max(0.0, time.monotonic() - pressed_at)

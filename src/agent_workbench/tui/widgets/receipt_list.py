@@ -1,4 +1,4 @@
-"""The parts of a prompt as a table: name, tokens, share, what the server did with them, seconds."""
+"""Table of the parts of a prompt: name, tokens, share, what the server read, seconds."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ class ReceiptList(EntryList):
     scope = Scope.RECEIPT
 
     class Selected(Message):
-        """Another part is selected."""
+        """A part was selected."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -33,10 +33,10 @@ class ReceiptList(EntryList):
         self._total = 1
 
     def show(self, view: ReceiptView) -> None:
-        """Show the parts of a prompt; what was selected stays so where there is one like it."""
+        """Show the parts of a prompt; the selected part stays selected if there is one like it."""
         self._total = max(1, view.tokens)
         self._parts = {f"{n}:{row.place or row.label}": row for n, row in enumerate(view.rows)}
-        # The row stands in the entry, so that a part that changed is another entry.
+        # The entry holds the row, so that a changed part is another entry.
         entries = tuple(Entry(key, (Block(repr(row)),)) for key, row in self._parts.items())
         self.show_entries(entries, empty="nothing is known of its parts")
         if self.cursor < 0:
@@ -44,14 +44,14 @@ class ReceiptList(EntryList):
 
     @property
     def selected_row(self) -> ReceiptRow | None:
-        """The part that is selected."""
+        """The selected part."""
         return self._parts[self.selected.key] if self.selected is not None else None
 
     def selection_changed(self) -> None:
         self.post_message(self.Selected())
 
     def action_expand(self) -> None:
-        """A click on what is selected unfolds nothing here."""
+        """Do nothing: parts cannot be expanded."""
 
     def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
         row = self._parts[entry.key]
@@ -98,7 +98,7 @@ def _figures(row: ReceiptRow, total: int, bar: int, words: int) -> tuple[Span, .
 
 
 def _said(row: ReceiptRow, cells: int) -> str:
-    """Return what the server did with it; where there is no room for all, what it had to read."""
+    """Return what the server read of a part; the token counts alone if there is no room for more."""
     mark = "pinned" if row.pinned else "dropped" if row.dropped else ""
     said = ", ".join(filter(None, (mark, row.read)))
     if cell_len(said) <= cells:

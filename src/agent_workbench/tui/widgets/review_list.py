@@ -1,4 +1,4 @@
-"""The hunks of a review, each below the steps that made it; a step is what can be selected."""
+"""List of the hunks of a review, each below the steps that made it. Steps can be selected."""
 
 from collections.abc import Iterable, Iterator
 
@@ -26,7 +26,7 @@ class ReviewList(EntryList):
         self._items: list[tuple[ReviewStep, ReviewHunk, bool, bool]] = []
 
     def show_review(self, view: ReviewView) -> None:
-        """Show a review; the first step is selected."""
+        """Show a review and select its first step."""
         self._items = [
             (step, hunk, number == 0, number + 1 == max(1, len(hunk.steps)))
             for hunk in view.hunks
@@ -38,7 +38,7 @@ class ReviewList(EntryList):
             self.select(0)
 
     def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
-        """Return the rows of a step, below the last one of a hunk also the hunk's lines."""
+        """Return the rows of a step; the last step of a hunk is followed by the hunk's lines."""
         step, hunk, first, last = self._items[number]
         if first and hunk.head:
             yield from (Row((("", Tone.PLAIN),)),) if number else ()
@@ -53,11 +53,11 @@ class ReviewList(EntryList):
                 yield from line_rows(line, digits, width)
 
     def action_expand(self) -> None:
-        """A click does nothing: going to a step takes a key."""
+        """Do nothing: going to a step takes a key."""
 
 
 def line_rows(line: DiffLine, digits: int, width: int) -> Iterator[Row]:
-    """Yield the rows of one line of a diff, numbered and wrapped."""
+    """Yield the numbered and wrapped rows of one line of a diff."""
     if not (line.old or line.new):
         yield Row(((line.text, line.tone),))
         return

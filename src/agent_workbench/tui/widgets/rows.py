@@ -1,4 +1,4 @@
-"""Rows of a pane: text wrapped to a width, in tones, ready to be drawn one by one."""
+"""Rows of text: entries wrapped to a width, in tones, ready to be drawn one by one."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -18,9 +18,9 @@ SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
 
 
 class Piece(Struct, frozen=True):
-    """A part of a line that has to be seen in full, as it stands in a row.
+    """Part of a source line that has to be seen in full, at its position in a row.
 
-    `source` is the line's number; the part begins at the line's cell `start`, has `cells`, and stands at the row's
+    `source` is the number of the line; the part begins at the line's cell `start`, has `cells`, and stands at the row's
     cell `at`. `size` is the width of the whole line.
     """
 
@@ -32,15 +32,15 @@ class Piece(Struct, frozen=True):
 
     @property
     def ends(self) -> bool:
-        """True if nothing of the line comes after it."""
+        """True if the line ends with it."""
         return self.start + self.cells == self.size
 
 
 class Row(Struct, frozen=True):
-    """One row: its spans, the entry it belongs to, the tone behind it to the edge, the lines that are seen by it.
+    """A row: its spans, the entry it belongs to, the tone that fills it to the edge, and the source lines it shows.
 
-    `lead` are the cells before its text, such as a label; `link` is what stood between this text and that of the row
-    before. By these what is copied is the text and not its layout.
+    `lead` are the cells before its text, such as a label; `link` joined its text to that of the row before. They
+    keep layout out of copied text.
     """
 
     spans: tuple[Span, ...]
@@ -52,17 +52,17 @@ class Row(Struct, frozen=True):
 
     @property
     def cells(self) -> int:
-        """Its width."""
+        """Width of the row."""
         return sum(cell_len(text) for text, _ in self.spans)
 
 
 def wrap(line: str, width: int) -> Iterator[str]:
-    """Yield `line` in pieces of at most `width` cells, broken after words where it can be; nothing is left out."""
+    """Yield `line` in parts of at most `width` cells, broken after words where possible; nothing is left out."""
     return (piece for _, piece in _linked(line, width))
 
 
 def _linked(line: str, width: int) -> Iterator[tuple[str, str]]:
-    """Yield the pieces of a line, before each what stands between it and the one before: spaces that had no room."""
+    """Yield the parts of a line, each after the spaces that were dropped at the break before it."""
     at, link = 0, "\n"
     while (fits := _fitting(line, at, width)) < len(line):
         space = line.rfind(" ", at + 1, fits + 1)
@@ -74,7 +74,7 @@ def _linked(line: str, width: int) -> Iterator[tuple[str, str]]:
 
 
 def cut_line(line: str, width: int) -> list[str]:
-    """Return `line` in pieces of at most `width` cells, after a word if one ends near the edge; nothing is left out."""
+    """Return `line` in parts of at most `width` cells, cut after a word near the edge if there is one."""
     pieces, at = [], 0
     while (fits := _fitting(line, at, width)) < len(line):
         cut = line.rfind(" ", at + (fits - at) * 2 // 3, fits) + 1 or fits
@@ -84,9 +84,9 @@ def cut_line(line: str, width: int) -> list[str]:
 
 
 def _fitting(text: str, at: int, width: int) -> int:
-    """Return the end of what fits from character `at` on: at least one, if there is any.
+    """Return the end of the text that fits from character `at` on: at least one character, if there is any.
 
-    An emoji takes the cells that its parts take where the terminal does not join them, so that nothing is pushed out.
+    The parts of an emoji count one by one, as terminals draw them that do not join them.
     """
     end = at + width
     if text.isascii() or text[at : end + 1].isascii():
@@ -101,16 +101,16 @@ def _fitting(text: str, at: int, width: int) -> int:
 
 
 def _cluster_start(text: str, number: int, least: int) -> int:
-    """Return where the character begins that is seen at `number` with its marks, not before `least`."""
+    """Return the start of the grapheme cluster that contains character `number`, not before `least`."""
     while number > least and (not cell_len(text[number]) or text[number - 1] == _JOINER):
         number -= 1
     return number
 
 
 def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
-    """Yield the rows of an entry; folded blocks say how many lines they hold back.
+    """Yield the rows of an entry; folded blocks say how many lines are hidden.
 
-    Labels that would take more than a quarter of the width stand above their text.
+    Labels that would take more than a quarter of the width get a row of their own.
     """
     above = width < 4 * label_cells
     for number, block in enumerate(entry.blocks):
@@ -127,7 +127,7 @@ def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expande
 
 
 def block_rows(block: Block, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
-    """Yield the rows of a block: its label beside the first one."""
+    """Yield the rows of a block, with its label beside the first one."""
     label_cells += block.indent
     room = max(8, width - label_cells)
     lines = [block.folded] if block.folded and not expanded else block.text.split("\n")

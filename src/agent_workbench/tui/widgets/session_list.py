@@ -1,4 +1,4 @@
-"""The sessions of a repo as a tree of rows: name, state, when, how much was done, tasks."""
+"""Tree of the recorded sessions: name, state, time, amount of work, tasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,7 +17,7 @@ from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.reports.proofs import WORDS, journal_proof_lines
 from agent_workbench.views.sessions.session_tree import SessionRow
 
-# Each with the blank that parts it from the next, as no text is cut to its column.
+# Each includes the blank before the next column, because texts are not cut to their columns.
 STATE_CELLS = 10
 WHEN_CELLS = 18
 STEPS_CELLS = 10
@@ -33,7 +33,7 @@ class SessionList(EntryList):
     scope = Scope.SESSIONS
 
     class Selected(Message):
-        """Another session is selected."""
+        """A session was selected."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -52,11 +52,11 @@ class SessionList(EntryList):
         *,
         empty: str,
     ) -> None:
-        """Show these sessions, and what verifying some of them `found`; `here` is shown now, `marked` is compared."""
+        """Show these sessions with their proofs (`found`); `here` is in front, `marked` is to be compared."""
         self._marked = marked
         self._sessions, self._found, self._here = {row.summary.id: row for row in rows}, dict(found), here
         self._name_cells = max((len(row.branch) + len(row.summary.id) for row in rows), default=0)
-        # All that is visible stands in the entry, so that a session that changed is another entry.
+        # The entry holds all that is visible, so that a changed session is another entry.
         entries = tuple(
             Entry(row.summary.id, (Block(f"{row}{found.get(row.summary.id)}{row.summary.id == marked}"),))
             for row in rows
@@ -65,14 +65,14 @@ class SessionList(EntryList):
 
     @property
     def selected_session(self) -> SessionRow | None:
-        """The session that is selected."""
+        """The selected session."""
         return self._sessions[self.selected.key] if self.selected is not None else None
 
     def selection_changed(self) -> None:
         self.post_message(self.Selected())
 
     def action_expand(self) -> None:
-        """A click on what is selected unfolds nothing here."""
+        """Do nothing: sessions cannot be expanded."""
 
     def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
         row = self._sessions[entry.key]

@@ -1,4 +1,4 @@
-"""Text that is selected in rows: what was written there, without labels, line numbers and breaks of the layout."""
+"""Text selected in rows, without labels, line numbers and line breaks of the layout."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ MOST_SELECTED_ROWS = 20_000
 
 
 def selected_text(row_at: Callable[[int], Row], count: int, selection: Selection) -> str:
-    """Return what is selected of `count` rows; the selection's offsets are cells and rows."""
+    """Return the selected text of `count` rows; offsets of the selection are cells and rows."""
     first = selection.start.y if selection.start is not None else 0
     last = min(count - 1, selection.end.y if selection.end is not None else count - 1, first + MOST_SELECTED_ROWS)
     column = selection.start.x if selection.start is not None else 0
@@ -30,7 +30,7 @@ def selected_text(row_at: Callable[[int], Row], count: int, selection: Selection
 
 
 def _place(row: Row, column: int) -> tuple[int, int, str]:
-    """Return where the text of a row begins and ends, and what was before it; of two sides that one with the column."""
+    """Return where the text of a row begins and ends, and its link; of two sides, those of the clicked one."""
     if not row.pieces or row.lead:
         line, tone = row.spans[-1] if row.spans else ("", Tone.PLAIN)
         ruled = cell_len(line) + 1 if tone is Tone.RULE else 0

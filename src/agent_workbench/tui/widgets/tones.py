@@ -1,4 +1,4 @@
-"""How each tone looks: a variable of the theme, mixed with the background it stands on."""
+"""Colours of the tones: theme variables mixed with the background."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from agent_workbench.views.blocks import Tone
 
 
 class Look(Struct, frozen=True):
-    """A theme's variable for the text and how much of it (percent), bold or struck out; one for what is behind it."""
+    """Style in terms of a theme: variables for text and background with their shares in percent, and attributes."""
 
     text: str = "foreground"
     text_percent: int = 100
@@ -48,15 +48,15 @@ SELECTED = Look(behind="primary", behind_percent=60)
 
 
 LEAST_CONTRAST = 4.5
-"""What WCAG's level AA asks of text; a theme may ask for more by a variable `least-contrast`."""
+"""Contrast that WCAG level AA asks of text; a theme can ask for more by a variable `least-contrast`."""
 MARKED_WORDS = frozenset({LOOKS[Tone.ADDED_WORD], LOOKS[Tone.REMOVED_WORD], LOOKS[Tone.HIT]})
 NO_TEXT = frozenset({LOOKS[Tone.RULE]})
 COARSE_PERCENT = 150
-"""So much stronger is what is behind words where there are 256 colours: else it is rounded to that of their line."""
+"""Strength of the background of marked words with 256 colours, which would else be rounded to that of their line."""
 
 
 def contrast(one: Color, other: Color) -> float:
-    """Return WCAG's ratio of two colours, 1 to 21."""
+    """Return WCAG's contrast ratio of two colours, 1 to 21."""
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -69,10 +69,10 @@ def _luminance(color: Color) -> float:
 
 
 def mixed(look: Look, variables: Mapping[str, str], own: Color, *, coarse: bool = False) -> tuple[Color, Color | None]:
-    """Return the colour of a look's text, and that behind it if it has one of its own, on the background `own`.
+    """Return the colours of a look's text and of its background (None for the widget's own, `own`).
 
-    `variables` are a theme's, `coarse` is said of 256 colours. Text is mixed no weaker than it can be read, under the
-    cursor too.
+    `variables` are a theme's; `coarse` means 256 colours. Text is always mixed strongly enough to be read, also under
+    the cursor.
     """
     least = float(variables.get("least-contrast", LEAST_CONTRAST))
     behind, cursor = (_behind(each, variables, own, least, coarse=coarse) for each in (look, CURSOR))
@@ -83,7 +83,7 @@ def mixed(look: Look, variables: Mapping[str, str], own: Color, *, coarse: bool 
 
 
 def _behind(look: Look, variables: Mapping[str, str], own: Color, least: float, *, coarse: bool) -> Color:
-    """Return what is behind the text: weaker than the look says where no text could be read on it."""
+    """Return the background, weakened until text on it can be read."""
     if not look.behind:
         return own
     percent = look.behind_percent * (COARSE_PERCENT / 100 if coarse and look in MARKED_WORDS else 1)
@@ -92,14 +92,14 @@ def _behind(look: Look, variables: Mapping[str, str], own: Color, least: float, 
 
 
 def _legible(text: Color, grounds: tuple[Color, ...], least: float) -> Color:
-    """Return the text's colour, as much nearer to black or white as it needs to stand out from all grounds."""
+    """Return the colour of the text, moved towards black or white until it stands out from all backgrounds."""
     pole = max((BLACK, WHITE), key=lambda each: min(contrast(each, ground) for ground in grounds))
     tries = (text.blend(pole, tenth / 10) for tenth in range(10))
     return next((each for each in tries if all(contrast(each, ground) >= least for ground in grounds)), pole)
 
 
 class Tones(dict[Tone | Look, Style]):
-    """Looks as styles on a widget's background; to be cleared when its styles change."""
+    """Looks as styles on a widget's background. Clear it when the styles of the widget change."""
 
     def __init__(self, widget: Widget) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class Tones(dict[Tone | Look, Style]):
 
     @property
     def mixes(self) -> bool:
-        """True where colours can be mixed: not with those of the terminal itself."""
+        """True if colours can be mixed: not with the terminal's own 16."""
         return self._color("foreground").ansi is None
 
     def __missing__(self, tone: Tone | Look) -> Style:

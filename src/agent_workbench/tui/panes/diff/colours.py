@@ -1,4 +1,4 @@
-"""The colours of the language in a diff: found in a thread, for the parts that are drawn."""
+"""Syntax highlighting of a diff, done in a thread for the parts that are drawn."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,12 +10,12 @@ from agent_workbench.views.diff.lines import DiffLine
 from agent_workbench.views.diff.shown_diff import ShownDiff
 
 PART_LINES = 120
-"""So many lines are coloured at once: what a lexer takes for them is not felt."""
+"""Lines that are highlighted together: few enough that the lexer takes no noticeable time."""
 LONGEST_CHARS = 1000
 
 
 class DiffColours:
-    """Knows the colours of the lines that were asked for; asks for parts of the diff as they are drawn."""
+    """Highlighted lines, known for those that were drawn; asks for a part of the diff when its lines are drawn."""
 
     def __init__(self) -> None:
         self._shown = ShownDiff()
@@ -25,9 +25,9 @@ class DiffColours:
         self._waiting: list[tuple[int, int]] = []
 
     def begin(self, shown: ShownDiff, *, dark: bool, whole: bool = True) -> None:
-        """Go on with this diff; what was known of lines that are the same stays known.
+        """Take the next version of the diff; lines that are unchanged stay highlighted.
 
-        While it is not `whole`, the part that grows is left as it is: its colours would be found again and again.
+        While it is not `whole`, its last part is not highlighted: it would be again with every token.
         """
         self._whole = whole
         kept = shown.same if dark == self._dark else 0
@@ -37,7 +37,7 @@ class DiffColours:
         self._waiting.clear()
 
     def of(self, number: int) -> list[Span] | None:
-        """Return a line of code in its colours, None while they are not known; then they are asked for."""
+        """Return a highlighted line, None if it is not known; it is asked for then."""
         known = self._known.get(number)
         if known is None:
             self._ask(number)
@@ -64,7 +64,7 @@ class DiffColours:
         self._waiting.append((first, end))
 
     async def find(self, tell: Callable[[], None]) -> None:
-        """Find the colours that were asked for, the last asked first, and tell after each part."""
+        """Highlight what was asked for, the last part first, and call `tell` after each part."""
         while self._waiting:
             shown, (first, end) = self._shown, self._waiting.pop()
             path = shown.files[shown.lines[first].file].path
@@ -75,7 +75,7 @@ class DiffColours:
 
 
 def _coloured(path: str, lines: Sequence[DiffLine], dark: bool) -> dict[int, list[Span]]:
-    """Return the lines in their colours, by their numbers; each side is read by itself, as it stands in a file."""
+    """Return the highlighted lines by number; old and new side are lexed separately, as they are in a file."""
     found: dict[int, list[Span]] = {}
     for gone in (Tone.REMOVED, Tone.ADDED):
         if gone is Tone.ADDED and not any(line.tone is Tone.REMOVED for line in lines):

@@ -1,4 +1,4 @@
-"""Where each line of a diff stands: how many rows it takes, found without making the rows."""
+"""Layout of a diff: how many rows each line takes, computed without making the rows."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -20,10 +20,10 @@ HALF_MARK_CELLS = 2
 
 
 class Look(Struct, frozen=True):
-    """How a diff is laid out: the cells it has, side by side or not, wrapped or not, with marks of what is taken.
+    """Options of a layout: width, side by side or not, wrapped or not, with marks for a selection or not.
 
-    `files` are folded, `folds` (by their first lines) are not, `special` are files outside of the usual. `below`:
-    something stands above the first line. `whole`: no line is to come, so unchanged parts fold and words are compared.
+    `files` are folded, `folds` (by their first lines) are not; `special` files need a second look. `below`: rows stand
+    above the first line. `whole`: no line is added any more, so unchanged lines fold and changed words are marked.
     """
 
     width: int
@@ -38,7 +38,7 @@ class Look(Struct, frozen=True):
 
 
 class DiffLayout:
-    """The rows of each line, for one look. `text_of` says what stands in the lines that are no code."""
+    """Rows of each line. `text_of` returns the text of lines that are not code."""
 
     def __init__(self) -> None:
         self.shown = ShownDiff()
@@ -50,7 +50,7 @@ class DiffLayout:
         self._starts: list[int] = [0]
 
     def lay_out(self, shown: ShownDiff, look: Look, text_of: Callable[[int], str]) -> None:
-        """Find the rows anew; with the same look and as wide numbers only for the lines that are not the same."""
+        """Lay the lines out; with the same look and as wide line numbers, only those that changed."""
         grown = look == self.look and not look.whole and shown.digits == self.shown.digits
         start = change_start(shown, shown.same) if grown else 0
         self.shown, self.look = shown, look
@@ -70,7 +70,7 @@ class DiffLayout:
         self._starts += rows
 
     def pairs_near(self, number: int) -> Iterator[tuple[int, int]]:
-        """Yield the removed lines around this one, each with the added one that is most like it."""
+        """Yield the removed lines around this one, each with the added line that is most like it."""
         if number in self._uneven:
             removed, added = self._uneven[number]
             old, new = ([self.shown.lines[each].text for each in side] for side in (removed, added))
@@ -80,27 +80,27 @@ class DiffLayout:
 
     @property
     def row_count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self._starts[-1]
 
     @property
     def gutter(self) -> int:
-        """The cells before the text of a line of code."""
+        """Cells before the text of a line of code."""
         marks = MARK_CELLS if self.look.marks else 0
         return marks + 2 * (self.shown.digits + 1) + SIGN_CELLS
 
     @property
     def half(self) -> int:
-        """The cells of one side, when there are two."""
+        """Cells of one side, if there are two."""
         return (self.look.width - 1 - bool(self.look.marks)) // 2
 
     @property
     def half_gutter(self) -> int:
-        """The cells before the text on one side."""
+        """Cells before the text on one side."""
         return (HALF_MARK_CELLS if self.look.marks else 0) + self.shown.digits + 1 + SIGN_CELLS
 
     def room(self, line: DiffLine) -> int:
-        """Return the cells that the text of a line has."""
+        """Return the cells for the text of a line."""
         if line.at < 0:
             return max(LEAST_ROOM, self.look.width - (MARK_CELLS if self.look.marks else 0))
         if self.look.split:
@@ -108,25 +108,25 @@ class DiffLayout:
         return max(LEAST_ROOM, self.look.width - self.gutter)
 
     def has_blank(self, number: int) -> bool:
-        """Return whether an empty row stands before this line."""
+        """Return whether an empty row precedes this line."""
         above = number > 0 or self.look.below
         return above and (self.shown.lines[number].tone is Tone.FILE or number == 0)
 
     def height(self, number: int) -> int:
-        """Return how many rows a line takes; 0 when it is folded, or stands beside another one."""
+        """Return the number of rows of a line; 0 if it is folded or beside another one."""
         return self._heights[number]
 
     def first_row(self, number: int) -> int:
-        """Return the row in which a line, or what it is folded into, begins."""
+        """Return the row in which a line, or the fold that hides it, begins."""
         return self._starts[number]
 
     def line_at(self, row: int) -> tuple[int, int]:
-        """Return the line that has this row, and which of its rows that is."""
+        """Return the line that has this row, and the number of the row within the line."""
         number = bisect_right(self._starts, row) - 1
         return number, row - self._starts[number]
 
     def shown_line(self, number: int) -> int:
-        """Return the line in whose rows this one is to be found."""
+        """Return the line in whose rows this one is shown."""
         if self.look.split and self.shown.lines[number].tone is Tone.ADDED:
             number = self.partner.get(number, number)
         while number > 0 and not self._heights[number]:
@@ -134,7 +134,7 @@ class DiffLayout:
         return number
 
     def widest(self) -> int:
-        """Return the cells that the longest line takes when nothing is cut."""
+        """Return the cells of the longest line if none is cut."""
         if self.look.wraps or self.look.split:
             return self.look.width
         return self.gutter + max((cell_len(line.text) for line in self.shown.lines), default=0)

@@ -1,4 +1,4 @@
-"""The text of a line of a diff: in the colours of its language, with the words that changed marked."""
+"""Text of a line of a diff: highlighted, with changed words marked."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ WORDS = {Tone.ADDED: Tone.ADDED_WORD, Tone.REMOVED: Tone.REMOVED_WORD}
 
 
 class LineText:
-    """Makes the spans of lines as they are drawn; which words changed is found once."""
+    """Makes the spans of lines when they are drawn; changed words are computed once."""
 
     def __init__(self, layout: DiffLayout, colours: DiffColours, tones: Tones) -> None:
         self._layout = layout
@@ -25,11 +25,11 @@ class LineText:
         self._words: dict[int, Spans] = {}
 
     def forget(self) -> None:
-        """Find the words anew: the lines are others."""
+        """Forget the changed words: the lines are others."""
         self._words.clear()
 
     def pieces(self, number: int, line: DiffLine, room: int, *, left: bool) -> Iterator[tuple[str, Sequence[Span]]]:
-        """Yield the text of a line in pieces, each with its spans."""
+        """Yield the text of a line in parts that fit, each with its spans."""
         if left:
             yield from ((piece, ((piece, Tone.DIM),)) for piece in cut_line(line.text, room))
             return
@@ -57,7 +57,7 @@ class LineText:
         return [*spans, *_part(coloured, at, len(line.text))]
 
     def _changed(self, number: int) -> Spans:
-        """Return what changed in a line, if another one stands in its place."""
+        """Return the changed words of a line that replaces another one."""
         if number not in self._words:
             self._words[number] = ()
             lines = self._layout.shown.lines
@@ -66,7 +66,7 @@ class LineText:
         return self._words[number]
 
     def style(self, look: Tone | Style, *, text_only: bool = False) -> Style:
-        """Return how a span looks; `text_only`: without what is behind a tone."""
+        """Return the style of a span; `text_only` leaves out the background of a tone."""
         if isinstance(look, Style):
             return look
         return Style() if text_only else self._tones[look]

@@ -1,4 +1,4 @@
-"""The rows of a diff, made as they are drawn: marks, numbers, signs and text, on one side or on two."""
+"""Rows of a diff, made when they are drawn: marks, numbers, signs and text, in one column or side by side."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,8 +21,8 @@ KEPT_ROWS = 2000
 
 
 class DiffRows:
-    """Makes rows for a layout. `mark_of` gives the sign of what is taken (empty: none), `pointed` says whether the
-    cursor, or the range, is on a line."""
+    """Makes rows for a layout. `mark_of` returns the sign of a selection (empty: none), `pointed` whether the
+    cursor or the range is on a line."""
 
     def __init__(
         self,
@@ -43,13 +43,13 @@ class DiffRows:
         self._made: dict[int, list[Row]] = {}
 
     def forget(self, *, words: bool = False) -> None:
-        """Make the rows anew when they are drawn next; `words`: the lines are others."""
+        """Drop the rows; `words`: the lines are others, so changed words are computed anew."""
         self._made.clear()
         if words:
             self._text.forget()
 
     def forget_lines(self, lines: Iterable[int]) -> None:
-        """Make the rows of these lines anew."""
+        """Drop the rows of these lines."""
         for line in lines:
             self._made.pop(line, None)
 
@@ -145,7 +145,7 @@ class DiffRows:
         return ((" " * self._layout.half, Tone.PLAIN),), ()
 
     def _side(self, number: int, side: int) -> list[tuple[tuple[Span, ...], tuple[Piece, ...]]]:
-        """Return the rows of a line on one side (0 or 1), padded to its cells, with what is seen by each."""
+        """Return the rows of a line on one side (0 or 1), padded to its width, with the parts of the line in each."""
         if number < 0:
             return []
         layout = self._layout
@@ -186,9 +186,9 @@ class DiffRows:
 
 
 def _measured(number: int, texts: Sequence[str], at: int) -> list[Piece]:
-    """Return the pieces of a line, whose texts stand at the cell `at` of their rows.
+    """Return the parts of a line, whose texts begin at the cell `at` of their rows.
 
-    The width of the line is the sum of theirs: a sequence of characters that is cut takes more cells than in one piece.
+    The width of the line is the sum of the parts: a cut grapheme cluster takes more cells than a whole one.
     """
     cells = [cell_len(text) for text in texts]
     size = sum(cells)
