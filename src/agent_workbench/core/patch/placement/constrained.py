@@ -16,14 +16,18 @@ from agent_workbench.core.patch.values import FilePatch, Hunk, LineKind
 def with_positions(target: Target, lines: FileLines) -> Target | None:
     """Return the target with true numbers in its hunks, None if the grammar for these lines would not admit it.
 
-    The old lines of each hunk must occur once in the file, after those of the hunk before.
+    The old lines of each hunk must occur once in the file, after those of the hunk before. Only the last line of the
+    file may be marked as having no line feed, and only if it has none.
     """
     hunks: list[WrittenHunk] = []
     done = shift = 0
     for hunk in target.hunks:
-        old = tuple(line.text for line in hunk.lines if line.sign != "+")
+        written = [line for line in hunk.lines if line.sign != "+"]
+        old = tuple(line.text for line in written)
         start = _only_position(old, lines)
         if start is None or start < done:
+            return None
+        if not all(line.newline or lines.is_unterminated(at) for at, line in enumerate(written, start)):
             return None
         new = len(old) + hunk.growth
         numbers = HeaderNumbers(start + bool(old), len(old), start + shift + bool(new), new)

@@ -27,8 +27,8 @@ def position_error(path: str, piece: HunkPiece, file: FileLines, doubts: Sequenc
     why = f" ({doubts[-1]})" if doubts else ""
     header = min(piece.start or 0, max(len(file) - 1, 0))
     at = _nearest_position(piece.keys, file.keys, header)
-    difference = first_difference([line.text for line in old], file.texts, at, _same_key)
-    return PatchError(f"{what}; nearest is line {at + 1}, where {difference}{why}", advice=ADVICE)
+    difference = first_difference([line.text for line in old], file.texts, at, _same_key, why)
+    return PatchError(f"{what}; nearest is line {at + 1}, where {difference}", advice=ADVICE)
 
 
 def piece_name(piece: HunkPiece) -> str:
@@ -80,16 +80,19 @@ def _tokens(line: str) -> list[str]:
     return [*words, f" {line}"] if words else []
 
 
-def first_difference(old: Sequence[str], lines: Sequence[str], at: int, same: Callable[[str, str], bool] = eq) -> str:
+def first_difference(
+    old: Sequence[str], lines: Sequence[str], at: int, same: Callable[[str, str], bool] = eq, why: str = ""
+) -> str:
     """Return the first difference between the old lines and the lines of the file at index `at`, as text.
 
-    `same` compares two lines. If all are the same, the missing line feed of the last one is the difference.
+    `same` compares two lines; `why` follows a difference. If all lines are the same, the diff marks the last one as
+    having no line feed, and it has one.
     """
     for offset, expected in enumerate(old):
         found = lines[at + offset] if at + offset < len(lines) else None
         if found is None or not same(found, expected):
             there = "the end of the file" if found is None else _quoted(found)
-            return f"line {at + offset + 1} differs: expected {_quoted(expected)}, found {there}"
+            return f"line {at + offset + 1} differs: expected {_quoted(expected)}, found {there}{why}"
     return f"line {at + len(old)} differs: expected the end of the file without a line feed, found a line feed"
 
 

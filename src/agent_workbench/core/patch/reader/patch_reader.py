@@ -125,11 +125,11 @@ def read_constrained_diff(text: str) -> ConstrainedDiff | None:
     """Return the diff of an answer if it has the form that the grammar admits, else None."""
     try:
         sections = scan_sections(text.removesuffix("\n").split("\n"), Mode.CONSTRAINED).sections
+        if not all(map(_is_admitted, sections)):
+            return None
+        return ConstrainedDiff(text, tuple(target_of(read_header(each), each.hunks) for each in sections))
     except PatchError:
         return None
-    if not all(map(_is_admitted, sections)):
-        return None
-    return ConstrainedDiff(text, tuple(target_of(read_header(each), each.hunks) for each in sections))
 
 
 def file_patch(target: Target) -> FilePatch:
@@ -153,8 +153,11 @@ def _hunk_line(line: WrittenLine, operation: FileOperation) -> HunkLine:
 
 
 def _scan_strictly(text: str) -> _Scanned:
-    scanned = scan_sections(strict_lines(text), Mode.STRICT)
-    return _Scanned(scanned.sections, certain=not scanned.ambiguous)
+    lines = strict_lines(text)
+    scanned = scan_sections(lines, Mode.STRICT)
+    # A lenient scan may remove carriage returns that the strict one kept.
+    same_lines = "\r" not in text or lenient_lines(text).lines == lines
+    return _Scanned(scanned.sections, certain=same_lines and not scanned.ambiguous)
 
 
 def _scan_leniently(text: str, *more: str) -> _Scanned:
@@ -188,7 +191,7 @@ def _is_admitted(section: FileSection) -> bool:
     lines = [line for hunk in section.hunks for line in hunk.body]
     if any(line.startswith("\\") and line != NO_NEWLINE for line in lines):
         return False
-    if any(line.sign == UNSIGNED for hunk in section.hunks for line in hunk.lines):
+    if any(line.sign == UNSIGNED or line.text.endswith("\r") for hunk in section.hunks for line in hunk.lines):
         return False
     if section.extended:
         names = section.extended.get("rename from"), section.extended.get("rename to")
