@@ -1,4 +1,4 @@
-"""Files for `bench.edits`: those of the standard library, and some that are odd in every way a file can be."""
+"""Files for `bench.edits`: from the standard library, and generated ones with unusual content."""
 
 import sysconfig
 from pathlib import Path

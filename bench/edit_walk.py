@@ -1,4 +1,4 @@
-"""What a diff does to files, worked out a second time and in the plainest way: the judge of `bench.edits`.
+"""Plain second implementation of applying a diff: the judge of `bench.edits`.
 
 It shares nothing with the workbench's own applier, and nothing is forgiven: old lines stand in one place of the file,
 behind those of the hunk before, or the diff is none that may have been written.
@@ -14,7 +14,7 @@ class BrokenPromise(Exception):
 
 
 def replay(diff: str, files: Mapping[str, bytes], *, ended: bool = True) -> dict[str, bytes | None]:
-    """Return what each file that the diff names becomes, None for one that is removed; raise `BrokenPromise`.
+    """Return the new content of each file in the diff, None for a removed one; raise `BrokenPromise`.
 
     One that did not end was cut behind a line; the marker that should follow that line may be missing.
     """

@@ -75,7 +75,7 @@ class Offer(Struct, frozen=True):
 
 
 class Counts(Struct):
-    """What became of the answers; `reasons` says why those were refused or wrong, `kinds` what the applied ones did."""
+    """Numbers of answers by outcome; `reasons` of the refused and wrong ones, `kinds` of the applied ones."""
 
     exact: int = 0
     cut: int = 0
@@ -102,7 +102,7 @@ def an_offer(files: dict[str, bytes], lines: int, random: Random) -> Offer:
         for _ in range(random.randint(1, 3)):
             size = min(len(content), max(1, random.randint(left // 2, left)))
             first = random.randint(0, len(content) - size)
-            # Where it says it stood is not always where it stands now.
+            # The line numbers of a chunk may be out of date.
             told = first + random.choice((0, 0, 0, 3))
             chunks.append(Chunk(path, told + 1, told + size, "\n".join(content[first : first + size]), 0.0))
             left -= size
@@ -112,7 +112,7 @@ def an_offer(files: dict[str, bytes], lines: int, random: Random) -> Offer:
 
 
 def judge(text: str, files: dict[str, bytes], *, ended: bool) -> tuple[str, str]:
-    """Return what becomes of a diff, and why or of what kind it is."""
+    """Return the outcome of a diff, and its reason or kind."""
     diff = text if ended else text[: text.rfind("\n") + 1]
     contents = {path: FileContent(data) for path, data in files.items()}
     try:
@@ -129,7 +129,7 @@ def judge(text: str, files: dict[str, bytes], *, ended: bool) -> tuple[str, str]
 
 
 def _applied(diff: str, contents: dict[str, FileContent]) -> dict[str, bytes | None]:
-    """Return what the workbench makes of a diff that was written under its grammar."""
+    """Return the files after a diff that was written under the grammar, as the workbench applies it."""
     read = read_constrained_diff(diff)
     fit = fit_constrained_diff(read, BOUNDS, contents, contents) if read is not None else None
     if fit is None:  # an answer that was cut
@@ -192,7 +192,7 @@ async def a_server(vocabulary: int = 0, context_tokens: int = CONTEXT_TOKENS) ->
 
 
 async def count(files: dict[str, bytes], lines: int, seeds: Sequence[int], show: bool = False) -> Counts:
-    """Return what became of an answer for each seed, over offers of 1 to `lines` lines."""
+    """Return the outcomes of one answer for each seed, with 1 to `lines` offered lines."""
     counts = Counts()
     async with a_server() as (endpoint, _):
         asker = Asker(endpoint)
@@ -232,7 +232,7 @@ def measure(seeds: int = 500, lines: int = 400, vocabulary: int = 120_000, token
 
 
 async def speeds(lines: int, vocabulary: int, tokens: int = 400) -> Speeds:
-    """Return what the grammar costs at `lines` offered lines, with the tiny vocabulary and with a large one."""
+    """Return the cost of the grammar for `lines` offered lines, with a tiny and with a large vocabulary."""
     return await measure_speeds(a_server, lines, vocabulary, tokens, progress)
 
 

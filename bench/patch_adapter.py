@@ -1,4 +1,4 @@
-"""`python bench/patch_adapter.py`: applies diffs that come as lines of JSON, with the workbench's own applier.
+"""`python bench/patch_adapter.py`: applies diffs given as lines of JSON, as the workbench applies them.
 
 A line `{"id", "patch", "pre": {path: text}}` is answered with `{"id", "post", "repaired", "reason"}`: `post` holds
 every file as it is afterwards, null where the diff was refused, and then `reason` says why.

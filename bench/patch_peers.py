@@ -1,4 +1,4 @@
-"""The programs that apply diffs on every machine, each run in a folder that is thrown away, and our own applier."""
+"""Appliers of diffs: `git apply` and `patch` in temporary folders, and the workbench."""
 
 import json
 import os
@@ -22,7 +22,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 
 class Attempt(Struct, frozen=True):
-    """What one who applies diffs made of one: the texts afterwards, whether it said that all went well, how long."""
+    """Result of applying one diff: the texts afterwards, the reported success, the duration, the output."""
 
     post: Texts
     succeeded: bool
@@ -31,11 +31,11 @@ class Attempt(Struct, frozen=True):
 
 
 class Applier(Protocol):
-    """One who applies diffs."""
+    """Applier of diffs."""
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """The name in reports."""
         ...
 
     def apply(self, patch: str, pre: Texts, paths: Sequence[str]) -> Attempt:

@@ -1,4 +1,4 @@
-"""How fast diffs are read and applied: many hunks in one file, many files, and a hunk whose line numbers are wrong."""
+"""Speed of reading and applying diffs: many hunks in one file, many files, wrong line numbers, a mistyped line."""
 
 from agent_workbench.core.patch import FileChange, FileContent, PatchBounds, fit_diff, read_diff, render_changes
 from bench.figures import Figure, milliseconds, seconds_of

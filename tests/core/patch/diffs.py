@@ -1,4 +1,4 @@
-"""What these tests share: short ways to write diffs and contents, and hypothesis strategies for both."""
+"""Builders of diffs and contents, and hypothesis strategies for both."""
 
 from collections.abc import Collection, Mapping
 
@@ -51,13 +51,13 @@ def outcome(patch: Patch, before: Contents) -> dict[str, FileContent | None]:
 
 
 def applied(diff: str, text: str | None, path: str = "x.py") -> str | None:
-    """Return what a diff makes of the one file it changes."""
+    """Return the text of the only file of a diff after it is applied exactly."""
     after = outcome(parse_patch(diff), {path: content(text)})[path]
     return None if after is None else after.data.decode()
 
 
 def fitted(diff: str, text: str | None, path: str = "x.py") -> str | None:
-    """Return what a diff, as a model writes it, makes of the one file it changes."""
+    """Return the text of the only file of a diff after it is fitted, as a model's diff is."""
     before: Contents = {} if text is None else {path: content(text)}
     read = read_diff(diff, PatchBounds(), tuple(before))
     fit = fit_diff(read, {each: before.get(each) for each in read.paths}, tuple(before))

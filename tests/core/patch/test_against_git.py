@@ -1,4 +1,4 @@
-"""On diffs that are right, git and we make the same contents, each from its own and from the other's diff."""
+"""Comparison with git: both make the same contents from correct diffs of their own and of the other."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What two texts share."""
+"""Alignment of two texts."""
 
 import time
 from itertools import pairwise

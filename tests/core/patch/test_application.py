@@ -1,4 +1,4 @@
-"""Applying: in the right place or refused."""
+"""Application of diffs: in the right place, or refused."""
 
 import pytest
 

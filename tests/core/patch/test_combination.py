@@ -1,4 +1,4 @@
-"""Diffs one after the other as one: the same change as between the ends, each hunk with those who wrote it."""
+"""Combination of successive patches: the change between both ends, and the patches that wrote each hunk."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Diffs that the grammar of an answer constrained fit whatever their headers say, and only those."""
+"""Fit of diffs that a grammar constrained: only their lines decide, and only such diffs are fitted so."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What must hold for every diff: it makes exactly the right contents, or it is refused."""
+"""Properties of every diff: it makes exactly the right contents, or it is refused."""
 
 from contextlib import suppress
 from itertools import pairwise
@@ -71,7 +71,7 @@ def with_hunks(patch: Patch, hunks: list[Hunk]) -> Patch:
 
 
 def in_style(made: set[str | None], patch: Patch, before: str) -> set[str | None]:
-    """Add what is right too where nothing in the diff, but all in the file, tells of CRLF: lines that end like it."""
+    """Return the results with those in CRLF, if all line ends of the file are CRLF and none in the diff."""
     lines = [line.text for hunk in patch.files[0].hunks for line in hunk.lines]
     ends = [text.endswith("\r") for text, newline in lines_of(before) if newline]
     if not ends or not all(ends) or any(text.endswith("\r") for text in lines):
@@ -142,7 +142,7 @@ def test_less_context_never_misplaces_a_hunk(edit: tuple[str, str], data: st.Dat
     for hunk in patch.files[0].hunks:
         shift = data.draw(st.integers(-2, 2))
         hunks.append(replace(hunk, old_start=max(0, hunk.old_start + shift), lines=without_edges(hunk, data)))
-    # What is dropped is outer context: then all that is left still stands in one row where it stood.
+    # Only outer context is dropped, so the other lines are still consecutive at their old position.
     expect_right_or_refused(with_hunks(patch, hunks), *edit)
 
 
@@ -167,14 +167,14 @@ def test_a_lost_line_never_misplaces_a_hunk(edit: tuple[str, str], data: st.Data
     lost = data.draw(st.sampled_from(context))
     hunks[number] = replace(hunks[number], lines=(*lines[:lost], *lines[lost + 1 :]))
     mutated = with_hunks(patch, hunks)
-    # A gap inside makes another diff; if it stands somewhere, at least nothing but its own lines may be changed there.
+    # A gap inside makes another diff. If that matches somewhere, it may change only its own lines there.
     with suppress(PatchError):
         made = result(mutated, before)
         assert made in {after, to_the_letter(mutated, before)} or made in anywhere(mutated, before)
 
 
 def anywhere(patch: Patch, before: str) -> set[str | None]:
-    """Return what the patch makes if its hunks stand to the byte in any one row of places that keeps their order."""
+    """Return the results of placing the hunks exactly, in order, at every possible combination of positions."""
     size = len(lines_of(before))
     made: set[str | None] = set()
 
@@ -199,7 +199,7 @@ def test_lines_that_came_meanwhile_never_misplace_a_hunk(edit: tuple[str, str], 
     before, after = edit
     head = before if double else more
     head = head if not head or head.endswith("\n") else head + "\n"
-    # Doubling the file makes every context stand twice.
+    # In a doubled file every context occurs twice.
     expect_right_or_refused(parse_patch(diff_of(before, after)), head + before, head + after)
 
 
@@ -224,7 +224,7 @@ def test_a_diff_without_carriage_returns_fits_a_file_that_has_them(edit: tuple[s
     patch = parse_patch(diff_of(before, after))
     crlf_before, crlf_after = before.replace("\n", "\r\n"), after.replace("\n", "\r\n")
     if "\n" not in before:
-        crlf_after = after  # nothing in the file tells of CRLF
+        crlf_after = after  # No line of the file has a CRLF.
     with suppress(PatchError):
         assert fitted(render_patch(patch), crlf_before, PATH) == crlf_after
 

@@ -1,4 +1,4 @@
-"""Changes that need an approval of their own."""
+"""Paths that need a second confirmation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Approval by hunk: what is applied is the text that was shown, and the model is told what was left out and why."""
+"""Approval by hunk: only the shown text is applied, and the model learns which parts were left out and why."""
 
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Policy at the gate: decisions without a person, proposals that change, and files that move under them."""
+
 import itertools
 import random
 from pathlib import Path

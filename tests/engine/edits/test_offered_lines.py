@@ -1,4 +1,4 @@
-"""Which lines are offered: those that the prompt shows, as the files are now."""
+"""Lines that are offered to a diff: those in the prompt, if the files still have them."""
 
 import threading
 from collections.abc import Sequence

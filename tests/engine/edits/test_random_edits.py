@@ -1,4 +1,4 @@
-"""Whatever a random model writes under the grammar applies exactly; `bench.edits` does the same on a larger scale."""
+"""Diffs of a random model under the grammar apply exactly; `bench.edits` runs the same test on a larger scale."""
 
 import pytest
 

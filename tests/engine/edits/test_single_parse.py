@@ -1,4 +1,4 @@
-"""A diff is parsed once between the model's text and the commit, and its patch is handed on."""
+"""Number of parses between the model's text and the commit: one, as the proposal carries the patch."""
 
 from collections.abc import Sequence
 from pathlib import Path

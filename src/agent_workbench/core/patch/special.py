@@ -55,9 +55,9 @@ USUAL_GLOBS = ("**/.env.example", "**/.env.sample", "**/.env.template")
 def special_paths(patch: Patch) -> tuple[str, ...]:
     """Return the paths that need a second confirmation, in the order of the patch and without duplicates.
 
-    These are the settings of git and of the workbench, CI files, skills, tasks, instructions for agents and environment
-    files, in every spelling that some file system treats as the same name. Deleted and renamed files belong to them; a
-    rename has two paths.
+    These are settings of git and of the workbench, CI files, skills, tasks, instructions for agents and environment
+    files. Every spelling that some file system treats as the same name counts. Deleted and renamed files are special
+    too; a rename has two paths.
     """
     found = (path for file in patch.files for path in (file.old_path, file.path) if _is_special(file, path))
     return tuple(dict.fromkeys(found))

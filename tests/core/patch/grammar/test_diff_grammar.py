@@ -1,4 +1,4 @@
-"""Which diffs fit the grammar made for some files; llama.cpp itself is asked."""
+"""Diffs that the grammar for some files admits, according to llama.cpp."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which names a new file may have."""
+"""Names of new files that the grammar admits."""
 
 from pathlib import Path
 

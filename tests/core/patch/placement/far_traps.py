@@ -1,4 +1,4 @@
-"""Traps where a function far away is almost the one meant, and where one line tells how all are indented."""
+"""Traps with a similar function far away, and with one line that decides the indentation of all."""
 
 from tests.core.patch.placement.traps import trap
 

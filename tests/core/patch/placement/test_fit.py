@@ -1,4 +1,4 @@
-"""Fitting diffs that came damaged: exactly what was meant, or refused, and every repair said."""
+"""Fit of damaged diffs: exactly the intended change, or refused, with every repair reported."""
 
 import re
 
@@ -254,7 +254,7 @@ def test_an_undamaged_diff_fits_as_it_is(edit: tuple[str, str]) -> None:
 
 
 def wordy(text: str) -> str:
-    """Return the text with a number of its own in every line that is not blank: such lines stand once."""
+    """Return the text with a number in every line that is not blank, so that each occurs once."""
     lines = [f"{line} {at}" if line.strip() else line for at, line in enumerate(text.split("\n"))]
     return "\n".join(lines)
 
@@ -300,7 +300,7 @@ FAR = "".join(f"def step_{n}(a, b):\n    total = a + b\n    return total\n\n" fo
 
 @pytest.mark.parametrize("header", ["@@ @@", "@@ -1,3 +1,3 @@"])
 def test_a_hunk_that_is_nearly_right_names_the_place_that_is_most_like_it(header: str) -> None:
-    # Every line of it is a little wrong, and those that are right stand in hundreds of places.
+    # Every old line is slightly wrong, and the correct ones occur hundreds of times.
     hunk = " def step_880(a, c):\n-    totl = a + b\n+    total = a - b\n     return total\n"
     text = f"--- a/a.py\n+++ b/a.py\n{header}\n{hunk}"
     loose = read_diff(text, PatchBounds(), ["a.py"])

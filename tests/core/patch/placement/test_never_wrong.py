@@ -1,4 +1,4 @@
-"""A diff that could be put in a wrong place is put in the right one, or refused."""
+"""Diffs that could be applied in a wrong place: applied in the right one, or refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Diffs that tempt to be applied in the wrong place: each with its files and the one right result, if there is one."""
+"""Traps: diffs that are easily applied in the wrong place, with their files and the correct result, if any."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The forms of diffs that are taken, and what is read from them."""
+"""Forms of diffs that the strict reader accepts, and the patches that it returns."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Diffs that are refused, each with an error that names the cause."""
+"""Diffs that the strict reader refuses, each with an error that names the cause."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was left out of a diff stays left out, with its reason, after the diff was edited."""
+"""Transfer of a choice to an edited diff: parts stay left out, with their reasons."""
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ def edited(hunk: str, old: str, new: str) -> Patch:
 
 
 def after(patch: Patch, *left: LeftOut) -> tuple[tuple[int, tuple[int, ...], str], ...]:
-    """Return what stays left out, each by the number of its part in the edited diff."""
+    """Return the parts that stay left out, by the number of each part in the edited diff."""
     names = selectable_ids(patch)
     kept = carry_choice(HunkChoice(left), PATCH, patch).left
     leave_out(patch, kept)

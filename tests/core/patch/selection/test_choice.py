@@ -1,4 +1,4 @@
-"""What is taken and left of a diff by hand, what that comes to, and a hunk that is edited."""
+"""Choice by hunk and by line, its partial diff, and the text of an edited hunk."""
 
 import pytest
 

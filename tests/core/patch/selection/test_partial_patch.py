@@ -1,4 +1,4 @@
-"""Taking some hunks and leaving others; how patches are written."""
+"""Partial patches, and the text of patches."""
 
 import pytest
 
@@ -91,7 +91,7 @@ def test_no_change_is_no_text() -> None:
 
 
 def left_out(before: str, diff: str, *lines: int) -> str:
-    """Return what is made of `before` when these lines of the diff's first hunk are left out."""
+    """Return `before` after the diff without these lines of its first hunk."""
     patch = parse_patch(diff)
     kept = leave_out(patch, [LeftOut(patch.files[0].hunks[0].id, lines)])
     again = parse_patch(render_patch(kept))

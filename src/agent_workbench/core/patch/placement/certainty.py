@@ -191,13 +191,13 @@ def _at_one_distance(
     ]
     if len(known) < _WITNESSES or len(set(known)) != 1:
         return places
-    there = [
+    kept = [
         tuple(
             one for one in each if candidate.piece.start is not None and one.start - candidate.piece.start == known[0]
         )
         for candidate, each in zip(candidates, places, strict=True)
     ]
-    return there if all(there) else places
+    return kept if all(kept) else places
 
 
 def _check_headers(

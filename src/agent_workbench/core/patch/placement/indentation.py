@@ -33,18 +33,18 @@ def reindented(piece: HunkPiece, file: FileLines) -> list[Placement]:
         ]
         if not any(line.sign == "-" and line.text.strip() for line in old) and _by_odd_blanks(pairs):
             continue  # One of the spaces may be the sign of a context line that was lost.
-        rules = [rule for rule in _rules(pairs) if all(rule(said) == there for said, there in pairs)]
+        rules = [rule for rule in _rules(pairs) if all(rule(written) == actual for written, actual in pairs)]
         if rules and len(pairs) > 1:
             _check_blanks(piece, file.texts[start : start + len(old)])
             lines = tuple(_converted(line, rules, file) for line in piece.lines)
-            said = "its lines were indented as those of the file are"
+            repair = "its lines were indented as those of the file are"
             at = tuple(range(start, start + len(old)))
-            placements.append(Placement(piece, at, 0.0, (said,), lines))
+            placements.append(Placement(piece, at, 0.0, (repair,), lines))
     return placements
 
 
 def _by_odd_blanks(pairs: Sequence[tuple[str, str]]) -> bool:
-    return any((len(there) - len(said)) % 2 and "\t" not in said + there for said, there in pairs)
+    return any((len(actual) - len(written)) % 2 and "\t" not in written + actual for written, actual in pairs)
 
 
 def _check_blanks(piece: HunkPiece, bodies: Sequence[str]) -> None:
@@ -57,12 +57,12 @@ def _check_blanks(piece: HunkPiece, bodies: Sequence[str]) -> None:
 
 def _rules(pairs: Sequence[tuple[str, str]]) -> Iterator[Rule]:
     """Yield rules that may convert the written indents into those of the file."""
-    said, there = next(((a, b) for a, b in pairs if a or b), ("", ""))
-    if there.endswith(said):
-        more = there.removesuffix(said) if said else there
+    written, actual = next(((a, b) for a, b in pairs if a or b), ("", ""))
+    if actual.endswith(written):
+        more = actual.removesuffix(written) if written else actual
         yield lambda indent: more + indent
-    if said.endswith(there):
-        less = said.removesuffix(there) if there else said
+    if written.endswith(actual):
+        less = written.removesuffix(actual) if actual else written
         yield lambda indent: indent.removeprefix(less) if indent.startswith(less) else None
     for width in _WIDTHS:
         yield _spaced(width)

@@ -46,13 +46,15 @@ class _LineEnds:
             for line, at in zip(placement.piece.old, placement.at, strict=True)
             if not file.is_unterminated(at)
         ]
-        adds = any(there and not written for written, there in pairs)
-        self._drops = any(written and not there for written, there in pairs)
+        adds = any(actual and not written for written, actual in pairs)
+        self._drops = any(written and not actual for written, actual in pairs)
         if not pairs and not carries_cr and file.ends == {b"\r\n"}:
             adds = True
         self.added = b"\r\n" if adds else b"\n"
         added = [line.text.endswith("\r") for line in placement.new_lines if line.sign == "+"]
-        mixed = (adds and not all(there for _, there in pairs)) or (self._drops and any(there for _, there in pairs))
+        mixed = (adds and not all(actual for _, actual in pairs)) or (
+            self._drops and any(actual for _, actual in pairs)
+        )
         if added and ((adds and self._drops) or mixed or (self._drops and not all(added))):
             raise Doubt("how an added line is to end is not certain: the file's lines around it end differently")
         if adds and any(added):

@@ -57,9 +57,9 @@ class Locator:
             raise position_error(self.path, piece, self.file)
         rows = [row for row in split_at_dots(piece) if row.changes]
         if not rows:
-            return (self._mended(piece),)
+            return (self._repaired(piece),)
         try:
-            return (self._mended(piece),)
+            return (self._repaired(piece),)
         except PatchError:
             return self._rows(rows)
 
@@ -76,13 +76,13 @@ class Locator:
             candidate = self._exact(row)
             if candidate is None:
                 raise position_error(self.path, row, self.file)
-            said = "the lines that dots stood for were kept"
+            repair = "the lines that dots stood for were kept"
             candidates.append(
-                replace(candidate, placements=tuple(replace(each, repairs=(said,)) for each in candidate.placements))
+                replace(candidate, placements=tuple(replace(each, repairs=(repair,)) for each in candidate.placements))
             )
         return tuple(candidates)
 
-    def _mended(self, piece: HunkPiece) -> PieceCandidates:
+    def _repaired(self, piece: HunkPiece) -> PieceCandidates:
         if line := applied_line(piece, self.file):
             raise PatchError(
                 f"{shown(self.path)}: {piece_name(piece)} seems to be applied already: "
@@ -146,8 +146,8 @@ def unsigned_placements(piece: HunkPiece, file: FileLines) -> list[Placement]:
         rows = file.keys[start : start + len(old)] if start >= 0 and piece.marks_fit(file, start) else []
         if len(rows) == len(old) and all(row in ways for row, ways in zip(rows, forms, strict=True)):
             _check_signs(piece, file)
-            said = "context lines lacked the space before them"
-            found.append(Placement(piece, tuple(range(start, start + len(old))), 0.0, (said,)))
+            repair = "context lines lacked the space before them"
+            found.append(Placement(piece, tuple(range(start, start + len(old))), 0.0, (repair,)))
     return found
 
 
@@ -195,8 +195,8 @@ def _check_anchored(placement: Placement, file: FileLines) -> None:
         raise Doubt("its lines do not fit to the letter, and the header's numbers do not say that they stand there")
     telling = 0
     for line, key, at in zip(placement.piece.old, placement.piece.keys, placement.at, strict=True):
-        there = file.keys[at]
-        if there == key or there in map(key_of, line.forms):
+        found = file.keys[at]
+        if found == key or found in map(key_of, line.forms):
             telling += not is_trivial(key)
         elif not is_trivial(key) and key in file.positions:
             raise Doubt("a context line that does not fit there stands elsewhere in the file")
@@ -214,12 +214,12 @@ def _repairs(placement: Placement, file: FileLines) -> tuple[str, ...]:
         same = file.keys[at] == key or file.keys[at] in map(key_of, line.forms)
         altered += not same or not (line.newline or file.is_unterminated(at))
     lost = _lost(placement)
-    said = []
+    repairs = []
     if altered:
-        said.append(f"{_lines(altered)} of context read otherwise in the file, which was kept as it is")
+        repairs.append(f"{_lines(altered)} of context read otherwise in the file, which was kept as it is")
     if lost:
-        said.append(f"{_lines(lost)} of context {'was' if lost == 1 else 'were'} missing between the others")
-    return tuple(said)
+        repairs.append(f"{_lines(lost)} of context {'was' if lost == 1 else 'were'} missing between the others")
+    return tuple(repairs)
 
 
 def _lines(count: int) -> str:

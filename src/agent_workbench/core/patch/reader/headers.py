@@ -52,12 +52,12 @@ def _copied(section: FileSection) -> str:
 
 
 def _operation(section: FileSection) -> FileOperation:
-    said = {
+    given = {
         FileOperation.CREATE: "new file mode" in section.extended or section.old == NOTHING,
         FileOperation.DELETE: "deleted file mode" in section.extended or section.new == NOTHING,
         FileOperation.RENAME: "rename from" in section.extended or "rename to" in section.extended,
     }
-    operations = [operation for operation, is_said in said.items() if is_said]
+    operations = [operation for operation, is_given in given.items() if is_given]
     if len(operations) > 1:
         raise PatchError(f"{section.name}: the headers contradict each other ({' and '.join(operations)})")
     operation = operations[0] if operations else FileOperation.MODIFY
@@ -170,8 +170,8 @@ def _mode(section: FileSection, path: str) -> int | None:
             raise PatchError(f"{shown(path)}: cannot read the header index {shown(index)}")
         if match[1]:
             _check_mode(match[1], path)
-    said = next((key for key in ("new mode", "new file mode", "deleted file mode") if key in section.extended), None)
-    return _MODES[section.extended[said]] if said else None
+    chosen = next((key for key in ("new mode", "new file mode", "deleted file mode") if key in section.extended), None)
+    return _MODES[section.extended[chosen]] if chosen else None
 
 
 def _check_mode(mode: str, path: str) -> None:

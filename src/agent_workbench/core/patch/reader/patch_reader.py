@@ -169,8 +169,8 @@ def _scan_leniently(text: str, *more: str) -> _Scanned:
 
 def _scan_unescaped(text: str) -> _Scanned | None:
     plain = unescaped(text)
-    said = "characters written as HTML entities were read as what they stand for"
-    return None if plain is None else _scan_leniently(plain, said)
+    repair = "characters written as HTML entities were read as what they stand for"
+    return None if plain is None else _scan_leniently(plain, repair)
 
 
 def _scan_straightened(text: str) -> _Scanned | None:
@@ -182,7 +182,7 @@ def _aimed(scanned: _Scanned, bounds: PatchBounds, existing: Collection[str]) ->
     """Return the interpretation of scanned sections, with the files that they are for."""
     targets = find_targets(scanned.sections, existing)
     patch = checked_patch(tuple(map(file_patch, targets)), bounds)
-    repairs = dict.fromkeys((*scanned.repairs, *(said for target in targets for said in target.repairs)))
+    repairs = dict.fromkeys((*scanned.repairs, *(repair for target in targets for repair in target.repairs)))
     return DiffReading(patch, targets, tuple(repairs), scanned.translated)
 
 

@@ -60,8 +60,8 @@ def _joined(one: Target, other: Target) -> Target:
         raise PatchError(
             f"{shown(one.path)}: the diff names it twice", advice="Put all hunks of a file under one header."
         )
-    said = f"{shown(one.path)}: its hunks stood under two headers"
-    repairs = dict.fromkeys((*one.repairs, *other.repairs, said))
+    repair = f"{shown(one.path)}: its hunks stood under two headers"
+    repairs = dict.fromkeys((*one.repairs, *other.repairs, repair))
     mode = one.mode if other.mode is None else other.mode
     return replace(one, hunks=one.hunks + other.hunks, repairs=tuple(repairs), mode=mode)
 
