@@ -20,6 +20,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import UndoStep
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.patch import parse_patch
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.executor import perform
@@ -191,4 +192,4 @@ async def test_a_kill_anywhere_in_an_undo_leaves_it_to_be_done(tmp_path: Path) -
 
 def test_the_lines_before_a_diff_are_shown_with_their_numbers() -> None:
     diff = "--- a/one.py\n+++ b/one.py\n@@ -3,2 +3,2 @@\n a\n-b\n+c\n--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x\n"
-    assert [(chunk.place, chunk.text) for chunk in lines_before(diff)] == [("one.py:3-4", "a\nb")]
+    assert [(chunk.place, chunk.text) for chunk in lines_before(parse_patch(diff))] == [("one.py:3-4", "a\nb")]

@@ -1,4 +1,4 @@
-"""Taking a part of a diff that waits: what stays of it takes its place, and is what is approved."""
+"""Partial approval: the hunks and lines that the user takes replace the proposed diff, and are approved."""
 
 from asyncio import to_thread
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,10 @@ async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveP
     """Approve the rest of a diff, if it is the text that was shown; reject the diff if nothing is left of it."""
     if waiting.kind is not Permission.DIFF:
         return Refused("only of a diff something can be left out")
-    patch = await to_thread(lambda: waiting.patch)
+    try:
+        patch = await to_thread(lambda: waiting.patch)
+    except PatchError as error:
+        return Refused(f"this diff has no hunks to choose from: {error}")
     rest = await to_thread(_without, patch, intent)
     if rest is None:
         return Refused("the diff changed after it was shown; look again")
@@ -60,7 +63,7 @@ async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveP
 
 
 def _without(patch: Patch, intent: ApproveProposal) -> Patch | None:
-    """Return what stays of a diff, None where that is not what was shown."""
+    """Return the patch without the parts that were left out, None if its text is not the one that was shown."""
     try:
         rest = leave_out(patch, intent.left)
     except PatchError:
@@ -83,7 +86,7 @@ def part_of(proposal: Proposal, rest: Patch, hunks: tuple[HunkVerdict, ...]) -> 
 
 
 def verdicts(patch: Patch, left: tuple[LeftOut, ...], taken: HunkFate) -> tuple[HunkVerdict, ...]:
-    """Return what becomes of each hunk of a patch, and of each file without one; `taken` is the fate of the others."""
+    """Return the decision about each hunk, and each file without hunks; those that are not `left` get `taken`."""
     chosen = {each.id: each for each in left}
     return tuple(verdict for file in patch.files for verdict in _of_file(file, chosen, taken))
 
@@ -108,7 +111,7 @@ def _of_hunk(file: FilePatch, hunk: Hunk, left: LeftOut | None, taken: HunkFate)
 
 
 def _why_nothing(hunks: tuple[HunkVerdict, ...]) -> str:
-    """Return one reason for the whole diff: the only one that was given, or each with its place."""
+    """Return the reason for the rejection of the whole diff: the only one, or each with its position."""
     given = {hunk.reason for hunk in hunks}
     if len(given) == 1:
         return given.pop() or NOTHING_TAKEN

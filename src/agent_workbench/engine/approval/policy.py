@@ -56,7 +56,7 @@ def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal)
 
 
 def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
-    """Return what approves the proposal, as the decision's `by`, empty if nothing does."""
+    """Return the setting or rule that approves the proposal, as the `by` of the decision, empty if none does."""
     if approval is Approval.AUTO:
         return f"policy:{proposal.kind}={approval}"
     rules = (each.rule for each in state.rules if rule_allows(each.rule, proposal) and _counts_here(state, each))
@@ -70,6 +70,7 @@ def _counts_here(state: SessionState, kept: StoredRule) -> bool:
 
 
 def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
+    """Return the reason why only a person may approve the proposal, empty if there is none."""
     if proposal.kind is Permission.DIFF and proposal.special:
         return f"these files need a person's approval: {', '.join(proposal.special)}"
     facts = PERMISSIONS[proposal.kind]

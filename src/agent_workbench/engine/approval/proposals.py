@@ -1,4 +1,4 @@
-"""Proposals, and the record of their decisions."""
+"""Proposals at the gate: made from an answer or by the workbench, replaced by an edit, and decided."""
 
 from asyncio import to_thread
 
@@ -45,7 +45,7 @@ REFLEXION_PREFIX = "Reflexion:"
 
 
 async def read_answer(session: SessionContext) -> None:
-    """Turn the model's answer into a proposal, a rejected step, or a noted reflexion."""
+    """Record the model's answer as a proposal, a rejected step or a reflexion."""
     run = session.run
     answer = run.answer
     if answer is None:
@@ -74,7 +74,7 @@ async def read_answer(session: SessionContext) -> None:
 
 
 def _runs_anew(spec: ToolSpec) -> bool:
-    """Return True if each call has an effect; of a tool that only reads, the result tells whether it is in vain."""
+    """Return True if each call of the tool has an effect. The result of a tool that only reads shows a repetition."""
     return spec.name == NOTE or spec.permission in {Permission.CHECK, Permission.COMMAND} | CALLS
 
 
@@ -86,9 +86,9 @@ def spoken(error: WorkbenchError) -> str:
 async def propose(
     session: SessionContext, tool: Tool, arguments: Arguments, text: str, mended: tuple[str, ...] = ()
 ) -> None:
-    """Put a call before the gate; raise what its draft raises, and `PatchError` for a diff that was lost before.
+    """Propose a call. Raises the errors of its draft, and `PatchError` for a diff that was already in vain.
 
-    `mended` is what was passed over to read the call.
+    `mended` are the repairs that reading the call took.
     """
     draft = await tool.draft(await session.tool_context(), arguments, text)
     draft = replace(draft, repaired=(*mended, *draft.repaired))
@@ -98,6 +98,7 @@ async def propose(
 
 
 async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
+    """Raise `PatchError` for a diff that the user left out, rejected or undid before, or that failed its checks."""
     run = session.run
     left = await to_thread(left_before, run.history, draft.patch, run.tree) if draft.patch is not None else None
     if left is not None:
@@ -108,7 +109,7 @@ async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
         )
     lost = await to_thread(lost_before, run.history, draft.diff, run.tree)
     if lost is not None and lost.fate is Fate.UNDONE and ruling(session.state, _proposal(session, tool, draft)) is None:
-        return  # the user sees it first
+        return  # The user decides about it again.
     if lost is not None:
         raise PatchError(
             f"this is the diff of step {lost.proposal.step} again, on the same files: {lost.why}",
@@ -117,15 +118,15 @@ async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
 
 
 async def propose_draft(session: SessionContext, tool: Tool, draft: Draft) -> None:
-    """Put what a call comes to before the gate."""
+    """Record a draft as a proposal; reject it at once if it contains a secret."""
     await session.record(ActionProposed(_proposal(session, tool, draft)))
     await refuse_if_redacted(session, draft)
 
 
 async def refuse_if_redacted(session: SessionContext, draft: Draft) -> None:
-    """Secrets never reach the journal, and only what the journal holds is carried out: such a proposal cannot be."""
+    """Reject the new proposal if a secret was redacted in it: only the text in the journal may be carried out."""
     proposal = session.run.proposal
-    if proposal is None or proposal.kind is Permission.SUMMARY:  # a summary is told, not carried out
+    if proposal is None or proposal.kind is Permission.SUMMARY:  # The text of a summary is not carried out.
         return
     if (proposal.diff, proposal.text) != (draft.diff, draft.text):
         await decide(
@@ -134,23 +135,23 @@ async def refuse_if_redacted(session: SessionContext, draft: Draft) -> None:
 
 
 async def propose_checks(session: SessionContext, purpose: CheckPurpose) -> None:
-    """Put the task's checks before the gate."""
+    """Propose the checks of the task."""
     draft = Draft(text="", commands=session.run.checks, purpose=purpose)
     await session.record(ActionProposed(_proposal(session, await session.tools.tool(CHECKS), draft)))
 
 
 async def propose_commit(session: SessionContext) -> None:
-    """Put the task's commit before the gate."""
+    """Propose the commit of the task."""
     await propose(session, await session.tools.tool(COMMIT), Arguments({}), "")
 
 
 async def propose_end(session: SessionContext) -> None:
-    """Put the end of a task in which nothing is changed before the gate."""
+    """Propose to end a task without changes."""
     await propose(session, await session.tools.tool(END_UNCHANGED), Arguments({}), "")
 
 
 async def propose_merge(session: SessionContext) -> None:
-    """Put the merge of the task's commit before the gate."""
+    """Propose the merge of the task's commit."""
     await propose(session, await session.tools.tool(MERGE), Arguments({}), "")
 
 
@@ -190,11 +191,11 @@ def _proposal(
 
 
 async def replace_proposal(session: SessionContext, proposal: Proposal, text: str, reason: str, by: Author) -> None:
-    """Put `text` in place of what waits, drafted anew; raise what the draft raises, with the old one still waiting."""
+    """Replace a proposal by a new draft from `text`; if the draft raises, the old proposal still waits."""
     tool = await session.tools.tool(proposal.tool)
     draft = await tool.draft(await session.tool_context(), _edited_arguments(tool.spec, text), text)
     hunks = () if by is Author.USER else proposal.hunks
-    if hunks:  # what the user took of it stays what they took
+    if hunks:  # The selection of the user stays a selection from the model's diff.
         draft = replace(draft, text=proposal.text)
     edited = proposal.edited or by is Author.USER
     made = _proposal(session, tool, draft, proposal.id, edited=edited, hunks=hunks)
@@ -225,9 +226,9 @@ async def decide(
     hunks: tuple[HunkVerdict, ...] = (),
     via: str = "",
 ) -> None:
-    """Record the decision about a proposal, bound to what was shown.
+    """Record the decision about a proposal, bound to its shown content.
 
-    `hunks` are given if they are not all decided alike, `via` if the decision came another way than over the screen.
+    `hunks` are the decisions about its hunks if they differ. `via` is the way of a decision from outside the session.
     """
     approved = verdict is Verdict.APPROVE and proposal.kind is Permission.DIFF
     await session.record(

@@ -5,7 +5,7 @@ from asyncio import to_thread
 from agent_workbench.core.events import StepUndone, UndoAsked
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
-from agent_workbench.core.patch import OWN_BOUNDS, parse_patch
+from agent_workbench.core.patch import Patch
 from agent_workbench.core.proposals import COMMIT, MERGE, ProposalStage, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission
@@ -67,15 +67,15 @@ async def take_back(session: SessionContext, proposal: ProposalId) -> None:
     await workspace.reset(last.before)
     # A worktree that is lost is made again as it was kept last.
     await take_checkpoint(session)
-    shown = await to_thread(lines_before, last.proposal.diff)
+    shown = await to_thread(lambda: lines_before(last.proposal.patch))
     await session.record(StepUndone(proposal, last.proposal.step, last.proposal.paths, last.before, shown))
 
 
-def lines_before(diff: str) -> tuple[Chunk, ...]:
-    """Return the lines that a diff of ours was made on, hunk by hunk, as many as are shown of one change."""
+def lines_before(patch: Patch) -> tuple[Chunk, ...]:
+    """Return the old lines of a patch, hunk by hunk, up to the number that is shown of one change."""
     found: list[Chunk] = []
     left = SHOWN_LINES
-    for file in parse_patch(diff, OWN_BOUNDS).files:
+    for file in patch.files:
         for hunk in file.hunks:
             lines = [line.text for line in hunk.old][:left]
             left -= len(lines)
