@@ -1,5 +1,8 @@
 """A session host that opens one given session, for the figures of the screen."""
 
+from collections.abc import Sequence
+
+from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import SessionRequest
 
@@ -14,3 +17,12 @@ class GivenHost:
         """Return the session."""
         del request
         return self._session
+
+    async def inbox(self, wanted: InboxFilter) -> Sequence[InboxItem]:
+        """Return nothing: no proposal waits elsewhere."""
+        del wanted
+        return ()
+
+    async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
+        """Fail: there is nothing to decide."""
+        raise AssertionError(f"{reference} is not pending, so {choice} cannot be made")

@@ -22,6 +22,22 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
 BLOCK = re.compile(r"(?:<!-- tested: (?P<name>[\w-]+) -->\n)?```sh\n(?P<body>.*?)```", re.DOTALL)
 SPAN = re.compile(r"`(agent [a-z][^`]*)`")
+PYTHON = re.compile(r"<!-- tested: python -->\n```python\n(.*?)```", re.DOTALL)
+# The demo's repository, and its answers in place of a model that could do the task.
+WRITE_DEMO = """
+import asyncio, os, sys
+from pathlib import Path
+from agent_workbench.api.demo import write_demo
+from agent_workbench.core.invocation import Invocation
+asyncio.run(write_demo(Path(sys.argv[1]), Invocation(Path(sys.argv[1]), os.environ, {})))
+"""
+AS_IN_THE_DEMO = """
+from agent_workbench.adapters.demo.scripted_answers import SCRIPTS
+from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
+from agent_workbench.bootstrap.repo_context import RepoContext
+plain = RepoContext.model
+RepoContext.model = lambda repo, settings, say: ScriptedModel(plain(repo, settings, say), SCRIPTS)
+"""
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
 
@@ -117,6 +133,20 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert (folder / "gates").is_dir()
     assert "gates" in pictures
     assert rules
+
+
+@pytest.mark.xdist_group("llama")
+def test_the_python_example_runs_a_task_under_its_policy(tmp_path: Path, shell: Mapping[str, str]) -> None:
+    (body,) = PYTHON.findall(README)
+    program, folder = tmp_path / "example.py", tmp_path / "shop"
+    program.write_text(AS_IN_THE_DEMO + body)
+    run(f"python -c {shlex.quote(WRITE_DEMO)} {folder}", tmp_path, shell)
+    said = run(f"python {program}", folder, shell).splitlines()
+    assert said[0] == "0 SessionStarted"
+    assert [line.split()[0] for line in said[:-1]] == [str(seq) for seq in range(len(said) - 1)]
+    assert said[-2].endswith("SessionLeft")
+    assert said[-1].startswith("DONE T-1 done: committed")
+    assert run("git log -1 --format=%s agent/T-1", folder, shell)
 
 
 @pytest.mark.parametrize("line", sorted(told_in_blocks()))

@@ -1,7 +1,7 @@
 """A session that a test scripts: real events, really folded; submitted intents are kept in `intents`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 
 from msgspec.structs import replace
 
@@ -10,6 +10,7 @@ from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_marks import Marks, marks_of
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import FindCode, Intent, Leave, LookBack, OpenFile
 from agent_workbench.core.intents.outcomes import Accepted, Outcome
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
@@ -146,3 +147,12 @@ class ScriptedHost:
         if self.error is not None:
             raise self.error
         return next(self._sessions)
+
+    async def inbox(self, wanted: InboxFilter) -> Sequence[InboxItem]:
+        """Return nothing: no proposal waits elsewhere."""
+        del wanted
+        return ()
+
+    async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
+        """Fail: there is nothing to decide."""
+        raise AssertionError(f"{reference} is not pending, so {choice} cannot be made")

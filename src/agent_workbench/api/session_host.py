@@ -1,7 +1,9 @@
 """Session host of this process: it opens sessions, keeps what they share, and waits for their ends."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 from agent_workbench.api.event_feed import EventFeed
 from agent_workbench.api.session_handle import LocalSession
@@ -157,3 +159,28 @@ class LocalSessionHost:
             self._open.discard(session)
             # Nothing else of the session is kept: a long one is large, and the frames of a traceback hold it.
             self._failures.append(session.failure and session.failure.with_traceback(None))
+
+
+def open_host(
+    folder: Path | str = ".",
+    *,
+    settings: Mapping[str, str] | None = None,
+    policy: Path | str | None = None,
+    environ: Mapping[str, str] | None = None,
+    unconfined: bool = False,
+    say: Say | None = None,
+) -> LocalSessionHost:
+    """Return the host of the repository around `folder`; `async with` leaves its sessions at the end.
+
+    `settings` are keys of `.agent.yml` with dots (`approvals.diff`) and count more than the file. `policy` is a YAML
+    file with approvals and limits. `unconfined`: an unattended session runs commands even if no sandbox holds. `say` is
+    told what an unattended session waits for. Nothing is read before a session is opened.
+    """
+    invocation = Invocation(
+        Path(folder).absolute(),
+        dict(os.environ if environ is None else environ),
+        dict(settings or {}),
+        policy=None if policy is None else Path(policy),
+        unconfined=unconfined,
+    )
+    return LocalSessionHost(invocation, say=say)

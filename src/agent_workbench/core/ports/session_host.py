@@ -1,10 +1,11 @@
 """Protocols of the session host: what every front end uses to open sessions, steer them and read them."""
 
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Protocol
 
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import SessionUpdate
@@ -40,11 +41,21 @@ class SessionHandle(Protocol):
 
 
 class SessionHost(Protocol):
-    """The sessions of one process and what they share."""
+    """The sessions of one process, what they share, and the inbox of pending proposals."""
 
     async def open(self, request: SessionRequest) -> SessionHandle:
         """Open a session.
 
         An attended one opens in the background: questions to settle before (set-up, trust) are asked through `live`,
         and `wait` raises what kept it from being opened. Any other is open when this returns, or the error is raised.
+        """
+
+    async def inbox(self, wanted: InboxFilter) -> Sequence[InboxItem]:
+        """Return the proposals that wait in all sessions of the repository, oldest first; none has to be open."""
+
+    async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
+        """Decide the proposal that `reference` (`SESSION/P-14@DIGEST`) names, in whatever process its session is open.
+
+        Raises `DecisionRefused` for a stale reference, `UsageError` for a choice that does not fit, `TrustError` for a
+        session from elsewhere, or if a command of the agent started this process.
         """
