@@ -39,6 +39,7 @@ PLAN_PANE, STEPS_PANE = Region(1, 1, 20, 29), Region(1, 33, 34, 68)
 TASKS_THERE_AND_BACK = 25
 OPENED_SECONDS, LIVED_SECONDS = 60.0, 600.0
 MEGABYTES, IDLE = "target 300", "target 1"
+SESSIONS, NEW_TAB = 8, "\x14"
 
 
 def measure(keys: int = 100, steps: int = 10_000, idle_seconds: float = 30) -> list[Figure]:
@@ -49,6 +50,7 @@ def measure(keys: int = 100, steps: int = 10_000, idle_seconds: float = 30) -> l
         return [
             *summed_up("an empty Textual app", empty, ""),
             *_short(make_scene(folder / "streams", address, STREAMS), keys, idle_seconds, empty),
+            *_eight(make_scene(folder / "eight", address, STREAMS), keys, empty),
             *_flooded(make_scene(folder / "floods", address, FLOODS), keys, empty),
             *_long(folder / "long", address, keys, steps, idle_seconds, empty),
             *_lived(folder, steps),
@@ -72,6 +74,22 @@ def _short(scene: Scene, keys: int, idle_seconds: float, empty: Sequence[float])
         program.type("1")
         streams = latencies(program, _in_plan(keys))
     return [*_named("nothing happens", still, empty), *_named("a model streams", streams, empty), idle]
+
+
+def _eight(scene: Scene, keys: int, empty: Sequence[float]) -> list[Figure]:
+    """Measure eight sessions in one window while the model streams in all of them."""
+    with scene.open() as program:
+        program.until("Enter start T-")
+        _start(program)
+        for _ in range(SESSIONS - 1):
+            program.type(NEW_TAB)
+            program.until("Enter start T-")
+            _start(program)
+        program.type("1")
+        stream = latencies(program, _in_plan(keys))
+        memory = program.process.memory_info().rss / 1e6
+    when = f"a model streams in {SESSIONS} sessions"
+    return [*_named(when, stream, empty), Figure(f"memory, {when}", memory, "MB", MEGABYTES)]
 
 
 def _flooded(scene: Scene, keys: int, empty: Sequence[float]) -> list[Figure]:
