@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.intents.plan import PlanIntent
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.rules.stored_rules import RuleScope
@@ -189,6 +190,12 @@ class PaceReplay(Struct, frozen=True):
     faster: bool
 
 
+class RecordDecision(Struct, frozen=True):
+    """Record a decision that was put into the inbox by another process."""
+
+    decision: InboxDecision
+
+
 Intent = (
     StartTask
     | ApproveProposal
@@ -209,6 +216,7 @@ Intent = (
     | OpenFile
     | CompactContext
     | MergeTask
+    | RecordDecision
     | PlanIntent
     | Leave
     | AnswerQuestion

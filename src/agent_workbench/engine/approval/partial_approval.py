@@ -39,7 +39,7 @@ from agent_workbench.engine.runtime.tool import Draft
 NOTHING_TAKEN = "nothing of it was taken"
 
 
-async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveProposal) -> Outcome:
+async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveProposal, via: str = "") -> Outcome:
     """Approve the rest of a diff, if it is the text that was shown; reject the diff if nothing is left of it."""
     if waiting.kind is not Permission.DIFF:
         return Refused("only of a diff something can be left out")
@@ -52,13 +52,13 @@ async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveP
         return Refused("the diff changed after it was shown; look again")
     hunks = verdicts(patch, intent.left, HunkFate.EDITED if waiting.edited else HunkFate.TAKEN)
     if not rest.files:
-        await decide(session, waiting, Verdict.REJECT, "user", _why_nothing(hunks), hunks)
+        await decide(session, waiting, Verdict.REJECT, "user", _why_nothing(hunks), hunks, via)
         return Accepted()
     taken = part_of(waiting, rest, hunks)
     await session.record(ProposalReplaced(taken, hunk_choice_summary(taken.hunks), Author.USER))
     await refuse_if_redacted(session, Draft(taken.text, diff=taken.diff))
     if session.run.waiting is not None:
-        await decide(session, session.run.waiting, Verdict.APPROVE, "user")
+        await decide(session, session.run.waiting, Verdict.APPROVE, "user", via=via)
     return Accepted()
 
 

@@ -22,6 +22,7 @@ from agent_workbench.core.intents import (
     OpenFile,
     PauseTask,
     PinChunk,
+    RecordDecision,
     RejectProposal,
     RetryTrouble,
     SayToModel,
@@ -30,20 +31,19 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PastActionsFound, Refused
 from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan
-from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
+from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase
-from agent_workbench.engine.approval.partial_approval import take_part
-from agent_workbench.engine.approval.proposals import decide, propose_merge, replace_proposal
+from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.approval.rule_store import change_rules
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.code_lookup import find_code, open_file
 from agent_workbench.engine.session.context_intents import NO_TASK, handle_context
+from agent_workbench.engine.session.gate_intents import answer_proposal, answerable, record_decision
 from agent_workbench.engine.session.plan_intents import handle_plan
 from agent_workbench.engine.task.undo import ask_undo
 
-GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal
 Question = LookBack | OpenFile | FindCode
 
 
@@ -51,7 +51,9 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
     """Carry an intent out and return its outcome; raise what carrying it out raises."""
     match intent:
         case ApproveProposal() | RejectProposal() | SkipProposal() | EditProposal():
-            return await _decide(session, intent)
+            return await answer_proposal(session, intent)
+        case RecordDecision():
+            return await record_decision(session, intent.decision)
         case MergeTask():
             return await _merge(session, intent.task)
         case AbortTask():
@@ -89,39 +91,17 @@ async def look_up(session: SessionContext, question: Question) -> Outcome:
             return await find_code(session, question.asked.strip())
 
 
-async def _decide(session: SessionContext, intent: GateIntent) -> Outcome:
-    waiting = _waiting(session)
-    if waiting is None or waiting.id != intent.proposal:
-        return Refused("that proposal is not waiting any more")
-    match intent:
-        case ApproveProposal() if intent.shown_sha != shown_sha(waiting):
-            return Refused("the proposal changed after it was shown; look again")
-        case ApproveProposal() if intent.left:
-            return await take_part(session, waiting, intent)
-        case ApproveProposal():
-            await decide(session, waiting, Verdict.APPROVE, "user")
-        case RejectProposal() | SkipProposal() if _is_needed(session, waiting, intent):
-            return Refused("there is no room without a summary: approve this one, edit it, or abort the task")
-        case RejectProposal():
-            await decide(session, waiting, Verdict.REJECT, "user", intent.reason)
-        case SkipProposal():
-            await decide(session, waiting, Verdict.SKIP, "user")
-        case EditProposal():
-            await replace_proposal(session, waiting, intent.text, "edited", Author.USER)
-    return Accepted()
-
-
 async def _merge(session: SessionContext, task: TaskId) -> Outcome:
     run = session.state.run
     over = run is not None and run.phase is Phase.OVER and run.commit is not None and run.merged is None
-    if run is None or run.task != task or not over or _waiting(session) is not None:
+    if run is None or run.task != task or not over or answerable(session.state) is not None:
         return Refused(f"nothing to merge of {task} here; try `agent merge {task}`")
     await propose_merge(session)
     return Accepted()
 
 
 async def _abort(session: SessionContext) -> Outcome:
-    run, waiting = session.state.run, _waiting(session)
+    run, waiting = session.state.run, answerable(session.state)
     if waiting is not None and waiting.kind is Permission.MERGE:
         await decide(session, waiting, Verdict.SKIP, "user")
     elif run is not None and run.merging:
@@ -153,15 +133,3 @@ async def _edit_scratchpad(session: SessionContext, intent: EditScratchpad) -> O
     if text != session.state.scratchpad(intent.task):
         await session.record(notes_changed(session.settings, intent.task, text, Author.USER))
     return Accepted()
-
-
-def _is_needed(session: SessionContext, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:
-    """Return whether it cannot be done without what waits: nobody would write another summary than our own."""
-    optional = session.run.compaction_asked and isinstance(intent, SkipProposal)
-    return waiting.kind is Permission.SUMMARY and waiting.fallback and not optional
-
-
-def _waiting(session: SessionContext) -> Proposal | None:
-    """Return what can be answered; what waits while a diff is taken back cannot."""
-    run = session.state.run
-    return run.waiting if run is not None and run.undoing is None else None

@@ -32,6 +32,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import Submission
 from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
+from agent_workbench.engine.session.gate_intents import record_pending, watch_inbox
 from agent_workbench.engine.session.intent_queue import IntentQueue
 from agent_workbench.engine.session.intents import carry_out, look_up
 from agent_workbench.engine.session.trouble import trouble_event
@@ -51,6 +52,7 @@ class LiveSession:
         self._leaving = ""
         self._starting = False
         self._warming: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
 
     def submit(self, intent: Intent) -> Awaitable[Outcome]:
         """Queue an intent; its outcome comes when it was carried out or refused."""
@@ -80,6 +82,8 @@ class LiveSession:
             publisher.notify(spoken(error))
             if not self._session.state.plan_path:
                 publisher.show_plan_problem(spoken(error))
+        await record_pending(self._session)  # a person's decision comes before any policy
+        self._watching = in_background(watch_inbox(self._session, self.submit))
 
     async def _warm_up(self) -> None:
         """Make the model ready behind the first screen, so that the first step need not wait for it."""
@@ -222,9 +226,9 @@ class LiveSession:
     async def _end(self, farewell: str) -> str:
         """Close everything and answer what is still queued; return the farewell with what went wrong."""
         session = self._session
-        if self._warming is not None:
-            self._warming.cancel()
-            await asyncio.gather(self._warming, return_exceptions=True)
+        for task in filter(None, (self._warming, self._watching)):
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
         try:
             await session.record(SessionLeft(self._leaving or "ended"))
         except WorkbenchError as error:

@@ -22,6 +22,7 @@ from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Decide, Idle, Move,
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import answered
+from agent_workbench.engine.session.gate_intents import record_pending
 from agent_workbench.engine.session.outcomes import outcome_of, sum_up, taken_outcome
 from agent_workbench.engine.session.trouble import exit_code_of, trouble_event
 from agent_workbench.engine.task.task_start import read_again, read_plan, start_task
@@ -195,6 +196,9 @@ async def _move(session: SessionContext) -> SessionEnd:
             case AwaitGo():  # it was paused at the screen; whoever runs it without one wants it to go on
                 await session.record(PauseChanged(paused=False))
             case Decide():
+                await record_pending(session)  # a person's decision comes before the policy
+                if next_move(session.state) != move:
+                    continue
                 verdict = ruling(session.state, move.proposal)
                 if verdict is None:
                     return SessionEnd(ExitCode.PARKED, _parked(session, move.proposal))

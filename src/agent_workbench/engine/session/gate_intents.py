@@ -1,0 +1,121 @@
+"""Answers to the waiting proposal: from the session's own screen, and from the inbox."""
+
+from collections.abc import Awaitable, Callable
+
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.events import ActionDecided, Author
+from agent_workbench.core.inbox import InboxDecision, Reference, reference_to, refusal
+from agent_workbench.core.intents import ApproveProposal, EditProposal, RecordDecision, RejectProposal, SkipProposal
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.patch import LeftOut
+from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.approval.partial_approval import take_part
+from agent_workbench.engine.approval.proposals import decide, replace_proposal, spoken
+from agent_workbench.engine.runtime.session_context import SessionContext
+
+GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal
+VERDICTS = frozenset({Verdict.APPROVE, Verdict.REJECT, Verdict.SKIP})
+"""What the inbox can decide; a task is aborted on its screen only."""
+
+
+def answerable(state: SessionState) -> Proposal | None:
+    """Return the proposal that can be answered now; none can while a diff is taken back."""
+    run = state.run
+    return run.waiting if run is not None and run.undoing is None else None
+
+
+async def answer_proposal(session: SessionContext, intent: GateIntent, via: str = "") -> Outcome:
+    """Decide or replace the waiting proposal; `via` tells how the answer came if not over the screen."""
+    waiting = answerable(session.state)
+    if waiting is None or waiting.id != intent.proposal:
+        return Refused("that proposal is not waiting any more")
+    match intent:
+        case ApproveProposal() if intent.shown_sha != shown_sha(waiting):
+            return Refused("the proposal changed after it was shown; look again")
+        case ApproveProposal() if intent.left:
+            return await take_part(session, waiting, intent, via)
+        case ApproveProposal():
+            await decide(session, waiting, Verdict.APPROVE, "user", via=via)
+        case RejectProposal() | SkipProposal() if _is_needed(session, waiting, intent):
+            return Refused("there is no room without a summary: approve this one, edit it, or abort the task")
+        case RejectProposal():
+            await decide(session, waiting, Verdict.REJECT, "user", intent.reason, via=via)
+        case SkipProposal():
+            await decide(session, waiting, Verdict.SKIP, "user", via=via)
+        case EditProposal():
+            await replace_proposal(session, waiting, intent.text, "edited", Author.USER)
+    return Accepted()
+
+
+async def record_decision(session: SessionContext, decision: InboxDecision) -> Outcome:
+    """Record a decision of the inbox if it is about exactly what waits, and remove it from the inbox either way.
+
+    One that cannot be recorded because the disk refuses stays in the inbox; `StorageError` is raised then.
+    """
+    outcome = await _record(session, decision)
+    await session.ports.inbox.remove(decision)
+    return outcome
+
+
+async def record_pending(session: SessionContext) -> None:
+    """Record what the inbox holds for this session; tell the user what does not count, or cannot be read."""
+    try:
+        for decision in await session.ports.inbox.pending(session.state.session):
+            outcome = await record_decision(session, decision)
+            if isinstance(outcome, Refused):
+                session.publisher.notify(outcome.reason)
+    except WorkbenchError as error:
+        session.publisher.notify(spoken(error))
+
+
+async def watch_inbox(session: SessionContext, submit: Callable[[RecordDecision], Awaitable[Outcome]]) -> None:
+    """Submit each decision that other processes make while the session is open; ends when it is cancelled."""
+    inbox, name = session.ports.inbox, session.state.session
+    stuck: set[Reference] = set()  # tried, and kept as the disk refused
+    try:
+        while True:
+            found = await inbox.wait(name, stuck)
+            for decision in found:
+                outcome = await submit(RecordDecision(decision))
+                if isinstance(outcome, Refused):
+                    session.publisher.notify(outcome.reason)
+            stuck.update(each.reference for each in await inbox.pending(name) if each in found)
+    except WorkbenchError as error:
+        session.publisher.notify(f"decisions from other processes are not seen: {spoken(error)}")
+
+
+async def _record(session: SessionContext, decision: InboxDecision) -> Outcome:
+    state = session.state
+    history = state.run.history if state.run is not None else ()
+    if any(isinstance(each.event, ActionDecided) and each.event.via == decision.via for each in history):
+        return Accepted()  # the process that recorded it died before it removed it
+    waiting = answerable(state)
+    if waiting is None or reference_to(state.session, waiting) != decision.reference:
+        return _refused(decision, refusal(history, decision.reference))
+    if decision.verdict not in VERDICTS:
+        return _refused(decision, f"the inbox cannot {decision.verdict}")
+    outcome = await answer_proposal(session, _intent(decision, waiting), decision.via)
+    return _refused(decision, outcome.reason) if isinstance(outcome, Refused) else outcome
+
+
+def _intent(decision: InboxDecision, waiting: Proposal) -> GateIntent:
+    match decision.verdict:
+        case Verdict.APPROVE:
+            left = tuple(LeftOut(each, reason=decision.reason) for each in decision.left)
+            return ApproveProposal(waiting.id, shown_sha(waiting), left, decision.result_sha)
+        case Verdict.REJECT:
+            return RejectProposal(waiting.id, decision.reason)
+        case _:
+            return SkipProposal(waiting.id)
+
+
+def _refused(decision: InboxDecision, why: str) -> Refused:
+    return Refused(f"the decision by {decision.made_by} at {decision.made_at} does not count: {why}")
+
+
+def _is_needed(session: SessionContext, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:
+    """Return whether it cannot be done without what waits: nobody would write another summary than our own."""
+    optional = session.run.compaction_asked and isinstance(intent, SkipProposal)
+    return waiting.kind is Permission.SUMMARY and waiting.fallback and not optional
