@@ -19,7 +19,7 @@ MOST_BYTES = 64_000
 MOST_DECISIONS = 100
 _SUFFIX = ".json"
 _WRITABLE_BY_OTHERS = 0o022
-_TRIES = 3
+_TRIES = 50
 
 
 class LocalInbox:

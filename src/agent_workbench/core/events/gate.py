@@ -32,6 +32,11 @@ class ActionDecided(RecordedValue, frozen=True):
     preimages: tuple[Preimage, ...] = ()
     via: str = ""
 
+    @property
+    def decider(self) -> str:
+        """The one who decided, and the way if it was not the screen."""
+        return f"{self.by} ({self.via})" if self.via else self.by
+
 
 class AbortAsked(RecordedValue, frozen=True):
     """The user aborted the task while nothing waited at the gate."""

@@ -122,7 +122,7 @@ def _said_of_work(event: Event) -> str:
             return f"the user {describe_hunk_choice(event.proposal.hunks)}"
         case ActionDecided():
             reason = f": {event.reason}" if event.reason else ""
-            return "" if event.by == UNASKED else f"{event.verdict} by {event.by}{reason}"
+            return "" if event.by == UNASKED else f"{event.verdict} by {event.decider}{reason}"
         case AbortAsked():
             return event.reason
         case UndoAsked():

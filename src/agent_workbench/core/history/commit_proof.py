@@ -176,7 +176,7 @@ def _approval(recorded: Recorded, event: ActionDecided, proposal: Proposal) -> R
         proposal.step,
         describe(proposal),
         event.verdict,
-        event.by,
+        event.decider,
         shown_sha(proposal),
         patch_hash(proposal.diff),
         proposal.paths,

@@ -51,8 +51,7 @@ class LiveSession:
         self._queue = IntentQueue()
         self._leaving = ""
         self._starting = False
-        self._warming: asyncio.Task[None] | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
 
     def submit(self, intent: Intent) -> Awaitable[Outcome]:
         """Queue an intent; its outcome comes when it was carried out or refused."""
@@ -75,7 +74,7 @@ class LiveSession:
     async def _begin(self) -> None:
         publisher = self._session.publisher
         publisher.show_activity("")
-        self._warming = in_background(self._warm_up())
+        self._background.append(in_background(self._warm_up()))
         try:
             await read_again(self._session)
         except WorkbenchError as error:
@@ -83,7 +82,7 @@ class LiveSession:
             if not self._session.state.plan_path:
                 publisher.show_plan_problem(spoken(error))
         await record_pending(self._session)  # a person's decision comes before any policy
-        self._watching = in_background(watch_inbox(self._session, self.submit))
+        self._background.append(in_background(watch_inbox(self._session, self.submit)))
 
     async def _warm_up(self) -> None:
         """Make the model ready behind the first screen, so that the first step need not wait for it."""
@@ -226,9 +225,9 @@ class LiveSession:
     async def _end(self, farewell: str) -> str:
         """Close everything and answer what is still queued; return the farewell with what went wrong."""
         session = self._session
-        for task in filter(None, (self._warming, self._watching)):
+        for task in self._background:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await asyncio.gather(*self._background, return_exceptions=True)
         try:
             await session.record(SessionLeft(self._leaving or "ended"))
         except WorkbenchError as error:

@@ -196,7 +196,7 @@ def _decision_blocks(event: ActionDecided) -> list[Block]:
     glyph, word, tone = VERDICTS[event.verdict]
     if event.by == UNASKED:
         return []
-    who = "you" if event.by == "user" else sanitize_line(event.by)
+    who = sanitize_line(event.decider.replace("user", "you", 1) if event.by == "user" else event.decider)
     reason = f": {sanitize_line(event.reason)}" if event.reason else ""
     return [Block(f"{glyph} {word} by {who}{reason}", tone, "Gate")]
 
