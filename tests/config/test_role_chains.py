@@ -74,8 +74,8 @@ def test_who_has_no_chain_follows(tmp_path: Path, file: str, executor: object, p
 
 
 FAULTY = [
-    ("endpoints: {a: {}}", "1:13: endpoints.a: expected something, found nothing"),
-    ("endpoints:\n  a:\n", "2:3: endpoints.a: expected something, found nothing"),
+    ("endpoints: {a: {}}", "1:13: endpoints.a: expected a value, found nothing"),
+    ("endpoints:\n  a:\n", "2:3: endpoints.a: expected a value, found nothing"),
     ("endpoints: [a]", "1:12: endpoints: expected a mapping, found a list"),
     ("endpoints: {a: http://x}", "1:16: endpoints.a: expected a mapping, found the text 'http://x'"),
     ("endpoints: {A: {url: http://x}}", "1:13: expected a name of small letters and digits, joined by single '-'"),
@@ -88,7 +88,7 @@ FAULTY = [
     ("endpoints: {a: {url: 'http://x/?key=pw'}}", "1:22: endpoints.a.url: expected an address without '?' and '#'"),
     ("endpoints: {a: {model: x}}", "1:24: endpoints.a is nowhere: expected its url or its path, found neither"),
     ("endpoints: {a: {url: http://x, path: y}}", "endpoints.a.path and endpoints.a.url are both set (.agent.yml:1:38"),
-    ("endpoints: {model: {url: http://x}}", "1:26: the name 'model' is taken"),
+    ("endpoints: {model: {url: http://x}}", "1:26: the endpoint name 'model' is reserved"),
     ("endpoints: {a: {url: http://x, context_tokens: 0}}", "1:48: endpoints.a.context_tokens: expected more than 0"),
     ("endpoints: {a: {url: http://x, api_key_env: sk-1}}", "1:45: endpoints.a.api_key_env: expected the name of an"),
     (
@@ -160,7 +160,7 @@ def test_the_environment_spells_endpoints_and_chains(tmp_path: Path) -> None:
         ("AGENT_ENDPOINTS__A", "http://x", "endpoints.a is a group of settings"),
         ("AGENT_ENDPOINTS", "http://x", "endpoints is a group of settings"),
         ("AGENT_ENDPOINTS__A__URL", "x", "expected an address such as"),
-        ("AGENT_ENDPOINTS__-A__URL", "http://x", "holds a name that no endpoint can have"),
+        ("AGENT_ENDPOINTS__-A__URL", "http://x", "contains an invalid endpoint name"),
         ("AGENT_ROLES__EXECUTOR", "", "expected the names of endpoints, found an empty list"),
         ("AGENT_ROLES__EXECUTOR", "gpu", "there is no endpoint 'gpu'"),
     ],

@@ -303,7 +303,7 @@ def test_faults_of_the_environment_name_the_variable(tmp_path: Path, name: str, 
 
 
 def test_variables_that_differ_in_case_must_agree(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="AGENT_PYTHON and agent_python say different things"):
+    with pytest.raises(ConfigError, match="AGENT_PYTHON and agent_python have different values"):
         load(tmp_path, None, {"AGENT_PYTHON": "a", "agent_python": "b"})
     assert load(tmp_path, None, {"AGENT_PYTHON": "a", "agent_python": "a"}).settings.python == "a"
 

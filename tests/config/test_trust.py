@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.config import trust_store
-from agent_workbench.config.schema import leaves
+from agent_workbench.config.schema import setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
 from agent_workbench.config.trust_question import TrustQuestion, trust_question, untrusted_settings
 from agent_workbench.config.trust_store import TrustStore
@@ -134,7 +134,7 @@ HARMLESS = {
 
 
 def test_every_key_is_either_asked_about_or_known_to_be_harmless() -> None:
-    assert set(RISKY) | set(HARMLESS) == set(leaves())
+    assert set(RISKY) | set(HARMLESS) == set(setting_keys())
 
 
 @pytest.mark.parametrize("key", RISKY)

@@ -1,7 +1,7 @@
 from enum import StrEnum
 from typing import get_args
 
-from agent_workbench.config.schema import leaves
+from agent_workbench.config.schema import setting_keys
 from agent_workbench.core.settings import Rule
 from tests.docs.tables import table_rows
 
@@ -44,7 +44,7 @@ def _default(wanted: object, value: object) -> str:
 def test_the_table_lists_every_key_with_its_type_and_default() -> None:
     rows = table_rows("docs/settings.md", "key")
     assert [row[:3] for row in rows] == [
-        [f"`{key.replace('*', 'NAME')}`", _type(leaf.wanted), _default(leaf.wanted, leaf.default)]
-        for key, leaf in leaves().items()
+        [f"`{key.replace('*', 'NAME')}`", _type(each.wanted), _default(each.wanted, each.default)]
+        for key, each in setting_keys().items()
     ]
     assert [row[0] for row in rows if not row[3]] == []

@@ -1,1 +1,1 @@
-"""The settings, loaded from file, environment and flags into the types of core."""
+"""Settings from file, environment and flags, and the user's trust in what a repo sets."""

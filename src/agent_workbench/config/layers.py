@@ -1,4 +1,4 @@
-"""What one source of settings says, as values by dotted key: the file, the environment, the flags."""
+"""Layers of settings: the values of one source (file, environment, flags) by dotted key."""
 
 import re
 import types
@@ -7,8 +7,17 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from agent_workbench.config.schema import ANY, NOT_YET, Known, below, is_given_name, is_group, key_of, leaves
-from agent_workbench.config.value_checks import canonical, problem, replacement
+from agent_workbench.config.schema import (
+    ANY,
+    NOT_YET,
+    KnownKeys,
+    child_names,
+    is_given_name,
+    is_group,
+    known_key,
+    setting_keys,
+)
+from agent_workbench.config.value_checks import canonical_value, removed_value_advice, value_problem
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.text.messages import did_you_mean, quoted
@@ -17,16 +26,16 @@ from agent_workbench.core.yaml_documents.typed_values import expected, is_nothin
 
 PREFIX = "AGENT_"
 FLAGS = {"model.path": "--model", "model.url": "--model-url", "roles": "--endpoint"}
-"""Which flag says a key, or those of a group, where users type one."""
+"""Flag of a key, or of the keys of a group, if there is one."""
 NO_KEYS = "keep keys out of files: name the environment variable that holds it in {}"
 KEY_NAME = "api_key_env"
 SECRET_WORDS = {"key", "apikey", "token", "secret", "password", "bearer", "authorization", "credentials"}
 
 
-class Setting(Struct, frozen=True):
-    """A value and where it was said: `.agent.yml:3`, `environment AGENT_PYTHON`, `flag`.
+class SourcedValue(Struct, frozen=True):
+    """Value of a setting with its source: `.agent.yml:3`, `environment AGENT_PYTHON`, `flag`.
 
-    `place` says it with the column, `items` for each item of a list.
+    `place` adds the column; `items` are the positions of the items of a list.
     """
 
     value: object
@@ -35,71 +44,77 @@ class Setting(Struct, frozen=True):
     items: tuple[str, ...] = ()
 
     @property
-    def said_at(self) -> str:
-        """The nearest place that is known."""
+    def location(self) -> str:
+        """The most exact known position."""
         return self.place or self.origin
 
 
-Layer = Mapping[str, Setting]
+Layer = Mapping[str, SourcedValue]
 
 
 def file_layer(node: Node | None, file: str) -> Layer:
-    """Return what the file says; raise `DocumentError` for unknown keys and values that do not fit."""
-    found: dict[str, Setting] = {}
+    """Return the layer of a settings file; raise `DocumentError` for unknown keys and invalid values."""
+    found: dict[str, SourcedValue] = {}
     if node is not None and not is_nothing(node):
-        _read_group(node, "", file, leaves(), found)
+        _read_group(node, "", file, setting_keys(), found)
     return found
 
 
 def environment_layer(environ: Mapping[str, str]) -> Layer:
-    """Return what variables such as `AGENT_MODEL__URL` say (in any case); raise `ConfigError`.
+    """Return the layer of variables such as `AGENT_MODEL__URL` (in any case); raise `ConfigError`.
 
-    A variable without `__` that is no key of ours belongs to somebody else and is passed over.
+    A variable without `__` that matches no key belongs to another program and is ignored.
     """
-    known = leaves()
-    found: dict[str, Setting] = {}
+    known = setting_keys()
+    found: dict[str, SourcedValue] = {}
     for name in sorted(environ):
         if not name.upper().startswith(PREFIX):
             continue
         key = name[len(PREFIX) :].lower().replace("__", ".")
         if "." not in key and key not in known and not is_group(key, known):
             continue
-        said = Setting(_from_text(key, environ[name], f"environment variable {name}", known), f"environment {name}")
+        said = SourcedValue(
+            _from_text(key, environ[name], f"environment variable {name}", known), f"environment {name}"
+        )
         if key in found and found[key].value != said.value:
-            raise ConfigError(f"environment variables {found[key].origin.split()[1]} and {name} say different things")
+            raise ConfigError(
+                f"environment variables {found[key].origin.split()[1]} and {name} have different values",
+                advice="unset one of them",
+            )
         found[key] = said
     return found
 
 
 def flag_layer(overrides: Mapping[str, str]) -> Layer:
-    """Return what flags say, given as dotted key to text; raise `ConfigError`."""
-    known = leaves()
+    """Return the layer of flags, given as text by dotted key; raise `ConfigError`."""
+    known = setting_keys()
     places = {key: f"flag {FLAGS.get(key) or FLAGS.get(key.split('.')[0], key)}" for key in overrides}
     return {
-        key: Setting(_from_text(key, text, places[key], known), "flag", places[key]) for key, text in overrides.items()
+        key: SourcedValue(_from_text(key, text, places[key], known), "flag", places[key])
+        for key, text in overrides.items()
     }
 
 
 def server_layer(environ: Mapping[str, str]) -> Layer:
-    """Return what the variables of llama.cpp itself say; they count only where nothing else was said."""
-    known = leaves()
+    """Return the layer of llama.cpp's own variables, which count only if no other layer has a value."""
+    known = setting_keys()
     heard = {"model.url": "LLAMA_SERVER_URL", "model.server": "LLAMA_SERVER"}
     return {
-        key: Setting(_from_text(key, text, f"environment variable {name}", known), f"environment {name}")
+        key: SourcedValue(_from_text(key, text, f"environment variable {name}", known), f"environment {name}")
         for key, name in heard.items()
         if (text := environ.get(name, ""))
     }
 
 
-def _read_group(node: Node, path: str, file: str, known: Known, found: dict[str, Setting]) -> None:
+def _read_group(node: Node, path: str, file: str, known: KnownKeys, found: dict[str, SourcedValue]) -> None:
     if not isinstance(node, YamlMapping):
         raise expected(node, "a mapping", path, "`agent init` writes an example")
-    given = below(path, known) == [ANY]
+    given = child_names(path, known) == [ANY]
     for key, value in node.entries:
         dotted = join(path, key.text)
         if given:
             _check_name(key, value, dotted)
-        if key_of(dotted, known):
+        if known_key(dotted, known):
             if not is_nothing(value):
                 found[dotted] = _from_file(dotted, value, known, file)
         elif not is_group(dotted, known):
@@ -109,49 +124,51 @@ def _read_group(node: Node, path: str, file: str, known: Known, found: dict[str,
 
 
 def _check_name(key: YamlScalar, value: Node, dotted: str) -> None:
-    """Refuse a name that the environment could not spell, and one that stands for nothing."""
+    """Refuse a name that no environment variable can spell, and a name without a value."""
     if not is_given_name(key.text):
         raise DocumentError(
             key.start,
             f"expected a name of small letters and digits, joined by single '-' or '_', found {quoted(key.text)}",
         )
     if is_nothing(value) or (isinstance(value, YamlMapping) and not value.entries):
-        raise DocumentError(key.start, f"{dotted}: expected something, found nothing", "remove it, or say what it is")
+        raise DocumentError(
+            key.start, f"{dotted}: expected a value, found nothing", "remove the key, or give it a value"
+        )
 
 
-def _from_file(dotted: str, node: Node, known: Known, file: str) -> Setting:
-    key = key_of(dotted, known)
-    value = _typed(node, known[key].wanted, key, dotted)
-    if wrong := problem(key, value):
-        place = _faulty(key, node, value).start
+def _from_file(dotted: str, node: Node, known: KnownKeys, file: str) -> SourcedValue:
+    key = known_key(dotted, known)
+    value = _typed_value(node, known[key].wanted, key, dotted)
+    if wrong := value_problem(key, value):
+        place = _faulty_item(key, node, value).start
         raise DocumentError(place, f"{dotted}: {wrong}", NO_KEYS.format(dotted) if key.endswith(KEY_NAME) else "")
     items = tuple(_place(item, file) for item in node.items) if isinstance(node, YamlSequence) else ()
-    return Setting(canonical(key, value), f"{file}:{node.start.line}", _place(node, file), items)
+    return SourcedValue(canonical_value(key, value), f"{file}:{node.start.line}", _place(node, file), items)
 
 
-def _typed(node: Node, wanted: object, key: str, path: str) -> object:
-    """Return the value of a key; raise `DocumentError` naming `path` for another type and for a removed value."""
-    if isinstance(node, YamlScalar) and (advice := replacement(key, node.text)):
+def _typed_value(node: Node, wanted: object, key: str, path: str) -> object:
+    """Return the value of a key; raise `DocumentError` that names `path` for a wrong type or a removed value."""
+    if isinstance(node, YamlScalar) and (advice := removed_value_advice(key, node.text)):
         what = f"{quoted(node.text)} was removed"
         raise DocumentError(node.start, f"{path}: {what}" if path else what, advice)
     return read_value(node, wanted, path)
 
 
-def _faulty(key: str, node: Node, value: object) -> Node:
-    """Return the first item of a list that has a problem of its own, else the node."""
+def _faulty_item(key: str, node: Node, value: object) -> Node:
+    """Return the first faulty item of a list, else the node."""
     pairs = zip(node.items, value, strict=True) if isinstance(node, YamlSequence) and isinstance(value, tuple) else ()
-    return next((item for item, each in pairs if problem(key, (each,))), node)
+    return next((item for item, each in pairs if value_problem(key, (each,))), node)
 
 
 def _place(node: Node, file: str) -> str:
     return f"{file}:{node.start.line}:{node.start.column}"
 
 
-def _unknown(key: YamlScalar, path: str, known: Known) -> DocumentError:
+def _unknown(key: YamlScalar, path: str, known: KnownKeys) -> DocumentError:
     dotted = join(path, key.text)
-    here = sorted(below(path, known))
+    here = sorted(child_names(path, known))
     proposal = did_you_mean(key.text, here)
-    # `context_token` is a slip of the pen.
+    # `context_token` is a typing error, not a secret.
     if _names_a_secret(key.text) and "_tokens" not in proposal:
         belongs = join(path if KEY_NAME in here else "model", KEY_NAME)
         return DocumentError(key.start, f"{quoted(dotted)} does not belong in a file", NO_KEYS.format(belongs))
@@ -170,48 +187,51 @@ def _names_a_secret(name: str) -> bool:
     return bool(SECRET_WORDS & set(words)) or "api_key" in "_".join(words)
 
 
-def _from_text(key: str, text: str, source: str, known: Known) -> object:
-    """Return the value that a variable or a flag spells for a key; lists are `[a, b]` or `a,b`."""
+def _from_text(key: str, text: str, source: str, known: KnownKeys) -> object:
+    """Return the value of a key from the text of a variable or a flag; lists are `[a, b]` or `a,b`."""
     if key in NOT_YET:
-        raise ConfigError(f"{source}: {key} is not supported yet by this version")
+        raise ConfigError(f"{source}: {key} is not supported yet by this version", advice="remove it")
     if is_group(key, known):
-        inner = next(each for each in known if each.startswith(f"{key}.") or not key_of(key, known))
-        raise ConfigError(f"{source}: {key} is a group of settings", advice=f"name one of it, such as {inner}")
-    if not (named := key_of(key, known)):
-        raise _unset(key, source, known)
+        inner = next(each for each in known if each.startswith(f"{key}.") or not known_key(key, known))
+        raise ConfigError(f"{source}: {key} is a group of settings", advice=f"name a setting in it, such as {inner}")
+    if not (named := known_key(key, known)):
+        raise _unknown_variable(key, source, known)
     if ANY in named and not all(map(is_given_name, key.split("."))):
-        raise ConfigError(f"{source}: {quoted(key)} holds a name that no endpoint can have")
+        raise ConfigError(
+            f"{source}: {quoted(key)} contains an invalid endpoint name",
+            advice="use small letters and digits, joined by '-'",
+        )
     wanted = known[named].wanted
     try:
-        value = _typed(_spelled(text, wanted), wanted, named, "")
+        value = _typed_value(_text_node(text, wanted), wanted, named, "")
     except DocumentError as fault:
         raise ConfigError(f"{source}: {fault.what}", advice=fault.advice) from fault
-    if wrong := problem(named, value):
+    if wrong := value_problem(named, value):
         raise ConfigError(f"{source}: {wrong}")
-    return canonical(named, value)
+    return canonical_value(named, value)
 
 
-def _unset(key: str, source: str, known: Known) -> ConfigError:
-    """Return the error for a key that is no setting; what was given for it is not said, as it may be a secret."""
+def _unknown_variable(key: str, source: str, known: KnownKeys) -> ConfigError:
+    """Return the error for an unknown key, without its value, which may be a secret."""
     group, _, name = key.rpartition(".")
     if _names_a_secret(name) and "_tokens" not in name:
-        belongs = f"{group if key_of(f'{group}.{KEY_NAME}', known) else 'model'}.{KEY_NAME}"
+        belongs = f"{group if known_key(f'{group}.{KEY_NAME}', known) else 'model'}.{KEY_NAME}"
         variable = f"{PREFIX}{belongs.replace('.', '__').upper()}"
         return ConfigError(
             f"{source}: {quoted(key)} is no setting: settings hold no keys",
             advice=f"put the key in a variable of another name, and that name in {belongs} (or {variable})",
         )
     given = key.split(".")
-    here = [".".join(_filled(each.split("."), given)) for each in known]
+    here = [".".join(_fill(each.split("."), given)) for each in known]
     return ConfigError(f"{source}: unknown setting {quoted(key)}{did_you_mean(key, here)}")
 
 
-def _filled(parts: list[str], given: list[str]) -> list[str]:
-    """Return the parts of a key with the names in it that were given."""
+def _fill(parts: list[str], given: list[str]) -> list[str]:
+    """Return the parts of a key, with wildcards replaced by the given names."""
     return [given[at] if part == ANY and at < len(given) else part for at, part in enumerate(parts)]
 
 
-def _spelled(text: str, wanted: object) -> Node:
+def _text_node(text: str, wanted: object) -> Node:
     start, end = Mark(0, 1, 1), Mark(len(text), 1, len(text) + 1)
     if "tuple" not in str(wanted):
         of = typing.get_args(wanted)[0] if isinstance(wanted, types.UnionType) else wanted

@@ -1,4 +1,4 @@
-"""A policy file for unattended runs: approvals, limits and tools, and nothing else."""
+"""Policy file of an unattended run: approvals, limits and tools."""
 
 import os
 import select
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_workbench.config.layers import Layer, file_layer
-from agent_workbench.config.settings_loader import LoadedSettings, combine
+from agent_workbench.config.settings_loader import LoadedSettings, combine_layers
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
@@ -16,7 +16,7 @@ WAIT_SECONDS = 10.0
 
 
 def load_policy(path: Path) -> Layer:
-    """Return what the policy at `path` says, as a layer over the settings; raise `ConfigError` with file and line."""
+    """Return the policy at `path` as a layer over the settings; raise `ConfigError` with file and line."""
     try:
         layer = file_layer(read_node(_read(path)), path.name)
     except DocumentError as fault:
@@ -33,15 +33,15 @@ def load_policy(path: Path) -> Layer:
 
 
 def with_policy(loaded: LoadedSettings, policy: Path, environ: Mapping[str, str]) -> LoadedSettings:
-    """Return the settings with the policy over file and environment, and under the flags. Blocks."""
+    """Return the settings with the policy above file and environment and below the flags. Blocks."""
     lowest, environment, flags = loaded.others
-    return combine(loaded.file, (lowest, environment, {**load_policy(policy), **flags}), environ.get("HOME", ""))
+    return combine_layers(loaded.file, (lowest, environment, {**load_policy(policy), **flags}), environ.get("HOME", ""))
 
 
 def _read(path: Path) -> bytes:
-    """Return the bytes of a file, or of a pipe as they come; at most one more than `MAX_BYTES`. Raises `ConfigError`.
+    """Return the bytes of a file or a pipe, at most one more than `MAX_BYTES`; raise `ConfigError`.
 
-    A shell's `<(…)` is a pipe, and its program may take a moment for the first words.
+    A shell's `<(…)` is a pipe whose program may need a moment before it writes.
     """
     data = b""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""The port `Trust` over the user's trust store: asked once, and again whenever what would run has changed."""
+"""The port `Trust` on the user's trust store: one question per repo, asked again after any change of its content."""
 
 import asyncio
 from pathlib import Path
@@ -11,7 +11,7 @@ CHANGED = "Changed since you trusted it:"
 
 
 class RepoTrust:
-    """What the repo at `root` would have us run or obey, and the user's answer to it."""
+    """Trust in what the repo at `root` would run or configure."""
 
     def __init__(self, root: Path, loaded: LoadedSettings, store: TrustStore) -> None:
         self._root = root
@@ -20,25 +20,25 @@ class RepoTrust:
         self._asked: TrustQuestion | None = None
 
     async def question(self) -> tuple[str, ...]:
-        """Return what has to be trusted, a line each, nothing when it was."""
+        """Return the items to trust, a line each, empty if they are trusted."""
         return await asyncio.to_thread(self._question)
 
     async def untrusted(self) -> tuple[str, ...]:
-        """Return the names of the settings and skill folders that do not count as they are not trusted."""
+        """Return the names of the settings and skill folders that are ignored because they are not trusted."""
         asked = await self.question() and self._asked
         return tuple(asked.items) if asked else ()
 
     async def accept(self) -> None:
-        """Remember the yes to what `question` returned last, not to what the repo holds by now."""
+        """Store the yes to the last `question`, not to the present content of the repo."""
         if self._asked is not None:
             await asyncio.to_thread(self._store.trust, self._root, self._asked)
 
     async def revoke(self) -> bool:
-        """Forget the repo; return whether it was trusted."""
+        """Remove the trust in the repo; return True if it was trusted."""
         return await asyncio.to_thread(self._store.revoke, self._root)
 
     def is_trusted(self) -> bool:
-        """Return whether nothing is left to ask. Blocks."""
+        """Return True if nothing is left to trust. Blocks."""
         return not self._question()
 
     def _question(self) -> tuple[str, ...]:

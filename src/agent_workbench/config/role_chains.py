@@ -1,8 +1,8 @@
-"""What endpoints and the chains of roles have to hold together, whoever said which part of them."""
+"""Consistency of endpoints and role chains after all layers are merged."""
 
 from collections.abc import Iterator
 
-from agent_workbench.config.layers import Layer, Setting
+from agent_workbench.config.layers import Layer, SourcedValue
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.model_settings import SHORT_FORM
 from agent_workbench.core.text.messages import did_you_mean, quoted
@@ -12,34 +12,34 @@ ROLES = "roles."
 
 
 def check_chains(merged: Layer) -> None:
-    """Raise `ConfigError` for an endpoint that is nowhere, and for a name in a chain that no endpoint has."""
+    """Raise `ConfigError` for an endpoint without address and for an unknown name in a chain."""
     names = endpoint_names(merged)
     for name in names:
         _check_endpoint(name, merged)
-    for key, said in chains(merged):
-        for index, name in enumerate(names_of(said)):
+    for key, said in role_chains(merged):
+        for index, name in enumerate(chain_names(said)):
             if name not in names and name != SHORT_FORM:
-                place = said.items[index] if said.items else said.said_at
+                place = said.items[index] if said.items else said.location
                 where = place if said.origin == "flag" else f"{place}: {key}"
                 raise ConfigError(
                     f"{where}: there is no endpoint {quoted(name)}{did_you_mean(name, (*names, SHORT_FORM))}",
-                    advice=f"endpoints are {', '.join((*names, SHORT_FORM))}; more are named under endpoints",
+                    advice=f"known endpoints: {', '.join((*names, SHORT_FORM))}; define more under endpoints",
                 )
 
 
-def without_unknown(merged: Layer) -> Layer:
-    """Return the layer without the chains that name endpoints which it does not hold."""
+def without_unknown_endpoints(merged: Layer) -> Layer:
+    """Return the layer without chains that name unknown endpoints."""
     names = {*endpoint_names(merged), SHORT_FORM}
-    gone = {key for key, said in chains(merged) if not names.issuperset(names_of(said))}
+    gone = {key for key, said in role_chains(merged) if not names.issuperset(chain_names(said))}
     return {key: said for key, said in merged.items() if key not in gone}
 
 
 def endpoint_names(merged: Layer) -> tuple[str, ...]:
-    """Return the names of the endpoints, in the order in which they were said."""
+    """Return the names of the endpoints, in their order of appearance."""
     return tuple(dict.fromkeys(key.split(".")[1] for key in merged if key.startswith(GROUP)))
 
 
-def chains(merged: Layer) -> Iterator[tuple[str, Setting]]:
+def role_chains(merged: Layer) -> Iterator[tuple[str, SourcedValue]]:
     """Yield the key and the setting of every chain."""
     return ((key, said) for key, said in merged.items() if key.startswith(ROLES))
 
@@ -47,10 +47,10 @@ def chains(merged: Layer) -> Iterator[tuple[str, Setting]]:
 def _check_endpoint(name: str, merged: Layer) -> None:
     above = f"{GROUP}{name}."
     own = {key.removeprefix(above): said for key, said in merged.items() if key.startswith(above)}
-    place = next(iter(own.values())).said_at
+    place = next(iter(own.values())).location
     if name == SHORT_FORM:
         raise ConfigError(
-            f"{place}: the name {SHORT_FORM!r} is taken: chains mean the group `{SHORT_FORM}` by it",
+            f"{place}: the endpoint name {SHORT_FORM!r} is reserved for the group `{SHORT_FORM}`",
             advice="give the endpoint another name",
         )
     if not any(key in own and own[key].value for key in ("url", "path")):
@@ -60,6 +60,6 @@ def _check_endpoint(name: str, merged: Layer) -> None:
         )
 
 
-def names_of(said: Setting) -> tuple[str, ...]:
+def chain_names(said: SourcedValue) -> tuple[str, ...]:
     """Return the names in a chain."""
     return said.value if isinstance(said.value, tuple) else ()

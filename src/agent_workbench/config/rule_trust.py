@@ -11,7 +11,7 @@ from agent_workbench.core.settings import Rule
 
 
 class RuleTrust:
-    """The settings of the repo at `root`, read anew each time, and their trust."""
+    """Settings of the repo at `root`, read again for each change, and the trust in them."""
 
     def __init__(self, root: Path, environ: Mapping[str, str], overrides: Mapping[str, str], store: TrustStore) -> None:
         self._root = root
@@ -29,8 +29,8 @@ class RuleTrust:
         before = trust_question(self._root, loaded)
         if not self._store.is_trusted(self._root, before):
             raise TrustError(
-                "what this repo would run is not trusted as it stands, so a rule in it would count for nothing",
-                advice="look at it with `agent trust`, or keep the rule for yourself",
+                f"{self._root} is not trusted in its present form, so a rule in its .agent.yml would be ignored",
+                advice="check it with `agent trust`, or keep the rule for yourself",
             )
         rules = _rules(loaded)
         if added:
@@ -41,7 +41,10 @@ class RuleTrust:
         loaded = self._load()
         after = trust_question(self._root, loaded)
         if _rules(loaded) != wanted or _others(after.items) != _others(before.items):
-            raise TrustError(".agent.yml was changed by somebody else too", advice="look at it with `agent trust`")
+            raise TrustError(
+                ".agent.yml has other changes besides the rule, so it is not trusted",
+                advice="check it with `agent trust`",
+            )
         self._store.trust(self._root, after)
 
     def _load(self) -> LoadedSettings:

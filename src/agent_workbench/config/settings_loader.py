@@ -1,4 +1,4 @@
-"""The settings of a run: `.agent.yml`, overridden by the environment, overridden by flags."""
+"""Loader of the settings: `.agent.yml`, overridden by the environment, overridden by flags."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,9 +6,15 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.config.layers import Layer, Setting, environment_layer, file_layer, flag_layer, server_layer
-from agent_workbench.config.role_chains import chains, check_chains, endpoint_names, names_of, without_unknown
-from agent_workbench.config.schema import ANY, build, key_of, leaves
+from agent_workbench.config.layers import Layer, SourcedValue, environment_layer, file_layer, flag_layer, server_layer
+from agent_workbench.config.role_chains import (
+    chain_names,
+    check_chains,
+    endpoint_names,
+    role_chains,
+    without_unknown_endpoints,
+)
+from agent_workbench.config.schema import ANY, build, known_key, setting_keys
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.model_settings import SHORT_FORM
@@ -17,15 +23,15 @@ from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
 from agent_workbench.system.repo_files import read_inside
 
 FILE = ".agent.yml"
-# Either a file to serve or a server that runs: who says one, unsays the other as it was said with less weight.
+# A model file or the address of a server: one of them overrides the other from a layer of lower priority.
 ALTERNATIVES = ("path", "url")
 HOME_PATHS = {"model.path", "model.server", "endpoints.*.path", "endpoints.*.server", "retrieval.embeddings.path"}
 
 
 class LoadedSettings(Struct, frozen=True):
-    """Settings, and for each key where its value was said (`.agent.yml:3`, `environment …`, `flag`, `default`).
+    """Settings with the origin of each value (`.agent.yml:3`, `environment …`, `flag`, `default`).
 
-    `file` is what `.agent.yml` alone says; `others` are the layers around it, those of less weight first.
+    `file` is the layer of `.agent.yml`; `others` are the other layers, lowest priority first.
     """
 
     settings: Settings
@@ -37,7 +43,7 @@ class LoadedSettings(Struct, frozen=True):
 def load_settings(root: Path, environ: Mapping[str, str], overrides: Mapping[str, str]) -> LoadedSettings:
     """Return the settings for the repo at `root`; `overrides` are flags as dotted key to text (`model.url`).
 
-    Raises `ConfigError` with file, line and column, variable or flag for whatever cannot be used.
+    Raises `ConfigError` that names file, line and column, or the variable or flag.
     """
     data = _read_file(root)
     try:
@@ -45,7 +51,7 @@ def load_settings(root: Path, environ: Mapping[str, str], overrides: Mapping[str
     except DocumentError as fault:
         raise ConfigError(fault.in_file(FILE), advice=fault.advice) from fault
     others = (server_layer(environ), environment_layer(environ), flag_layer(overrides))
-    return combine(file, others, environ.get("HOME", ""))
+    return combine_layers(file, others, environ.get("HOME", ""))
 
 
 def _read_file(root: Path) -> bytes | None:
@@ -59,66 +65,68 @@ def _read_file(root: Path) -> bytes | None:
     return data
 
 
-def combine(file: Layer, others: tuple[Layer, Layer, Layer], home: str, *, partial: bool = False) -> LoadedSettings:
-    """Return the settings that the layers make together; `~` in paths of models becomes `home`.
+def combine_layers(
+    file: Layer, others: tuple[Layer, Layer, Layer], home: str, *, partial: bool = False
+) -> LoadedSettings:
+    """Return the settings of all layers together; `~` in paths of models becomes `home`.
 
-    With `partial` the file was left out in part, and chains that name what stood there are left out too.
+    With `partial` a part of the file was left out, and chains that name its endpoints are left out too.
     """
     lowest, environment, flags = others
-    layers = tuple(_at_home(layer, home) for layer in (lowest, file, environment, flags))
+    layers = tuple(_expand_home(layer, home) for layer in (lowest, file, environment, flags))
     for layer in layers:
-        for both in _owners(layer):
+        for both in _alternatives(layer):
             if all(key in layer and layer[key].value for key in both):
-                places = " and ".join(layer[key].said_at for key in both)
+                places = " and ".join(layer[key].location for key in both)
                 raise ConfigError(f"{' and '.join(both)} are both set ({places})", advice="keep one of them")
     merged = _merge(layers)
-    merged = without_unknown(merged) if partial else merged
+    merged = without_unknown_endpoints(merged) if partial else merged
     check_chains(merged)
-    origins = {key: "default" for key in leaves() if ANY not in key} | {key: merged[key].origin for key in merged}
+    origins = {key: "default" for key in setting_keys() if ANY not in key} | {key: merged[key].origin for key in merged}
     settings = build({key: setting.value for key, setting in merged.items()})
     return LoadedSettings(settings, origins, layers[1], (layers[0], layers[2], layers[3]))
 
 
-def _owners(layer: Layer) -> list[tuple[str, ...]]:
-    """Return the keys of which only one can be set, for `model`, the embeddings and each endpoint."""
+def _alternatives(layer: Layer) -> list[tuple[str, ...]]:
+    """Return groups of keys of which only one may be set: of `model`, the embeddings and each endpoint."""
     groups = ("model", "retrieval.embeddings", *(f"endpoints.{name}" for name in endpoint_names(layer)))
     return [tuple(f"{group}.{key}" for key in ALTERNATIVES) for group in groups]
 
 
 def _merge(layers: Sequence[Layer]) -> Layer:
-    merged: dict[str, Setting] = {}
+    merged: dict[str, SourcedValue] = {}
     lowest, *others = layers
-    for layer in (_heard(lowest, others), *others):
-        for both in _owners(layer):
+    for layer in (_server_variables(lowest, others), *others):
+        for both in _alternatives(layer):
             if any(key in layer and layer[key].value for key in both):
                 for key in both:
                     merged.pop(key, None)
         merged.update(layer)
-    return _with_flagged_model(merged, layers[-1])
+    return _without_chains(merged, layers[-1])
 
 
-def _heard(lowest: Layer, others: Sequence[Layer]) -> Layer:
-    """Return what llama.cpp's own variables count for: no address where endpoints are named and no chain means it."""
+def _server_variables(lowest: Layer, others: Sequence[Layer]) -> Layer:
+    """Return the layer of llama.cpp's variables, without the address if endpoints make it unused."""
     named = any(endpoint_names(layer) for layer in others)
-    if not named or any(SHORT_FORM in names_of(said) for layer in others for _, said in chains(layer)):
+    if not named or any(SHORT_FORM in chain_names(said) for layer in others for _, said in role_chains(layer)):
         return lowest
     return {key: said for key, said in lowest.items() if key != "model.url"}
 
 
-def _with_flagged_model(merged: dict[str, Setting], flags: Layer) -> Layer:
-    """Return the layer without chains where a flag names the model: whoever types it means that one."""
+def _without_chains(merged: dict[str, SourcedValue], flags: Layer) -> Layer:
+    """Return the layer without chains if a flag names the model, which then serves every role."""
     if not any(flags[key].value for key in ("model.path", "model.url") if key in flags):
         return merged
     return {key: said for key, said in merged.items() if not key.startswith("roles.") or key in flags}
 
 
-def _at_home(layer: Layer, home: str) -> Layer:
-    known = leaves()
+def _expand_home(layer: Layer, home: str) -> Layer:
+    known = setting_keys()
     return {
-        key: replace(said, value=_expanded(str(said.value), home)) if key_of(key, known) in HOME_PATHS else said
+        key: replace(said, value=_expand(str(said.value), home)) if known_key(key, known) in HOME_PATHS else said
         for key, said in layer.items()
     }
 
 
-def _expanded(path: str, home: str) -> str:
+def _expand(path: str, home: str) -> str:
     return f"{home}{path[1:]}" if home and (path == "~" or path.startswith("~/")) else path

@@ -1,4 +1,4 @@
-"""What a repo's settings and skills would have us run or obey, put as a question that a digest answers for later."""
+"""Question for trust in a repo: what its settings and skills would run or configure, with a digest for the answer."""
 
 import hashlib
 import json
@@ -9,19 +9,19 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from agent_workbench.config.layers import Layer
-from agent_workbench.config.schema import key_of, leaves
-from agent_workbench.config.settings_loader import LoadedSettings, combine
+from agent_workbench.config.schema import known_key, setting_keys
+from agent_workbench.config.settings_loader import LoadedSettings, combine_layers
 from agent_workbench.config.skill_digest import digest_folder
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Rule, Settings
 
 RULES = "approvals.rules"
-# What can do no harm whatever it says; every key that is neither here nor bounded below has to be trusted.
+# Keys that are harmless with any value. A key that is neither here nor in `BOUNDED` needs trust.
 HARMLESS = {"ui.theme", "ui.notify", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"}
 HARMLESS_GROUPS = ("sampling.",)
-# Parts of one thing: none of it is harmless without the rest.
+# Groups whose keys belong together and all need trust.
 WHOLE_GROUPS = ("endpoints.", "roles.")
-# Harmless as long as it asks for no more than the default.
+# Harmless up to the default.
 BOUNDED = {
     *("limits.max_tool_calls_per_task", "limits.max_reflexion_retries", "limits.consecutive_failure_threshold"),
     *("limits.command_seconds", "model.context_tokens", "model.answer_tokens", "model.answer_seconds"),
@@ -60,9 +60,9 @@ MEANINGS = {
 
 
 class TrustQuestion(Struct, frozen=True):
-    """What has to be trusted: `items` by name, a line each for the user, and the digest that the answer is bound to.
+    """Items to trust by name, a line for each, and the digest that the answer is bound to.
 
-    `changes` says what is new, different or gone since the repo was last trusted; empty when it never was.
+    `changes` lists new, different and removed items since the repo was last trusted; empty if it never was.
     """
 
     items: Mapping[str, str]
@@ -72,33 +72,33 @@ class TrustQuestion(Struct, frozen=True):
 
 
 def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str] | None = None) -> TrustQuestion:
-    """Return what the repo would have run or obeyed; `before` are the items that were trusted last.
+    """Return what the repo would run or configure; `before` are the items trusted last.
 
-    What tests and programs of the repo themselves contain is not in it: those wait at their gates. Raises `TrustError`
-    for skill folders that cannot be read whole.
+    The content of tests and programs is not included: they wait at their gates. Raises `TrustError` for skill folders
+    that cannot be read in full.
     """
     values = {key: said.value for key, said in sorted(loaded.file.items()) if not _is_harmless(key, said.value)}
     for folder in loaded.settings.skills.dirs:
         if found := digest_folder(root, folder):
             values[f"skill files in {folder}"] = found
-    # Over the values themselves: two that are spelled alike for the eye must not pass for each other.
+    # Of the values, not of their texts: two values may look alike.
     digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=to_builtins).encode()).hexdigest()
-    items = {name: spell(value) for name, value in values.items()}
+    items = {name: value_text(value) for name, value in values.items()}
     lines = tuple(_line(name, text) for name, text in items.items())
     return TrustQuestion(items, lines, _changes(before, items), digest)
 
 
 def untrusted_settings(loaded: LoadedSettings) -> Settings:
-    """Return the settings with only what is harmless of the repo's own, and no skills of the repo."""
+    """Return the settings with only the harmless part of the repo's file, and without its skills."""
     harmless: Layer = {key: said for key, said in loaded.file.items() if _is_harmless(key, said.value)}
-    settings = combine(harmless, loaded.others, home="", partial=True).settings
+    settings = combine_layers(harmless, loaded.others, home="", partial=True).settings
     return replace(settings, skills=replace(settings.skills, dirs=()))
 
 
-def spell(value: object) -> str:
-    """Return a setting's value in full, on one line, with what cannot be seen escaped."""
+def value_text(value: object) -> str:
+    """Return the whole value of a setting on one line, with invisible characters escaped."""
     if isinstance(value, tuple):
-        return "[" + ", ".join(spell(each) for each in value) + "]"
+        return "[" + ", ".join(value_text(each) for each in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Rule):
@@ -107,8 +107,8 @@ def spell(value: object) -> str:
 
 
 def _is_harmless(key: str, value: object) -> bool:
-    known = leaves()
-    default = known[key_of(key, known)].default
+    known = setting_keys()
+    default = known[known_key(key, known)].default
     if key.startswith(WHOLE_GROUPS):
         return False
     if key.startswith(HARMLESS_GROUPS):
@@ -125,7 +125,7 @@ def _is_harmless(key: str, value: object) -> bool:
 def _line(name: str, text: str) -> str:
     if name.startswith("approvals.") and name != RULES:
         return f"{name}: {text} (no question before each {name.removeprefix('approvals.')})"
-    meaning = MEANINGS.get(key_of(name, leaves()), "")
+    meaning = MEANINGS.get(known_key(name, setting_keys()), "")
     return f"{name}: {text} ({meaning})" if meaning else f"{name}: {text}"
 
 

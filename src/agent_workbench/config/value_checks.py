@@ -1,4 +1,4 @@
-"""What the value of a key has to hold beyond its type."""
+"""Checks of setting values beyond their types."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,21 +13,21 @@ ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 KEY_ADVICE = "name a variable in api_key_env instead"
 
 
-def problem(key: str, value: object) -> str:
-    """Return what is wrong with a value of the right type as a sentence, empty when nothing is.
+def value_problem(key: str, value: object) -> str:
+    """Return the problem of a value of the right type as a sentence, empty if it is valid.
 
-    `key` is one of `schema.leaves()`.
+    `key` is one of `schema.setting_keys()`.
     """
     rule = _RULES.get(key)
     return rule(value) if rule is not None else ""
 
 
-def replacement(key: str, text: str) -> str:
-    """Return what to set in place of a value that a former version had, empty for all others."""
+def removed_value_advice(key: str, text: str) -> str:
+    """Return advice for a value that an earlier version accepted, empty for all others."""
     return _REPLACEMENTS.get((key, text), "")
 
 
-def canonical(key: str, value: object) -> object:
+def canonical_value(key: str, value: object) -> object:
     """Return a value without aliases and, in a list of tools, with each name once."""
     if key == "tools_allowed" and isinstance(value, tuple):
         return tuple(dict.fromkeys(map(tool_name, value)))
@@ -75,7 +75,7 @@ def _url_problem(value: object) -> str:
 def _variable_problem(value: object) -> str:
     if not value or ENVIRONMENT_NAME.fullmatch(str(value)):
         return ""
-    # What was found is not said: it may be the key itself.
+    # The value is not shown: it may be the key itself.
     return "expected the name of an environment variable (letters, digits, underscores), found something else"
 
 

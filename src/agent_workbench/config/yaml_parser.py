@@ -1,4 +1,4 @@
-"""Reading the bytes of a settings file and what the YAML parser sees in them, strictly and within bounds."""
+"""Strict and bounded YAML parser: text to nodes with positions."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -20,17 +20,17 @@ from agent_workbench.core.yaml_documents.nodes import (
 if TYPE_CHECKING:
     import yaml
 
-# Beyond it a better explanation is not worth the wait: the parser in Python reads some 100 kB a second.
+# Longer texts get the C parser's message: the parser in Python reads only some 100 kB a second.
 EXPLAINED_CHARACTERS = 50_000
 
 
 def read_node(data: bytes) -> Node | None:
-    """Return the document in `data`, None when it is empty; raise `DocumentError`."""
+    """Return the document in `data`, None if it is empty; raise `DocumentError`."""
     return compose_text(decode_document(data))
 
 
 def compose_text(text: str) -> Node | None:
-    """Return the document that `text` spells in YAML, None when it is empty; raise `DocumentError`."""
+    """Return the document of a YAML text, None if it is empty; raise `DocumentError`."""
     import yaml
 
     try:
@@ -38,7 +38,7 @@ def compose_text(text: str) -> Node | None:
     except yaml.YAMLError as error:
         if len(text) > EXPLAINED_CHARACTERS:
             raise _fault(error, text) from error
-    # The parser in C is fast, the one in Python says more clearly what it expected.
+    # The parser in C is fast; the one in Python has clearer messages.
     try:
         return compose(_events(text, yaml.SafeLoader))
     except yaml.YAMLError as error:
@@ -82,10 +82,10 @@ def _fault(error: "yaml.YAMLError", text: str) -> DocumentError:
             mark_at(text, found.start()), f"expected printable text, found the character U+{ord(found[0]):04X}"
         )
     if isinstance(error, yaml.MarkedYAMLError):
-        return DocumentError(_mark(error.problem_mark), f"this is not YAML: {_said(error)}")
+        return DocumentError(_mark(error.problem_mark), f"this is not YAML: {_message(error)}")
     return DocumentError(Mark(0, 1, 1), f"this is not YAML: {error}")
 
 
-def _said(error: "yaml.MarkedYAMLError") -> str:
+def _message(error: "yaml.MarkedYAMLError") -> str:
     context = f" ({error.context})" if error.context else ""
     return f"{error.problem}{context}"

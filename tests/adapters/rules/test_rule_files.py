@@ -136,7 +136,7 @@ def test_a_rule_of_the_repo_is_trusted_with_what_was_trusted(tmp_path: Path) -> 
 def test_a_repo_that_is_not_trusted_as_it_stands_gets_no_rule(tmp_path: Path) -> None:
     place = Place(tmp_path, "test_command: pytest\n").trust()
     place.file.write_text("test_command: rm -rf /\n")
-    with pytest.raises(TrustError, match="not trusted as it stands"):
+    with pytest.raises(TrustError, match="not trusted in its present form"):
         asyncio.run(place.book.keep(StoredRule(GREP, RuleScope.REPO)))
     assert place.file.read_text() == "test_command: rm -rf /\n"
 
@@ -150,7 +150,7 @@ def test_what_else_changes_meanwhile_is_not_trusted(tmp_path: Path, written: str
     def write() -> None:
         place.file.write_text(written)
 
-    with pytest.raises(TrustError, match="somebody else"):
+    with pytest.raises(TrustError, match="changes besides the rule"):
         RuleTrust(place.root, {}, {}, place.store).change(GREP, True, write)
     assert not place.trusted
 
