@@ -33,7 +33,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.history.past_actions import PastAction, PastActions
-from agent_workbench.core.intents import Intent, LookBack, OpenFile
+from agent_workbench.core.intents import Intent, ListPastActions, OpenFile
 from agent_workbench.core.intents.outcomes import FileOpened, Outcome, PastActionsFound, PlanOpened, Refused
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
 from agent_workbench.core.live import Live, PreflightQuestion, Running, Streaming
@@ -316,7 +316,7 @@ class Answering(ScriptedSession):
     def submit(self, intent: Intent) -> Awaitable[Outcome]:
         outcome = super().submit(intent)
         match intent:
-            case LookBack():
+            case ListPastActions():
                 self.answer(PastActionsFound(intent.kind, PastActions(tuple(_past()), 3)))
             case OpenPlan():
                 self.answer(PlanOpened(PIECE))

@@ -11,10 +11,10 @@ from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import (
     AbortTask,
-    AllowAlways,
     ApproveProposal,
+    ChangeRule,
     EditProposal,
-    LookBack,
+    ListPastActions,
     RejectProposal,
     RetryTrouble,
     SkipProposal,
@@ -332,7 +332,7 @@ async def test_a_rule_is_kept_for_whom_it_is_meant_and_not_too_quickly() -> None
     async with driving(waiting()) as bench:
         await bench.press("A")
         assert "diff of shop/cart.py" in bench.text()
-        assert bench.session.intents == [LookBack(Permission.DIFF)]
+        assert bench.session.intents == [ListPastActions(Permission.DIFF)]
         past = PastAction(runs.SESSION, replace(runs.diff_step(30, runs.WRONG)[1], diff=""), Verdict.REJECT, "user")
         await bench.answer(PastActionsFound(Permission.DIFF, PastActions((past,), 1)))
         assert "1 of 1 past diffs in 1 session; you rejected 1 of these" in bench.text()
@@ -343,7 +343,7 @@ async def test_a_rule_is_kept_for_whom_it_is_meant_and_not_too_quickly() -> None
         assert "too quick" in bench.text()
         await bench.look()
         await bench.press("enter")
-        assert bench.session.intents[1:] == [AllowAlways(Rule(Permission.DIFF, paths=("shop/**",)), RuleScope.REPO)]
+        assert bench.session.intents[1:] == [ChangeRule(Rule(Permission.DIFF, paths=("shop/**",)), RuleScope.REPO)]
 
 
 async def test_rules_are_listed_and_revoked() -> None:
@@ -356,7 +356,7 @@ async def test_rules_are_listed_and_revoked() -> None:
         await bench.press("x")
         await bench.look()
         await bench.press("y")
-        assert bench.session.intents == [AllowAlways(checks, RuleScope.USER, always=False)]
+        assert bench.session.intents == [ChangeRule(checks, RuleScope.USER, always=False)]
         await bench.record(ApprovalChanged(Permission.CHECK, False, checks, RuleScope.USER))
         assert "There is no rule" in bench.text()
 

@@ -3,7 +3,7 @@
 from agent_workbench.api.session_opening import replayed_session
 from agent_workbench.core.events import PromptBuilt, Recorded
 from agent_workbench.core.history.replay_marks import MarkKind
-from agent_workbench.core.intents import GoToEvent, JumpReplay, PaceReplay
+from agent_workbench.core.intents import ChangeReplaySpeed, GoToEvent, JumpReplay
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.bars.replay_bar import ReplayBar
@@ -25,7 +25,11 @@ async def test_keys_jump_by_kind_and_the_timeline_is_clicked() -> None:
         assert bench.session.intents == [
             *(JumpReplay(MarkKind.DIFF), JumpReplay(MarkKind.DIFF, forward=False)),
             *(JumpReplay(kind) for kind in kinds),
-            *(JumpReplay(MarkKind.TASK, forward=False), PaceReplay(faster=True), PaceReplay(faster=False)),
+            *(
+                JumpReplay(MarkKind.TASK, forward=False),
+                ChangeReplaySpeed(faster=True),
+                ChangeReplaySpeed(faster=False),
+            ),
         ]
         bench.session.intents.clear()
         assert await bench.replay.seek(12) == GoToEvent(seq_at(12, len(EVENTS), MIDDLE[0] - 2))

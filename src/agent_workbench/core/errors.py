@@ -1,32 +1,32 @@
-"""Every error a user can meet: what failed, with which value, and what to do about it.
+"""Errors that a user can meet: what failed, with which value, and what to do about it.
 
 WorkbenchError
-├── UsageError            a command line or an answer that makes no sense          exit 2
-├── ConfigError           `.agent.yml`, environment or flags                        exit 2
+├── UsageError            an invalid command line or answer                         exit 2
+├── ConfigError           an invalid setting, variable or flag                      exit 2
 ├── PlanError             the plan file                                             exit 2
 ├── RepoError             not a repository, bare, no commits                        exit 4
-├── TrustError            the repo brings something that was not trusted            exit 4
+├── TrustError            the repo brings something that is not trusted             exit 4
 ├── WorkspaceError        worktree, branch, checkpoint, commit, merge               exit 4
-│   └── TargetMoved       the branch of a merge is not as it was shown
-├── PatchError            a diff that is refused                                    exit 1
-├── ShellError            a command that could not be run                           exit 4
+│   └── TargetMoved       the target branch of a merge changed since it was shown   exit 4
+├── PatchError            a refused diff                                            exit 1
+├── ShellError            a command that could not be started                       exit 4
 ├── ToolError             a tool of a source that cannot be called                  exit 4
-├── StorageError          disk full, read-only, a file moved under us               exit 4
+├── StorageError          disk full, read-only, a file changed by another process   exit 4
 ├── JournalError          a journal that cannot be read or written                  exit 6
-│   └── LockedError       somebody else is writing                                  exit 7
-├── DecisionRefused       a decision about something that waits, which does not count  exit 1
+│   └── LockedError       another process is writing                                exit 7
+├── DecisionRefused       a decision about a proposal that changed or is decided    exit 1
 ├── ForgeError            the forge refuses or does not answer                      exit 4
-└── ModelError            the model's server                                        exit 5
-    ├── ModelUnavailable  nothing answers, or it died
-    ├── ModelRefused      wrong key, unknown route, a request it will not take
-    └── ContextOverflow   the prompt is longer than the context
+└── ModelError            a model server                                            exit 5
+    ├── ModelUnavailable  no server answers, or it died                             exit 5
+    ├── ModelRefused      wrong key, unknown route, a refused request               exit 5
+    └── ContextOverflow   the prompt is longer than the context                     exit 5
 """
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the `agent` process tells its caller; the table in docs/exit-codes.md is made from this."""
+    """Exit codes of the `agent` process; the table in docs/exit-codes.md is generated from them."""
 
     DONE = 0
     FAILED = 1
@@ -42,7 +42,7 @@ class ExitCode(IntEnum):
 
 
 class WorkbenchError(Exception):
-    """The root: `str(error)` says what failed with which value, `advice` what to do (may be empty)."""
+    """Root of all errors: `str(error)` says what failed, with the value; `advice` says what to do (or is empty)."""
 
     exit_code = ExitCode.BROKEN
 
@@ -55,53 +55,53 @@ class WorkbenchError(Exception):
 
 
 class UsageError(WorkbenchError):
-    """A command line or an answer that makes no sense."""
+    """A command line, or an answer, is invalid."""
 
     exit_code = ExitCode.USAGE
 
 
 class ConfigError(WorkbenchError):
-    """`.agent.yml`, the environment or a flag holds something that cannot be used."""
+    """`.agent.yml`, the environment or a flag has an invalid value."""
 
     exit_code = ExitCode.USAGE
 
 
 class PlanError(WorkbenchError):
-    """The plan file cannot be read, or does not hold what was asked for."""
+    """The plan file cannot be read, or lacks the requested task."""
 
     exit_code = ExitCode.USAGE
 
 
 class RepoError(WorkbenchError):
-    """This is not a repository that can be worked in."""
+    """The folder is not a repository that can be worked in."""
 
     exit_code = ExitCode.ENVIRONMENT
 
 
 class TrustError(WorkbenchError):
-    """The repo brings something that would run and that the user has not trusted."""
+    """The repo has code or settings that would take effect and that the user has not trusted."""
 
     exit_code = ExitCode.ENVIRONMENT
 
 
 class WorkspaceError(WorkbenchError):
-    """A worktree, branch, checkpoint, commit or merge could not be made."""
+    """A worktree, branch, checkpoint, commit or merge failed."""
 
     exit_code = ExitCode.ENVIRONMENT
 
 
 class TargetMoved(WorkspaceError):
-    """The checked-out branch, or its commit, is not the one that a merge was approved for; nothing was changed."""
+    """The target branch of a merge, or its commit, is not the approved one; nothing was changed."""
 
 
 class PatchError(WorkbenchError):
-    """A diff that is refused; nothing of it was applied."""
+    """A diff was refused; nothing of it was applied."""
 
     exit_code = ExitCode.FAILED
 
 
 class ShellError(WorkbenchError):
-    """A command could not be run at all (one that ran and failed is an outcome, not an error)."""
+    """A command could not be started. A command that failed is an outcome, not an error."""
 
     exit_code = ExitCode.ENVIRONMENT
 
@@ -113,7 +113,7 @@ class ToolError(WorkbenchError):
 
 
 class StorageError(WorkbenchError):
-    """The disk is full or read-only, or a file was changed by somebody else."""
+    """The disk is full or read-only, or another process changed a file."""
 
     exit_code = ExitCode.ENVIRONMENT
 
@@ -125,7 +125,7 @@ class JournalError(WorkbenchError):
 
 
 class LockedError(JournalError):
-    """Somebody else holds the session or the task; `holder` says who."""
+    """Another process holds the session or the task; `holder` names it."""
 
     exit_code = ExitCode.LOCKED
 
@@ -147,16 +147,16 @@ class ForgeError(WorkbenchError):
 
 
 def task_locked(task: str, holder: str) -> LockedError:
-    """Return the error for a task that another session works on."""
+    """Return the error for a task that another session holds."""
     advice = "wait until it has ended, or end it; the lock is free as soon as that process is gone"
     return LockedError(f"{task} is being worked on by {holder}", holder=holder, advice=advice)
 
 
 class ModelError(WorkbenchError):
-    """The model's server could not give an answer; `another` says that the next of its role's endpoints may.
+    """A model server gave no answer; `another`: the next endpoint of the role may.
 
-    `retry_after_seconds` is when the server itself will be able to (0: it did not say that it will), `dollars` what
-    came of the answer has cost. `lasting`: it stays so until the workbench is started with other settings.
+    `retry_after_seconds` is when the server expects to be able to answer (0: it did not say). `dollars` is the cost of
+    the partial answer. `lasting`: only a restart with other settings can help.
     """
 
     exit_code = ExitCode.MODEL
@@ -167,7 +167,7 @@ class ModelError(WorkbenchError):
 
 
 class ModelUnavailable(ModelError):
-    """Nothing answers at the address, or the server died; `partial` is what had come by then."""
+    """No server answers at the address, or it died; `partial` is the text received until then."""
 
     def __init__(self, what: str, *, advice: str = "", partial: str = "") -> None:
         super().__init__(what, advice=advice)
@@ -175,11 +175,11 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The server answered, and will not take the request (key, route, parameter)."""
+    """The server answered and refused the request (key, route, parameter)."""
 
 
 class ContextOverflow(ModelError):
-    """The prompt does not fit: `prompt_tokens` against `context_tokens` (0 where the server did not say)."""
+    """The prompt is too long: `prompt_tokens` against `context_tokens` (0: not reported)."""
 
     def __init__(self, what: str, *, prompt_tokens: int = 0, context_tokens: int = 0, advice: str = "") -> None:
         super().__init__(what, advice=advice)

@@ -69,9 +69,9 @@ class InboxFilter(Struct, frozen=True):
 
 
 class InboxChoice(Struct, frozen=True):
-    """What a person decides about a proposal: `hunks` are the numbers, from 1, of those approved (none given: all).
+    """Decision of a person about a proposal: `hunks` are the numbers, from 1, of the approved ones (none: all).
 
-    `special`: the unusual paths of a diff were looked at and are approved too.
+    `special`: the unusual paths of a diff were looked at and approved.
     """
 
     verdict: Verdict
@@ -121,7 +121,7 @@ def parse_reference(text: str) -> Reference:
 
 
 def refusal(events: Iterable[Recorded], reference: Reference) -> str:
-    """Return what became of the proposal, in a sentence that says why a decision about it does not count now."""
+    """Return a sentence that says why a decision about the proposal no longer applies."""
     newest: Proposal | None = None
     decided = ""
     for recorded in events:

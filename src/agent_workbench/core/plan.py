@@ -23,7 +23,7 @@ class TaskStatus(StrEnum):
 
 
 class Owner(StrEnum):
-    """Who works on a task."""
+    """Worker of a task: the agent or a person."""
 
     AGENT = "agent"
     HUMAN = "human"

@@ -93,7 +93,7 @@ class Proposal(RecordedValue, frozen=True, dict=True):
 
 
 def with_patch(proposal: Proposal, patch: Patch) -> Proposal:
-    """Return the proposal with `patch`, of which `diff` is the text, so that nobody parses that text again."""
+    """Return the proposal with the parsed `patch`; its text becomes the `diff` and is not parsed again."""
     proposal.__dict__["patch"] = patch
     return proposal
 
@@ -185,7 +185,7 @@ def describe_hunk_choice(hunks: Sequence[HunkVerdict]) -> str:
 
 
 def left_out_hunks(hunks: Sequence[HunkVerdict]) -> tuple[HunkVerdict, ...]:
-    """Return the hunks of which something was left out."""
+    """Return the hunks that were left out, in whole or in part."""
     return tuple(hunk for hunk in hunks if hunk.fate in {HunkFate.LEFT, HunkFate.PARTLY})
 
 

@@ -1,4 +1,4 @@
-"""Base of the values that a journal holds: events, and what stands in their fields."""
+"""Base class of the values in a journal: events and the values of their fields."""
 
 from msgspec import Struct
 

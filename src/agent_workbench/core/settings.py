@@ -18,7 +18,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class Permission(StrEnum):
-    """What a proposal asks permission for; the keys of `approvals` in `.agent.yml` (`core.tools.permissions`)."""
+    """Permission that a proposal needs; the keys of `approvals` in `.agent.yml` (`core.tools.permissions`)."""
 
     READ = "read"
     DIFF = "diff"
@@ -35,7 +35,7 @@ class Permission(StrEnum):
 
 
 class Approval(StrEnum):
-    """Who decides proposals of a kind: the policy, the user, or nobody (they are denied)."""
+    """Decision about proposals with a permission: automatic approval, a question to the user, or denial."""
 
     AUTO = "auto"
     ASK = "ask"
@@ -151,7 +151,7 @@ class SandboxSettings(Struct, frozen=True):
 
 
 class CallBy(StrEnum):
-    """How the user is notified: the terminal's bell, a notification of the terminal, or one of the desktop."""
+    """Way to notify the user: the terminal's bell, a notification of the terminal, or one of the desktop."""
 
     BELL = "bell"
     TERMINAL = "terminal"

@@ -1,1 +1,1 @@
-"""What a front end shows: pure functions from a session's state to small frozen values."""
+"""Views for front ends: pure functions from a session's state to small frozen values."""

@@ -42,7 +42,7 @@ def view_inbox(items: Sequence[InboxItem], now: str) -> tuple[InboxRow, ...]:
 
 
 def inbox_summary(items: Sequence[InboxItem]) -> str:
-    """Return how many items still need a decision, in a few words; empty if none does."""
+    """Return the number of items that need a decision as text, empty if none does."""
     count = sum(item.decided is None for item in items)
     return "" if not count else f"{count} proposal waits" if count == 1 else f"{count} proposals wait"
 

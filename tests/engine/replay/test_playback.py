@@ -16,10 +16,10 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.intents import (
     AbortTask,
     ApproveProposal,
+    ChangeReplaySpeed,
     GoToEvent,
     JumpReplay,
     Leave,
-    PaceReplay,
     PlayReplay,
     SeekReplay,
     StartTask,
@@ -241,7 +241,7 @@ async def test_it_plays_at_the_speed_that_was_chosen() -> None:
 
     session = Replayed(story_of(3), pace=pace)
     for faster in (True, True, False):
-        await session.submit(PaceReplay(faster))
+        await session.submit(ChangeReplaySpeed(faster))
     await session.submit(PlayReplay(playing=True))
     await Front(LocalSession(session, session.updates, EventFeed())).until(
         lambda it: it.live.replay and it.live.replay.seq == 2

@@ -23,8 +23,8 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     AbortTask,
-    AllowAlways,
     ApproveProposal,
+    ChangeRule,
     Leave,
     RetryTrouble,
     StartTask,
@@ -249,8 +249,8 @@ async def test_the_making_of_a_worktree_can_be_stopped(
 async def test_always_counts_until_the_session_is_left(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=Approvals(diff=Approval.AUTO)) as stage:
         async with in_front_of(stage) as front:
-            await front.submit(AllowAlways(CHECKS, RuleScope.SESSION))
-            await front.submit(AllowAlways(SUMMARIES, RuleScope.EVERYWHERE))
+            await front.submit(ChangeRule(CHECKS, RuleScope.SESSION))
+            await front.submit(ChangeRule(SUMMARIES, RuleScope.EVERYWHERE))
             await front.start()
             await front.gate(Permission.COMMIT)
         assert [each.rule for each in stage.state.rules] == [CHECKS, SUMMARIES]
@@ -264,7 +264,7 @@ async def test_after_a_resumption_the_gate_asks_again(tmp_path: Path) -> None:
         async with in_front_of(stage) as front:
             await front.start()
             await front.gate(Permission.CHECK)
-            await front.submit(AllowAlways(CHECKS, RuleScope.SESSION))
+            await front.submit(ChangeRule(CHECKS, RuleScope.SESSION))
             await front.gate(Permission.DIFF)
         async with reopened(stage) as again, in_front_of(again) as front:
             await front.approve(Permission.DIFF)

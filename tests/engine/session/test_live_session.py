@@ -28,12 +28,12 @@ from agent_workbench.core.history.past_actions import PastAction
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.intents import (
     AbortTask,
-    AllowAlways,
     ApproveProposal,
+    ChangeRule,
     EditProposal,
     EditScratchpad,
     Leave,
-    LookBack,
+    ListPastActions,
     MergeTask,
     RetryTrouble,
     StartTask,
@@ -236,7 +236,7 @@ async def test_always_opens_a_kind_for_the_session(tmp_path: Path) -> None:
         async with in_front_of(stage) as front:
             await front.start()
             await front.gate(Permission.CHECK)
-            await front.submit(AllowAlways(CHECKS, RuleScope.SESSION))
+            await front.submit(ChangeRule(CHECKS, RuleScope.SESSION))
             await front.gate(Permission.COMMIT)
         decided = [event for event in stage.events if isinstance(event, ActionDecided)]
         assert {event.by for event in decided} == {
@@ -252,15 +252,15 @@ async def test_a_rule_that_cannot_be_written_does_not_count(tmp_path: Path) -> N
         rules.broken = TrustError("the repo is not trusted")
         await front.start()
         await front.gate(Permission.CHECK)
-        assert "not trusted" in await front.notice(AllowAlways(CHECKS, RuleScope.REPO))
-        assert "cannot be kept" in await front.notice(AllowAlways(Rule(Permission.COMMAND, any=True), RuleScope.REPO))
+        assert "not trusted" in await front.notice(ChangeRule(CHECKS, RuleScope.REPO))
+        assert "cannot be kept" in await front.notice(ChangeRule(Rule(Permission.COMMAND, any=True), RuleScope.REPO))
         assert (stage.state.rules, rules.rules) == ((), ())
         rules.broken = None
-        await front.submit(AllowAlways(CHECKS, RuleScope.REPO))
+        await front.submit(ChangeRule(CHECKS, RuleScope.REPO))
         await front.gate(Permission.DIFF)
         assert rules.rules == (StoredRule(CHECKS, RuleScope.REPO),)
         rules.actions = (PastAction(SESSION, await front.gate(Permission.DIFF), Verdict.REJECT, "user"),)
-        found = await front.outcome(LookBack(Permission.DIFF))
+        found = await front.outcome(ListPastActions(Permission.DIFF))
         assert isinstance(found, PastActionsFound)
         assert found.past.actions == rules.actions
 
@@ -268,15 +268,15 @@ async def test_a_rule_that_cannot_be_written_does_not_count(tmp_path: Path) -> N
 async def test_always_never_merges(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
         await front.start()
-        await front.submit(AllowAlways(Rule(Permission.MERGE, any=True), RuleScope.SESSION))
+        await front.submit(ChangeRule(Rule(Permission.MERGE, any=True), RuleScope.SESSION))
         await front.approve(Permission.DIFF)
         await front.gate(Permission.MERGE)
 
 
 async def test_always_can_be_taken_back(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT]) as stage, in_front_of(stage) as front:
-        await front.submit(AllowAlways(CHECKS, RuleScope.SESSION))
-        await front.submit(AllowAlways(CHECKS, RuleScope.SESSION, always=False))
+        await front.submit(ChangeRule(CHECKS, RuleScope.SESSION))
+        await front.submit(ChangeRule(CHECKS, RuleScope.SESSION, always=False))
         await front.start()
         await front.gate(Permission.CHECK)
 

@@ -1,4 +1,4 @@
-"""Actions of past sessions, as far as a rule can be tried on them."""
+"""Past actions of sessions, on which an approval rule can be tried."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from agent_workbench.core.settings import Permission, Rule
 
 
 class PastAction(Struct, frozen=True):
-    """What stood at the gate in a session, without its diff, and what was decided (None: nothing yet)."""
+    """A past proposal without its diff, and its verdict (None: undecided)."""
 
     session: SessionId
     proposal: Proposal
@@ -22,7 +22,7 @@ class PastAction(Struct, frozen=True):
 
 
 class PastActions(Struct, frozen=True):
-    """Actions of one kind, the newest first, from so many sessions; `complete` unless there were too many to read."""
+    """Actions of one kind from `sessions` sessions, newest first; `complete`: no session was left out."""
 
     actions: tuple[PastAction, ...] = ()
     sessions: int = 0
@@ -30,7 +30,7 @@ class PastActions(Struct, frozen=True):
 
 
 def session_actions(session: SessionId, events: Iterable[Event], kind: Permission) -> tuple[PastAction, ...]:
-    """Return what of a kind was decided in a session, the newest first; what was replaced counts as it ended up."""
+    """Return the decided proposals of a kind in a session, newest first; edited ones in their final form."""
     found: dict[ProposalId, PastAction] = {}
     for event in events:
         match event:
@@ -42,5 +42,5 @@ def session_actions(session: SessionId, events: Iterable[Event], kind: Permissio
 
 
 def would_be_allowed(rule: Rule, past: PastActions) -> tuple[PastAction, ...]:
-    """Return the actions that the rule would have let through, the newest first."""
+    """Return the actions that the rule would have allowed, newest first."""
     return tuple(each for each in past.actions if rule_allows(rule, each.proposal))

@@ -50,7 +50,7 @@ class EditProposal(Struct, frozen=True):
     text: str
 
 
-class AllowAlways(Struct, frozen=True):
+class ChangeRule(Struct, frozen=True):
     """Add an approval rule, or revoke it (not `always`)."""
 
     rule: Rule
@@ -58,7 +58,7 @@ class AllowAlways(Struct, frozen=True):
     always: bool = True
 
 
-class LookBack(Struct, frozen=True):
+class ListPastActions(Struct, frozen=True):
     """Show the past actions of a kind in all sessions of the repo."""
 
     kind: Permission
@@ -184,7 +184,7 @@ class PlayReplay(Struct, frozen=True):
     playing: bool
 
 
-class PaceReplay(Struct, frozen=True):
+class ChangeReplaySpeed(Struct, frozen=True):
     """Change the speed of a replay by one step of `replay_pace.SPEEDS`."""
 
     faster: bool
@@ -202,8 +202,8 @@ Intent = (
     | RejectProposal
     | SkipProposal
     | EditProposal
-    | AllowAlways
-    | LookBack
+    | ChangeRule
+    | ListPastActions
     | AbortTask
     | UndoStep
     | PauseTask
@@ -225,5 +225,5 @@ Intent = (
     | GoToEvent
     | JumpReplay
     | PlayReplay
-    | PaceReplay
+    | ChangeReplaySpeed
 )

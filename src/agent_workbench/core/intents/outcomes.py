@@ -42,7 +42,7 @@ class FileOpened(Struct, frozen=True):
 
 
 class PastActionsFound(Struct, frozen=True):
-    """Answer to `LookBack`: past actions of one kind, from all sessions of the repo."""
+    """Answer to `ListPastActions`: past actions of one kind, from all sessions of the repo."""
 
     kind: Permission
     past: PastActions

@@ -1,1 +1,1 @@
-"""What the workbench needs of the world, and what a front end needs of a session: protocols named by role."""
+"""Ports: protocols of everything that the core needs from outside, named by role."""

@@ -10,9 +10,9 @@ from agent_workbench.core.tools.spec import ToolSpec
 
 
 class SourceResult(Struct, frozen=True):
-    """What a source's tool answered: text for the model, of which `cut_bytes` were left out.
+    """Answer of a source's tool: its text for the model, with `cut_bytes` left out.
 
-    `failed`: the tool itself says that the call failed.
+    `failed`: the tool reported a failure.
     """
 
     text: str

@@ -7,7 +7,7 @@ from agent_workbench.core.settings import Rule
 
 
 class RuleScope(StrEnum):
-    """Where a rule is stored: in the session, the repo's settings, the user's rules for the repo, or for all repos."""
+    """Scope of a rule: the session, the repo's settings, the user's rules for the repo, or those for all repos."""
 
     SESSION = "session"
     REPO = "repo"

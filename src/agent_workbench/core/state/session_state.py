@@ -131,7 +131,7 @@ class TaskRun(Struct, frozen=True):
         return self.paused and asks and not begun and self.answer is None and self.undoing is None
 
     def known_parts(self, purpose: Purpose) -> int:
-        """Return how many parts of the next prompt were in the previous one. Prompts about notes share none."""
+        """Return how many parts the next prompt shares with the previous one; a prompt about notes shares none."""
         return 0 if self.notes_full and purpose is Purpose.SUMMARY else self.prompt_parts
 
     @property

@@ -10,7 +10,7 @@ from agent_workbench.core.settings import Approval, Permission
 
 
 class Unattended(StrEnum):
-    """What happens to a proposal when no person is there."""
+    """Decision about a proposal in an unattended run."""
 
     POLICY = "policy"
     """`auto` and rules approve it; otherwise the task is parked."""

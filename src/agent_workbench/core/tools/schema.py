@@ -106,7 +106,7 @@ def read_schema(text: str) -> SchemaReading:
 
 
 def _objects_only(shape: Shape) -> ObjectShape | UnionShape:
-    """Return the shape of arguments: they are an object, whatever else the schema would allow."""
+    """Return the shape of arguments, restricted to objects."""
     if isinstance(shape, ObjectShape):
         return shape
     if isinstance(shape, UnionShape):
@@ -309,7 +309,7 @@ class _Reader:
 
 
 def _target(root: JsonObject, reference: str) -> JsonValue:
-    """Return what a reference within the schema points to; raise `SchemaError` where that is nothing."""
+    """Return the part of the schema that a reference names; raise `SchemaError` if there is none."""
     value: JsonValue = dict(root)
     for part in reference.removeprefix("#").split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")

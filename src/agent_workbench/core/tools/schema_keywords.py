@@ -19,7 +19,7 @@ class SchemaError(ValueError):
 
 
 def named_place(place: str) -> str:
-    """Return how a place in a schema is called in a message."""
+    """Return the name of a place in a schema for messages."""
     return place or "its top"
 
 

@@ -74,7 +74,7 @@ def _visible(letter: str) -> str:
 
 
 def _depth(text: str) -> int:
-    """Return how deep brackets are nested, those within strings left out."""
+    """Return the nesting depth of brackets outside of strings."""
     depth = deepest = 0
     for found in _BRACKETS.finditer(text):
         if found[0] in "[{":

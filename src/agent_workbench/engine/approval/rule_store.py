@@ -1,14 +1,14 @@
 """Changes to stored approval rules."""
 
 from agent_workbench.core.events import ApprovalChanged
-from agent_workbench.core.intents import AllowAlways
+from agent_workbench.core.intents import ChangeRule
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.rules.matching import rule_problem
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 
-async def change_rules(session: SessionContext, intent: AllowAlways) -> Outcome:
+async def change_rules(session: SessionContext, intent: ChangeRule) -> Outcome:
     """Add or revoke a rule: in its file first, then in the session; errors of the file are raised."""
     kept = StoredRule(intent.rule, intent.kept)
     if intent.always and (problem := rule_problem(intent.rule)):

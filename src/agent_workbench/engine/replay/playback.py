@@ -9,11 +9,11 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_marks import MarkKind, marks_of
 from agent_workbench.core.history.replay_pace import faster, slower, wait_seconds
 from agent_workbench.core.intents import (
+    ChangeReplaySpeed,
     GoToEvent,
     Intent,
     JumpReplay,
     Leave,
-    PaceReplay,
     PlayReplay,
     SeekReplay,
     StepReplay,
@@ -76,7 +76,7 @@ class Playback:
                 if intent.playing and self._position < len(self._events):
                     self._playing = in_background(self._play())
                 self._show()
-            case PaceReplay():
+            case ChangeReplaySpeed():
                 self._speed = faster(self._speed) if intent.faster else slower(self._speed)
                 self._show()
             case Leave():

@@ -9,15 +9,15 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     AbortTask,
-    AllowAlways,
     ApproveProposal,
+    ChangeRule,
     CompactContext,
     DropChunk,
     EditProposal,
     EditScratchpad,
     FindCode,
     Intent,
-    LookBack,
+    ListPastActions,
     MergeTask,
     OpenFile,
     PauseTask,
@@ -65,7 +65,7 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
         case RetryTrouble() if session.state.trouble is not None:
             await session.record(RetryAsked())
             return Accepted()
-        case AllowAlways():
+        case ChangeRule():
             return await change_rules(session, intent)
         case EditScratchpad():
             return await _edit_scratchpad(session, intent)
@@ -80,7 +80,7 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
 async def look_up(session: SessionContext, question: Question) -> Outcome:
     """Return the answer to a question that takes time; raise `WorkbenchError`."""
     match question:
-        case LookBack():
+        case ListPastActions():
             return PastActionsFound(question.kind, await session.ports.rules.past(question.kind))
         case OpenFile():
             return await open_file(session, question.path, question.line)

@@ -11,7 +11,7 @@ from agent_workbench.core.intents import (
     FindCode,
     Intent,
     Leave,
-    LookBack,
+    ListPastActions,
     MergeTask,
     OpenFile,
     StartTask,
@@ -191,7 +191,7 @@ class LiveSession:
 
     async def _take(self, submitted: Submission) -> None:
         """Carry an intent out and answer it. Questions are answered in the background: a search may take long."""
-        if isinstance(submitted.intent, FindCode | LookBack | OpenFile):
+        if isinstance(submitted.intent, FindCode | ListPastActions | OpenFile):
             lookup = await self._session.lookup.start(self._answer(submitted))
             # A task that is cancelled before its first step runs none of its own code.
             lookup.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
@@ -209,7 +209,7 @@ class LiveSession:
 
     async def _outcome(self, intent: Intent) -> Outcome:
         match intent:
-            case FindCode() | LookBack() | OpenFile():
+            case FindCode() | ListPastActions() | OpenFile():
                 return await look_up(self._session, intent)
             case StartTask():
                 return Refused("a task is being worked on; finish or abort it first")

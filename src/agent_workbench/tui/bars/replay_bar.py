@@ -9,7 +9,15 @@ from textual.message import Message
 from textual.strip import Strip
 
 from agent_workbench.core.history.replay_marks import MarkKind, Marks, nearest_mark
-from agent_workbench.core.intents import GoToEvent, Intent, JumpReplay, PaceReplay, PlayReplay, SeekReplay, StepReplay
+from agent_workbench.core.intents import (
+    ChangeReplaySpeed,
+    GoToEvent,
+    Intent,
+    JumpReplay,
+    PlayReplay,
+    SeekReplay,
+    StepReplay,
+)
 from agent_workbench.tui.bars.bar import INDENT, Bar
 from agent_workbench.tui.bars.hints import Hint
 from agent_workbench.tui.keymap import Keymap, bindings
@@ -159,10 +167,10 @@ class ReplayBar(Bar):
         self.post_message(self.Moved(PlayReplay(not self._view.playing)))
 
     def action_faster(self) -> None:
-        self.post_message(self.Moved(PaceReplay(faster=True)))
+        self.post_message(self.Moved(ChangeReplaySpeed(faster=True)))
 
     def action_slower(self) -> None:
-        self.post_message(self.Moved(PaceReplay(faster=False)))
+        self.post_message(self.Moved(ChangeReplaySpeed(faster=False)))
 
     def action_next_diff(self) -> None:
         self._jump(MarkKind.DIFF, forward=True)

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.intents import AllowAlways, LookBack
+from agent_workbench.core.intents import ChangeRule, ListPastActions
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS, StoredRule
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -23,9 +23,9 @@ async def offer_rules(tab: "SessionTab", waiting: Waiting) -> None:
 
     async def keep(chosen: StoredRule | None) -> None:
         if chosen is not None:
-            await tab.want(AllowAlways(chosen.rule, chosen.kept))
+            await tab.want(ChangeRule(chosen.rule, chosen.kept))
 
-    past = partial(tab.ask, LookBack(waiting.proposal.kind))
+    past = partial(tab.ask, ListPastActions(waiting.proposal.kind))
     screen = AllowScreen(waiting.proposal, tab.clock, tab.keymap, past)
     screen.show(update)
     tab.push_screen(screen, keep)
@@ -48,7 +48,7 @@ def confirm_revoking(tab: "SessionTab", kept: StoredRule) -> None:
 
     async def revoke(yes: bool | None) -> None:
         if yes:
-            await tab.want(AllowAlways(kept.rule, kept.kept, always=False))
+            await tab.want(ChangeRule(kept.rule, kept.kept, always=False))
 
     lines = (sanitize_line(rule_words(kept.rule), 600), "", f"It is kept for {RULE_SCOPE_LABELS[kept.kept]}.")
     tab.push_screen(ConfirmScreen("Revoke this rule?", lines, tab.clock, yes="revoke", no="keep"), revoke)

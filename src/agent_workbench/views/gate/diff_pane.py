@@ -140,7 +140,7 @@ def _remarks(proposal: Proposal) -> tuple[Block, ...]:
 
 
 def repairs(proposal: Proposal) -> str:
-    """Return how much was repaired in a diff, empty if nothing was."""
+    """Return the number of repairs in a diff as text, empty if there is none."""
     many = len(proposal.repaired)
     return counted_text(many, "repair") if many else ""
 

@@ -146,7 +146,7 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
 
 
 def describe(proposal: Proposal) -> tuple[str, str, str]:
-    """Return what kind of thing a proposal is, which one, and its size or purpose."""
+    """Return the kind of a proposal, its subject, and its size or purpose."""
     paths = sanitize_line(" ".join(proposal.paths), 300)
     match proposal.kind:
         case Permission.DIFF:

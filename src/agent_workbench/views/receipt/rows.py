@@ -45,7 +45,7 @@ class ReceiptRow(Struct, frozen=True):
 
     @property
     def read(self) -> str:
-        """What the server did with it: `cached`, `new`, `re-read`, or the number of each."""
+        """Cache result as text: `cached`, `new`, `re-read`, or the number of each."""
         kinds = ((self.cached, "cached"), (self.new, "new"), (self.again, "re-read"))
         said = [(tokens, word) for tokens, word in kinds if tokens]
         return said[0][1] if len(said) == 1 else ", ".join(f"{tokens:,} {word}" for tokens, word in said)
