@@ -44,7 +44,7 @@ from agent_workbench.engine.session.gate_intents import answer_proposal, answera
 from agent_workbench.engine.session.plan_intents import handle_plan
 from agent_workbench.engine.task.undo import ask_undo
 
-Question = LookBack | OpenFile | FindCode
+Question = ListPastActions | OpenFile | FindCode
 
 
 async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
