@@ -41,7 +41,7 @@ from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rule
 from agent_workbench.core.patch.grammar.editable_file import editable, text_lines
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.answer.grammar import step_grammar
-from agent_workbench.engine.edits.offered_lines import offered_lines
+from agent_workbench.engine.answer.offered_lines import offered_lines
 from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
 from agent_workbench.engine.tools.registry import builtin_specs
 from bench.edit_sources import given_files, library_files, odd_files

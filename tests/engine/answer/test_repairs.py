@@ -11,7 +11,6 @@ from agent_workbench.core.intents import EditProposal
 from agent_workbench.core.patch import parse_patch
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission
-from agent_workbench.engine.edits import constrained_diff
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.tools import commit
 from agent_workbench.engine.tools.builtin import write_diff
@@ -60,9 +59,8 @@ async def test_what_large_files_take_time_for_is_done_aside_from_the_screens_loo
 
         monkeypatch.setattr(module, name, watching)
 
-    for name in ("read_diff", "fit_diff", "apply_patch", "compare_contents"):
+    for name in ("read_diff", "fit_diff", "fit_constrained_diff", "apply_patch", "compare_contents"):
         watched(write_diff, name)
-    watched(constrained_diff, "fit_constrained_diff")
     watched(commit, "render_changes")
     repaired = call("write_diff", diff("wrong", "rigth").replace(f"+++ b/{ANSWER}\n", ""))
     chunks = GivenChunks((Chunk(ANSWER, 1, 1, "wrong", 1.0),))

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from types import MappingProxyType
 
-from agent_workbench.core.patch.grammar.rule_list import RuleList
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.core.text.gbnf import literal
 from agent_workbench.core.tools.arguments import MAX_INTEGER, Choices
@@ -40,7 +40,7 @@ class ArgumentRules:
     The grammar has the rules `char` and `number` of `engine.answer.grammar`.
     """
 
-    def __init__(self, rules: RuleList) -> None:
+    def __init__(self, rules: GrammarRules) -> None:
         self._rules = rules
         self._names: dict[Shape, str] = {}
         self._plain: dict[int, str] = {}

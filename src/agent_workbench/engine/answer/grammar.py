@@ -6,7 +6,7 @@ GBNF is llama.cpp's grammar format (its `grammars/README.md`). Every repetition 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from agent_workbench.core.patch.grammar.rule_list import RuleList
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 from agent_workbench.core.tools.arguments import Choices
 from agent_workbench.core.tools.schema import read_schema
 from agent_workbench.core.tools.spec import ToolSpec
@@ -28,10 +28,10 @@ def step_grammar(
 ) -> str:
     """Return the grammar whose sentences are the steps that may be taken with these tools.
 
-    `diff` are the rules of the diffs that may be written (`engine.edits`); without them no tool is offered that takes
-    one. `choices` holds, by tool, the values that its arguments may have now.
+    `diff` are the rules of the diffs that may be written (`core.patch.grammar`); without them no tool that takes one is
+    offered. `choices` holds, by tool, the values that its arguments may have now.
     """
-    rules = RuleList("v")
+    rules = GrammarRules("v")
     values = ArgumentRules(rules)
     offered = [(_rule_name(spec, at), spec) for at, spec in enumerate(specs) if diff or not spec.raw]
     lines = [

@@ -6,7 +6,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch import FileContent
 from agent_workbench.core.patch.grammar.diff_grammar import diff_rules
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
-from agent_workbench.engine.edits.offered_lines import edit_scope
+from agent_workbench.engine.answer.offered_lines import edit_scope
 from agent_workbench.engine.runtime.scope import Files, Scope
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.tools.registry import builtin_tools

@@ -13,9 +13,9 @@ from msgspec import Struct
 from agent_workbench.core.patch.grammar import hunk_rules as hunks
 from agent_workbench.core.patch.grammar import name_spelling as spelling
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 from agent_workbench.core.patch.grammar.hunk_rules import HunkRules
 from agent_workbench.core.patch.grammar.new_names import new_name_rules
-from agent_workbench.core.patch.grammar.rule_list import RuleList
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.core.patch.values import NO_NEWLINE, PatchBounds
 
@@ -54,7 +54,7 @@ def diff_rules(scope: EditScope) -> tuple[str, ...]:
 
     The names of the rules are `diff`, single letters, and names that begin with `x`.
     """
-    rules = RuleList()
+    rules = GrammarRules()
     items = [item for file in scope.files if (item := _file_item(rules, file))]
     near = [file.path.rpartition("/")[0] for file in scope.files]
     new = new_name_rules(rules, scope.existing, scope.bounds, near)
@@ -68,7 +68,7 @@ def diff_rules(scope: EditScope) -> tuple[str, ...]:
     return (f"diff ::= {first}", *rules.lines, *hunks.COMMON, *spelling.COMMON)
 
 
-def _file_item(rules: RuleList, file: EditableFile) -> _Item | None:
+def _file_item(rules: GrammarRules, file: EditableFile) -> _Item | None:
     kept = _kept(rules, file)
     removed = _removed(rules, file)
     ways = [f"{rules.literal(f'b/{file.path}' + chr(10))} {kept}"] if kept else []
@@ -76,11 +76,11 @@ def _file_item(rules: RuleList, file: EditableFile) -> _Item | None:
     return _Item(f"a/{file.path}\n+++ ", rules.add(" | ".join(ways)), file.path, kept) if ways else None
 
 
-def _kept(rules: RuleList, file: EditableFile) -> str:
+def _kept(rules: GrammarRules, file: EditableFile) -> str:
     return HunkRules(rules, file).write() if file.lines else "n"
 
 
-def _removed(rules: RuleList, file: EditableFile) -> str:
+def _removed(rules: GrammarRules, file: EditableFile) -> str:
     if not file.lines or not file.whole:
         return ""
     lines = " ".join(f'"-" {rules.literal(line + chr(10))}' for line in file.lines)
@@ -91,7 +91,7 @@ def _removed(rules: RuleList, file: EditableFile) -> str:
 class _Order:
     """Writes the possible orders of sections: one rule for each set of previous sections."""
 
-    def __init__(self, rules: RuleList, items: Sequence[_Item], limit: int) -> None:
+    def __init__(self, rules: GrammarRules, items: Sequence[_Item], limit: int) -> None:
         self._rules = rules
         self._items = items
         self._limit = limit

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from msgspec import Struct
 
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
-from agent_workbench.core.patch.grammar.rule_list import RuleList
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.core.patch.grammar.unique_runs import RunStep, SharedRuns, find_unique_runs
 from agent_workbench.core.patch.values import NO_NEWLINE
@@ -36,7 +36,7 @@ COMMON = (
     r'z ::= "+" ( "\n" z? | k ( z | m )? )',
     r'n ::= "@@ -0,0 +1" ( "," [1-9] [0-9]{0,5} )? " @@\n" z',
 )
-"""RuleList for all files: a character, the end of a line, the text of an added line that is not blank, an added line,
+"""Rules for all files: a character, the end of a line, the text of an added line that is not blank, an added line,
 numbers, a hunk header, the marker of a missing line feed (never after a blank line), all lines of a new content, and
 the hunk of a new file."""
 
@@ -63,7 +63,7 @@ def _start(way: RunStep) -> int:
 class HunkRules:
     """Writes the rules of the hunks of one file."""
 
-    def __init__(self, rules: RuleList, file: EditableFile) -> None:
+    def __init__(self, rules: GrammarRules, file: EditableFile) -> None:
         self._rules = rules
         self._file = file
         self._name = rules.fresh() + "-"

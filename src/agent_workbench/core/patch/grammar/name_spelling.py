@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
-from agent_workbench.core.patch.grammar.rule_list import RuleList
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.text.gbnf import literal
 
@@ -22,13 +22,13 @@ COMMON = (
     'f ::= ( "."? a ){0,40}',
     "g ::= [A-Za-z0-9_] f",
 )
-"""RuleList for all new names: a letter, the rest of a name, and a name in a new folder."""
+"""Rules for all new names: a letter, the rest of a name, and a name in a new folder."""
 
 Pattern = tuple[str, str]
 """The beginning and the end of a name."""
 
 
-def spelled_anew(rules: RuleList, taken: Iterable[str], pattern: Pattern) -> str:
+def spelled_anew(rules: GrammarRules, taken: Iterable[str], pattern: Pattern) -> str:
     """Return the expression for all names of a pattern that are not taken, empty if there is none."""
     before, after = pattern
     if after == "\n":

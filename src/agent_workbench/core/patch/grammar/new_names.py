@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from msgspec import Struct, field
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 from agent_workbench.core.patch.grammar.name_spelling import LETTERS, Pattern, spelled_anew
-from agent_workbench.core.patch.grammar.rule_list import RuleList
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.core.patch.paths import check_path, fold_path
 from agent_workbench.core.patch.values import PatchBounds
@@ -39,7 +39,7 @@ class _Folder(Struct):
 
 
 def new_name_rules(
-    rules: RuleList, existing: Iterable[str], bounds: PatchBounds, near: Sequence[str]
+    rules: GrammarRules, existing: Iterable[str], bounds: PatchBounds, near: Sequence[str]
 ) -> tuple[str, ...]:
     """Write rules for the paths of new files; return their names, none if no new file is allowed.
 
@@ -159,7 +159,7 @@ def _pattern(part: str) -> Pattern | None:
     return (before, after) if star else (part, "\n")
 
 
-def _folder_rule(rules: RuleList, folder: _Folder) -> str:
+def _folder_rule(rules: GrammarRules, folder: _Folder) -> str:
     """Write the rule for the rest of a path in a folder; return its name."""
     ways = _made_here(rules, folder)
     trie: Trie[_Folder] | None = None
@@ -175,7 +175,7 @@ def _has_open(folder: _Folder) -> bool:
     return folder.open or any(map(_has_open, folder.folders.values()))
 
 
-def _made_here(rules: RuleList, folder: _Folder) -> list[str]:
+def _made_here(rules: GrammarRules, folder: _Folder) -> list[str]:
     """Return the alternatives for a new file in a folder, and in a new subfolder."""
     ways = []
     patterns = _widest(folder.patterns)

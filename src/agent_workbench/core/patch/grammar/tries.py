@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from agent_workbench.core.patch.grammar.rule_list import RuleList
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 
 Value = TypeVar("Value")
 
@@ -54,7 +54,7 @@ def _shared(one: str, other: str) -> int:
 class TrieRules(Generic[Value]):
     """Writes tries as rules, each shared part once; `after` returns the expression that follows a text."""
 
-    def __init__(self, rules: RuleList, after: Callable[[Value], str]) -> None:
+    def __init__(self, rules: GrammarRules, after: Callable[[Value], str]) -> None:
         self._rules = rules
         self._after = after
         # Keeps the forks alive, so that no other object gets the same id.

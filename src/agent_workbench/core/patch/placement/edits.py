@@ -34,13 +34,13 @@ def edits_of(placement: Placement, file: FileLines, *, settle: bool = False) -> 
             end += 1
         block = lines[at:end]
         removed = sum(line.sign == "-" for line in block)
-        edits.append(_edit(_Block(placement, file, block, at, end, seen, seen + removed), settle=settle))
+        edits.append(_edit(_ChangedLines(placement, file, block, at, end, seen, seen + removed), settle=settle))
         seen += removed
         at = end
     return tuple(edits)
 
 
-class _Block(Struct, frozen=True):
+class _ChangedLines(Struct, frozen=True):
     """Consecutive changed lines: `first` to `last` of the lines of the piece, `old` to `old_end` of its old lines."""
 
     placement: Placement
@@ -62,7 +62,7 @@ class _Block(Struct, frozen=True):
         return self.placement.at[self.old_end] if self.old_end < len(self.placement.at) else None
 
 
-def _edit(block: _Block, *, settle: bool) -> PieceEdit:
+def _edit(block: _ChangedLines, *, settle: bool) -> PieceEdit:
     at = block.placement.at
     added = tuple(line for line in block.lines if line.sign == "+")
     places = at[block.old : block.old_end]
@@ -81,7 +81,7 @@ def _edit(block: _Block, *, settle: bool) -> PieceEdit:
     return _insertion(block, added, settle=settle)
 
 
-def _insertion(block: _Block, added: tuple[WrittenLine, ...], *, settle: bool) -> PieceEdit:
+def _insertion(block: _ChangedLines, added: tuple[WrittenLine, ...], *, settle: bool) -> PieceEdit:
     start = block.before + 1 if block.before is not None else block.behind
     if start is None:
         if len(block.file):
@@ -100,7 +100,7 @@ def _insertion(block: _Block, added: tuple[WrittenLine, ...], *, settle: bool) -
     return PieceEdit(start, start, added)
 
 
-def _check_before(block: _Block, start: int, *, settle: bool) -> None:
+def _check_before(block: _ChangedLines, start: int, *, settle: bool) -> None:
     """Raise `Doubt` if a line may be lost between the added lines and the context before them."""
     if not block.old:
         _check_new(block, max(start - len(block.lines), 0), start)
@@ -116,7 +116,7 @@ def _check_before(block: _Block, start: int, *, settle: bool) -> None:
         raise Doubt("a lost line may have stood before or behind the added ones")
 
 
-def _check_behind(block: _Block, end: int, *, settle: bool) -> None:
+def _check_behind(block: _ChangedLines, end: int, *, settle: bool) -> None:
     """Raise `Doubt` if a line may be lost between the added lines and the context after them."""
     if block.old_end == len(block.placement.at):
         _check_new(block, end, end + len(block.lines))
@@ -127,7 +127,7 @@ def _check_behind(block: _Block, end: int, *, settle: bool) -> None:
         raise Doubt("a lost line may have stood before or behind the added ones")
 
 
-def _check_new(block: _Block, start: int, end: int) -> None:
+def _check_new(block: _ChangedLines, start: int, end: int) -> None:
     """Raise `Doubt` if these lines of the file equal the added ones: the diff may be applied already."""
     if all(line.sign == "+" for line in block.lines):
         added = [key_of(line.text) for line in block.lines]
@@ -135,7 +135,7 @@ def _check_new(block: _Block, start: int, end: int) -> None:
             raise Doubt("it seems to be applied already: the lines that it adds stand there")
 
 
-def _may_lack(distance: int, lines: tuple[WrittenLine, ...], block: _Block) -> bool:
+def _may_lack(distance: int, lines: tuple[WrittenLine, ...], block: _ChangedLines) -> bool:
     """Return True if a hunk without context on one side may have lost a line at that edge of the file.
 
     `distance` is the number of lines up to the edge. Diffs usually have three lines of context: if the other side and
@@ -152,7 +152,7 @@ def _may_lack(distance: int, lines: tuple[WrittenLine, ...], block: _Block) -> b
     return distance == 1 and (heads == EDGE_LINES - 1 if is_only else heads > 0)
 
 
-def _balanced(block: _Block, *, before: bool) -> bool:
+def _balanced(block: _ChangedLines, *, before: bool) -> bool:
     """Return True if the lost line belongs to the context at this end of the hunk.
 
     Diffs usually have three lines of context on both sides. With three on one side and two on the other, the shorter

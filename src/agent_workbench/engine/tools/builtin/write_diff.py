@@ -2,6 +2,7 @@
 
 import re
 from asyncio import to_thread
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -10,12 +11,15 @@ from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.patch import (
     FileChange,
     FileContent,
+    Fit,
     Patch,
     apply_patch,
     compare_contents,
     content_hash,
+    fit_constrained_diff,
     fit_diff,
     patch_hash,
+    read_constrained_diff,
     read_diff,
     render_patch,
     special_paths,
@@ -24,7 +28,6 @@ from agent_workbench.core.proposals import KEEP_CHANGES, Preimage, Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.engine.edits.constrained_diff import fit_constrained_answer
 from agent_workbench.engine.prompt.repeated_lines import is_as_written
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -41,11 +44,7 @@ class WriteDiff(BuiltinTool, frozen=True):
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the change as it would be made; raise `PatchError` when it fits nowhere or may not be made."""
         existing = await context.workspace.list_files()
-        fit = await fit_constrained_answer(context, text, existing)
-        if fit is None:
-            # In threads: large files take time, and the screen must not wait.
-            read = await to_thread(read_diff, text, context.patch_bounds(), existing)
-            fit = await to_thread(fit_diff, read, await _contents(context, read.paths), existing)
+        fit = await _fit(context, text, existing)
         paths = fit.patch.paths
         _check_no_stand_in(fit.changes)
         await context.check_file_count(paths)
@@ -99,6 +98,27 @@ def _check_no_stand_in(changes: tuple[FileChange, ...]) -> None:
                     f"{found.decode()} would be written into {change.path}",
                     advice="it stands for the value of a secret, which nobody is shown; leave such lines as they are",
                 )
+
+
+async def _fit(context: ToolContext, text: str, existing: Collection[str]) -> Fit:
+    """Return the fit of a diff; only the lines of one that a grammar constrained decide where it applies."""
+    read = read_constrained_diff(text) if _is_constrained(context, text) else None
+    if read is not None:
+        contents = await _contents(context, read.old_paths)
+        fit = await to_thread(fit_constrained_diff, read, context.patch_bounds(), contents, existing)
+        if fit is not None:
+            return fit
+    # In threads: large files take time, and the screen must not wait.
+    readings = await to_thread(read_diff, text, context.patch_bounds(), existing)
+    return await to_thread(fit_diff, readings, await _contents(context, readings.paths), existing)
+
+
+def _is_constrained(context: ToolContext, text: str) -> bool:
+    """Return True if this is the diff of the last answer, and a grammar constrained that."""
+    prompt, answer = context.state.prompt, context.run.answer
+    if prompt is None or answer is None or not prompt.grammar_sha or prompt.endpoint in context.state.ungrammatical:
+        return False
+    return answer.text.rstrip("\n").endswith(text.rstrip("\n"))
 
 
 async def _contents(context: ToolContext, paths: tuple[str, ...]) -> dict[str, FileContent | None]:

@@ -8,7 +8,7 @@ _DIGITS = string.digits + string.ascii_lowercase
 _INLINE_CHARS = 6
 
 
-class RuleList:
+class GrammarRules:
     """Collects the rules of one grammar. Names begin with `prefix`; each literal is written once."""
 
     def __init__(self, prefix: str = "x") -> None:

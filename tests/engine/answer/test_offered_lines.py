@@ -27,9 +27,9 @@ from agent_workbench.core.patch.alignment import Line, SharedBlock, shared_block
 from agent_workbench.core.plan import Scope
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Arguments
+from agent_workbench.engine.answer import offered_lines as offers
 from agent_workbench.engine.answer.grammar_choice import granted, step_granted
-from agent_workbench.engine.edits import offered_lines as offers
-from agent_workbench.engine.edits.offered_lines import MAX_OFFERED_LINES, edit_scope, offered_lines, shown_chunks
+from agent_workbench.engine.answer.offered_lines import MAX_OFFERED_LINES, edit_scope, offered_lines, shown_chunks
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import start_task
 from agent_workbench.engine.tools.builtin.read_file import MAX_CHOICES
