@@ -236,11 +236,11 @@ class _Reader:
 
     def _integer(self, schema: JsonObject, place: str) -> Shape:
         least, most, above, below = number_bounds(schema, place)
-        low = -LARGEST if least is None else math.floor(least) + 1 if above else math.ceil(least)
-        high = LARGEST if most is None else math.ceil(most) - 1 if below else math.floor(most)
-        if low > high:
+        low = None if least is None else math.floor(least) + 1 if above else math.ceil(least)
+        high = None if most is None else math.ceil(most) - 1 if below else math.floor(most)
+        if low is not None and high is not None and low > high:
             raise SchemaError(f"allows no value at {named_place(place)}")
-        found = whole_range(low, high, LARGEST)
+        found = whole_range(-LARGEST if low is None else low, LARGEST if high is None else high, LARGEST)
         return IntegerShape(*found) if found else self._any("minimum or maximum", place)
 
     def _number(self, schema: JsonObject, place: str) -> Shape:

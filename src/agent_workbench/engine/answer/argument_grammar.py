@@ -78,9 +78,16 @@ class ArgumentRules:
             case AnyShape():
                 return self._plain_value(PLAIN_DEPTH)
 
-    def _named(self, shape: ObjectShape | NumberShape) -> str:
+    def _named(self, shape: Shape) -> str:
+        """Return the name of the rule of a shape; the same shape is written once."""
         if shape not in self._names:
-            body = self._members(shape.properties, {}) if isinstance(shape, ObjectShape) else _number(shape)
+            match shape:
+                case ObjectShape(properties=properties) if properties:
+                    body = self._members(properties, {})
+                case NumberShape():
+                    body = _number(shape)
+                case _:
+                    body = self._value(shape)
             self._names[shape] = self._rules.add(body)
         return self._names[shape]
 
@@ -96,10 +103,13 @@ class ArgumentRules:
 
     def _some(self, members: list[str]) -> str:
         """Return what stands for at least one of these members, in order."""
-        rest = [self._rules.add(each) for each in members[1:]]
-        first = [members[0], *rest]
-        after = [" ".join(f'(", " {name})?' for name in rest[at:]) for at in range(len(members))]
-        return " | ".join(" ".join(filter(None, pair)) for pair in zip(first, after, strict=True))
+        *earlier, last = members
+        ways, rest = [last], ""
+        for member in reversed(earlier):
+            rest = self._rules.add(f'(", " {self._rules.add(last)})? {rest}'.rstrip())
+            last = member
+            ways.insert(0, f"{member} {rest}")
+        return " | ".join(ways)
 
     def _member(self, argument: Property, choices: Choices) -> str:
         name = json.dumps(argument.name, ensure_ascii=not argument.name.isprintable())
@@ -113,14 +123,14 @@ class ArgumentRules:
     def _map(self, others: Shape | None) -> str:
         if others is None:
             return '"{}"'
-        entry = self._rules.add(rf'"\"" char{{0,{PLAIN_TEXT}}} "\": " {self._value(others)}')
+        entry = self._rules.add(rf'"\"" char{{0,{PLAIN_TEXT}}} "\": " {self._named(others)}')
         return f'"{{" ({entry} (", " {entry}){{0,{PLAIN_ITEMS - 1}}})? "}}"'
 
     def _array(self, shape: ArrayShape) -> str:
         if shape.items is None or not shape.max_items:
             return '"[]"'
         # A rule of its own: llama.cpp refuses repetitions inside a repetition where they multiply to too many.
-        item = self._rules.add(self._value(shape.items))
+        item = self._named(shape.items)
         least, most = max(0, shape.min_items - 1), shape.max_items - 1
         listed = f'{item} (", " {item}){{{least},{most}}}' if most else item
         return f'"[" {listed} "]"' if shape.min_items else f'"[" ({listed})? "]"'
