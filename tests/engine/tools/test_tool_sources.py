@@ -20,6 +20,7 @@ from agent_workbench.core.events import (
     TaskStarted,
 )
 from agent_workbench.core.intents import EditProposal
+from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.plan import Constraints
 from agent_workbench.core.proposals import KEEP_CHANGES, Verdict
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
@@ -49,6 +50,7 @@ WEATHER: dict[str, object] = {
     "schema": CITY,
     "hints": ["read-only"],
 }
+PLAIN = ("write", "die", "hang", "shout", "fail")
 TOOLS: dict[str, list[dict[str, object]]] = {
     "mcp:test": [WEATHER, *({**WEATHER, "name": each, "schema": ANY} for each in PLAIN)],
     "skill": [
@@ -390,9 +392,9 @@ async def test_a_call_cannot_be_edited(tmp_path: Path) -> None:
     ):
         await front.start()
         waits = await front.gate(Permission.EXTERNAL)
-        await front.submit(EditProposal(waits.id, '{"city": "Rome"}'))
-        told = "the call of a tool cannot be edited"
-        await front.until(lambda it: told in str(it.live), told)
+        outcome = await front.submit(EditProposal(waits.id, '{"city": "Rome"}'))
+        assert isinstance(outcome, Refused)
+        assert "the call of a tool cannot be edited" in outcome.reason
         assert await front.gate(Permission.EXTERNAL) == waits
 
 
