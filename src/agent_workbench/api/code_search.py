@@ -1,4 +1,4 @@
-"""Calls that search the code of the user's checkout, and look after the index of it; nothing of the repo is run."""
+"""Search in the code of the user's checkout, and care of its index. Nothing of the repo is run."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -6,15 +6,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
-from agent_workbench.core.settings import RetrievalSettings
+from agent_workbench.core.retrieval import CacheFacts, Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.settings import Settings
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
-    from agent_workbench.adapters.retrieval.cache_folder import CacheFacts
     from agent_workbench.adapters.retrieval.retriever import CodeRetriever
     from agent_workbench.core.ports.workspace import Sources
 
@@ -24,24 +22,24 @@ _Result = TypeVar("_Result")
 
 
 class Searched(Struct, frozen=True):
-    """What was found, best first, and the index it was found in."""
+    """Found chunks, best first, and the status of the index."""
 
     chunks: tuple[Chunk, ...]
     status: IndexStatus
 
 
 class IndexFacts(Struct, frozen=True):
-    """The repo's root, how far its index is, and what the cache of all repos holds."""
+    """Root of the repo, status of its index, and contents of the cache of all repos."""
 
     root: str
     status: IndexStatus
-    cache: "CacheFacts"
+    cache: CacheFacts
 
 
 async def search_checkout(invocation: Invocation, query: CodeQuery, limit: int, report: Report) -> Searched:
-    """Return what fits `query` best; `report` hears how far the index is meanwhile.
+    """Return the chunks that match `query` best; `report` is called with the status of the index meanwhile.
 
-    Raises `RepoError` where there is no repository.
+    Raises `RepoError` without a repository.
     """
     async with _opened(invocation) as (retriever, sources):
         chunks = await _reported(retriever.search(sources, query, limit), retriever, sources, report)
@@ -49,63 +47,39 @@ async def search_checkout(invocation: Invocation, query: CodeQuery, limit: int, 
 
 
 async def build_index(invocation: Invocation, report: Report) -> IndexFacts:
-    """Index the user's checkout as it is now. Raises `RepoError` where there is no repository."""
+    """Index the user's checkout as it is now. Raises `RepoError` without a repository."""
     async with _opened(invocation) as (retriever, sources):
         await _reported(retriever.build(sources), retriever, sources, report)
-        status = retriever.status(sources)
-        root = sources.root
-    return IndexFacts(root, status, await _cache_facts())
+        return IndexFacts(sources.root, retriever.status(sources), await retriever.cache_facts())
 
 
 async def index_facts(invocation: Invocation) -> IndexFacts:
-    """Return what is kept, what of it is the saved index of this repo, and what no index takes in; nothing is indexed.
+    """Return the contents of the saved index of this repo and of the cache; nothing is indexed.
 
-    Raises `RepoError` where there is no repository.
+    Raises `RepoError` without a repository.
     """
-    from agent_workbench.adapters.retrieval.indexer.indexable_files import (
-        ExcludedPaths,
-        count_left_out,
-        count_submodules,
-    )
-
-    repo, settings = await trusted_repo(invocation)
-    sources = await repo.repository.checkout_files()
-    paths, excluded = await sources.list_files(), ExcludedPaths(settings.searched.exclude)
-    left_out = await asyncio.to_thread(count_left_out, sources.root, paths, excluded)
-    submodules = await asyncio.to_thread(count_submodules, sources.root)
-    saved = await asyncio.to_thread(_saved, sources.root, settings.searched)
-    status = replace(saved, left_out=left_out, submodules=submodules)
-    return IndexFacts(sources.root, status, await _cache_facts())
+    async with _opened(invocation) as (retriever, sources):
+        status = await retriever.saved_status(sources)
+        return IndexFacts(sources.root, status, await retriever.cache_facts())
 
 
 async def clear_index(invocation: Invocation, *, everything: bool) -> int:
-    """Remove the index of this repo (of all repos: `everything`); return how many bytes.
+    """Remove the index of this repo, or of all repos (`everything`); return the removed bytes.
 
-    Raises `RepoError` where there is no repository, `StorageError` where the disk refuses.
+    Raises `RepoError` without a repository, `StorageError` if the disk refuses.
     """
-    from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-    from agent_workbench.system.user_dirs import cache_dir
+    from agent_workbench.bootstrap.code_search import code_retriever
 
-    root = "" if everything else (await _own_files(invocation)).root
-    return await asyncio.to_thread(CacheFolder(cache_dir()).clear, root)
-
-
-def _saved(root: str, settings: RetrievalSettings) -> IndexStatus:
-    """Return what the saved index of a folder holds, nothing where none can be used."""
-    from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-    from agent_workbench.adapters.retrieval.indexer.saved_index import load_saved
-    from agent_workbench.system.user_dirs import cache_dir
-
-    saved = load_saved(CacheFolder(cache_dir()).snapshot_of(root), settings)
-    if saved is None:
-        return IndexStatus()
-    view = saved.index.view
-    return IndexStatus(files=view.files, chunks=view.chunks, binary=len(saved.stamps) - view.files)
+    if everything:
+        retriever = await asyncio.to_thread(code_retriever, Settings(), invocation.environ)
+        return await retriever.clear_cache()
+    async with _opened(invocation) as (retriever, sources):
+        return await retriever.clear_cache(sources.root)
 
 
 @asynccontextmanager
 async def _opened(invocation: Invocation) -> "AsyncIterator[tuple[CodeRetriever, Sources]]":
-    """Yield the code search and the user's own files for it; it is closed again."""
+    """Yield the code search and the user's files, and close the search."""
     from agent_workbench.bootstrap.code_search import code_retriever
 
     repo, settings = await trusted_repo(invocation)
@@ -117,22 +91,10 @@ async def _opened(invocation: Invocation) -> "AsyncIterator[tuple[CodeRetriever,
         await retriever.close()
 
 
-async def _own_files(invocation: Invocation) -> "Sources":
-    repo, _ = await trusted_repo(invocation)
-    return await repo.repository.checkout_files()
-
-
-async def _cache_facts() -> "CacheFacts":
-    from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-    from agent_workbench.system.user_dirs import cache_dir
-
-    return await asyncio.to_thread(CacheFolder(cache_dir()).facts)
-
-
 async def _reported(
     doing: Coroutine[None, None, _Result], retriever: "CodeRetriever", sources: "Sources", report: Report
 ) -> _Result:
-    """Return what comes of `doing`, reporting how far the index is until then."""
+    """Return the result of `doing`; call `report` with the status of the index until then."""
     work = asyncio.create_task(doing)
     try:
         while not (await asyncio.wait({work}, timeout=REPORT_SECONDS))[0]:

@@ -1,11 +1,14 @@
 """Construction of the code search and of the server that embeds for it."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when something is searched
+    from agent_workbench.adapters.git.user_checkout.past_tree import PastTree
     from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+    from agent_workbench.adapters.retrieval.evaluation import Evaluation
     from agent_workbench.adapters.retrieval.retriever import CodeRetriever
     from agent_workbench.core.settings import Settings
 
@@ -26,6 +29,19 @@ def code_retriever(settings: "Settings", environ: Mapping[str, str], cache: Path
         return _embedding_server(path, settings, environ)
 
     return CodeRetriever(settings.searched, cache or cache_dir(), environ, server)
+
+
+async def evaluate_code_search(
+    settings: "Settings", environ: Mapping[str, str], cache: Path, past: "PastTree", say: Callable[[str], None]
+) -> "Evaluation | None":
+    """Measure the code search with a cache of its own; return None if no commit asks a question."""
+    from agent_workbench.adapters.retrieval.evaluation import evaluate
+
+    retriever = await asyncio.to_thread(code_retriever, settings, environ, cache)
+    try:
+        return await evaluate(retriever, past, past.later, settings.searched.exclude, say)
+    finally:
+        await retriever.close()
 
 
 def _embedding_server(path: str, settings: "Settings", environ: Mapping[str, str]) -> "EmbeddedServer":

@@ -1,5 +1,6 @@
 """Code search: its query, its results with their reasons, and the progress of its index."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -88,6 +89,30 @@ class IndexStatus(Struct, frozen=True):
     def complete(self) -> bool:
         """True if everything was read."""
         return self.done >= self.total
+
+
+class SnapshotFacts(Struct, frozen=True):
+    """Saved index of one folder: its size, when it was `saved` (since the epoch), and True if the folder exists."""
+
+    root: str
+    bytes: int
+    saved: float
+    there: bool
+
+
+class CacheFacts(Struct, frozen=True):
+    """Content of the cache. `blobs` counts the contents that need not be parsed again."""
+
+    folder: str
+    bytes_by_kind: Mapping[str, int]
+    blobs: int
+    snapshots: tuple[SnapshotFacts, ...]
+    writable: bool = True
+
+    @property
+    def total_bytes(self) -> int:
+        """Total size."""
+        return sum(self.bytes_by_kind.values())
 
 
 class PastCommit(Struct, frozen=True):

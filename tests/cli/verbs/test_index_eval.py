@@ -42,4 +42,4 @@ def test_the_past_asks_for_the_files_it_changed(machine: Machine) -> None:
 def test_a_repo_without_a_past_is_refused(machine: Machine) -> None:
     done = machine.agent("index", "eval", cwd=machine.new_repo("new", {"a.py": "x = 1\n"}))
     assert done.code == 4
-    assert "no past to measure with" in done.err
+    assert "too few commits to measure with" in done.err

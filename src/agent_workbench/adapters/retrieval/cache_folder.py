@@ -4,16 +4,15 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from msgspec import Struct
-
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.vectors.store_worker import LOCK
 from agent_workbench.core.errors import StorageError
+from agent_workbench.core.retrieval import CacheFacts, SnapshotFacts
 from agent_workbench.system.atomic_files import storage_error
 from agent_workbench.system.locks import lock_holder
 from agent_workbench.system.regular_files import read_regular
@@ -30,30 +29,6 @@ _SNAPSHOT, _ROOT = ".index", ".json"
 _MAX_NOTE_BYTES = 100_000
 # By now nobody goes back to the version of the workbench that wrote the older format.
 _FORGOTTEN_SECONDS = 30 * 86_400
-
-
-class SnapshotFacts(Struct, frozen=True):
-    """Saved index of one folder: its size, when it was `saved` (since the epoch), and True if the folder exists."""
-
-    root: str
-    bytes: int
-    saved: float
-    there: bool
-
-
-class CacheFacts(Struct, frozen=True):
-    """Content of the cache. `blobs` counts the contents that need not be parsed again."""
-
-    folder: str
-    bytes_by_kind: Mapping[str, int]
-    blobs: int
-    snapshots: tuple[SnapshotFacts, ...]
-    writable: bool = True
-
-    @property
-    def total_bytes(self) -> int:
-        """Total size."""
-        return sum(self.bytes_by_kind.values())
 
 
 class CacheFolder:

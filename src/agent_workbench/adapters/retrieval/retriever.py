@@ -18,6 +18,7 @@ from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
 from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex, ParsingTools
 from agent_workbench.adapters.retrieval.indexer.index_refresher import IndexRefresher
+from agent_workbench.adapters.retrieval.indexer.saved_index import saved_status
 from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
 from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, keep_freed_memory, search
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
@@ -25,7 +26,7 @@ from agent_workbench.adapters.retrieval.worker_processes.threads import in_threa
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.retrieval import CacheFacts, Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
 _MAX_FOLDERS = 4
@@ -88,6 +89,19 @@ class CodeRetriever:
         await self._refresh(self._folder(sources), sources)
         await self._histories.settled(sources.root)
         await self._vectors.settled(sources.root)
+
+    async def saved_status(self, sources: Sources) -> IndexStatus:
+        """Return the contents of the folder's saved index, and what no index takes in; nothing is indexed."""
+        paths = await sources.list_files()
+        return await asyncio.to_thread(saved_status, sources.root, paths, self._settings, self._cache)
+
+    async def cache_facts(self) -> CacheFacts:
+        """Return the contents of the cache of all folders."""
+        return await asyncio.to_thread(self._cache.facts)
+
+    async def clear_cache(self, root: str = "") -> int:
+        """Remove the cache of the folder `root`, or all of it; return the removed bytes. Raises `StorageError`."""
+        return await asyncio.to_thread(self._cache.clear, root)
 
     async def close(self) -> None:
         """Cancel the tasks in the background and end the processes."""

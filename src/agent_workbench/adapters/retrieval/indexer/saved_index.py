@@ -1,15 +1,23 @@
 """Saved index of a folder with the stamps of its files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import FORMAT
 from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.indexer.indexable_files import FileStamp
+from agent_workbench.adapters.retrieval.indexer.indexable_files import (
+    ExcludedPaths,
+    FileStamp,
+    count_left_out,
+    count_submodules,
+)
 from agent_workbench.adapters.retrieval.indexer.saved_stamps import decode_stamps, encode_stamps
+from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
 
@@ -28,6 +36,18 @@ def load_saved(path: Path, settings: RetrievalSettings) -> SavedIndex | None:
         return None
     stamps = decode_stamps(extra, list(index.view.paths()), _header(settings))
     return None if stamps is None else SavedIndex(index, stamps)
+
+
+def saved_status(root: str, paths: Sequence[str], settings: RetrievalSettings, cache: CacheFolder) -> IndexStatus:
+    """Return the contents of the saved index of `root`, and how many of its `paths` are left out. Blocks."""
+    saved = load_saved(cache.snapshot_of(root), settings)
+    status = IndexStatus(
+        left_out=count_left_out(root, paths, ExcludedPaths(settings.exclude)), submodules=count_submodules(root)
+    )
+    if saved is None:
+        return status
+    view = saved.index.view
+    return replace(status, files=view.files, chunks=view.chunks, binary=len(saved.stamps) - view.files)
 
 
 def save(path: Path, saved: SavedIndex, settings: RetrievalSettings) -> int:

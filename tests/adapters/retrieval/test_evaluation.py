@@ -1,6 +1,6 @@
-"""Files by how many of the words they hold."""
+"""The plain methods that the code search is compared with. `agent index eval` is tried in tests/cli/verbs."""
 
-from agent_workbench.ranking.line_hits import LineHits
+from agent_workbench.adapters.retrieval.evaluation import LineHits
 
 
 def test_more_different_words_go_before_more_hits() -> None:
