@@ -392,7 +392,7 @@ async def test_a_call_cannot_be_edited(tmp_path: Path) -> None:
     ):
         await front.start()
         waits = await front.gate(Permission.EXTERNAL)
-        outcome = await front.submit(EditProposal(waits.id, '{"city": "Rome"}'))
+        outcome = await front.outcome(EditProposal(waits.id, '{"city": "Rome"}'))
         assert isinstance(outcome, Refused)
         assert "the call of a tool cannot be edited" in outcome.reason
         assert await front.gate(Permission.EXTERNAL) == waits
