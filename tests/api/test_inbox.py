@@ -149,7 +149,7 @@ async def test_a_decision_is_kept_for_whoever_opens_the_session(repo: Repo, choi
 
 
 STALE: dict[str, tuple[e.Event, str]] = {
-    "decided": (e.ActionDecided(COMMAND.id, Verdict.REJECT, "user"), "was decided already: reject by user at 2026"),
+    "decided": (e.ActionDecided(COMMAND.id, Verdict.REJECT, "user"), "was decided already: rejected by user at 2026"),
     "changed": (e.ProposalReplaced(replace(COMMAND, text="make any"), "edited", e.Author.USER), "not what was shown"),
     "aborted": (e.AbortAsked("given up"), "is not waiting any more"),
     "another": (e.ActionProposed(replace(COMMAND, id=ProposalId("P-9"))), "is not waiting any more"),
@@ -283,7 +283,7 @@ async def test_a_decision_that_came_too_late_is_told_so(repo: Repo) -> None:
     (decision,) = await repo.decisions.wait(opened.id)
     await repo.append(opened, e.ActionDecided(COMMAND.id, Verdict.REJECT, "user"))
     await repo.decisions.remove(decision)
-    with pytest.raises(DecisionRefused, match="was decided already: reject by user"):
+    with pytest.raises(DecisionRefused, match="was decided already: rejected by user"):
         await deciding
     assert await repo.decisions.pending(opened.id) == ()
     await opened.journal.close()

@@ -131,7 +131,7 @@ def refusal(events: Iterable[Recorded], reference: Reference) -> str:
             case ProposalReplaced(proposal=Proposal(id=reference.proposal) as found):
                 newest = found
             case ActionDecided(proposal_id=reference.proposal) as event:
-                decided = f"{event.verdict} by {event.by} at {recorded.time}"
+                decided = f"{event.verdict.past} by {event.decider} at {recorded.time}"
             case _:
                 continue
     if newest is None:

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import SessionState
@@ -28,7 +27,7 @@ class InboxRow(Struct, frozen=True):
 
     item: InboxItem
     id: str
-    task: TaskId
+    task: str
     kind: str
     effect: str
     age: str
@@ -54,7 +53,7 @@ def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
     """
     row = _row(item, now)
     view = view_diff(SessionUpdate(state))
-    head = f"{item.id}  {item.task}  {row.kind}, waits {row.age}{f'  ({row.state})' if row.state else ''}"
+    head = f"{row.id}  {row.task}  {row.kind}, waits {row.age}{f'  ({row.state})' if row.state else ''}"
     notes = [f"\n{block.text}" if block.space_before else block.text for block in view.notes]
     text = sanitize_whole(view.diff, keep_returns=True)
     diff = ["", *(_numbered(text) if view.by_hunk else text.removesuffix("\n").split("\n"))] if text else []
@@ -65,7 +64,8 @@ def _row(item: InboxItem, now: str) -> InboxRow:
     kind, what, more = describe(item.proposal)
     effect = sanitize_line(" · ".join(filter(None, (what, more))), EFFECT_CHARS)
     state, tone = _state(item)
-    return InboxRow(item, item.id, item.task, kind, effect, age_text(item.since, now), state, tone)
+    task, kind = sanitize_line(item.task), sanitize_line(kind)
+    return InboxRow(item, sanitize_line(item.id), task, kind, effect, age_text(item.since, now), state, tone)
 
 
 def _state(item: InboxItem) -> tuple[str, Tone]:

@@ -115,7 +115,7 @@ async def test_the_first_of_two_decisions_counts(tmp_path: Path) -> None:
         late = decided(stage.state, proposal, Verdict.APPROVE)
         await front.reject(Permission.DIFF, "no")
         await stage.ports.inbox.put(late)
-        await front.told(f"{proposal.id} was decided already: reject by user")
+        await front.told(f"{proposal.id} was decided already: rejected by user")
         assert [each.verdict for each in decisions(stage.events, proposal)] == [Verdict.REJECT]
 
 

@@ -1,0 +1,142 @@
+"""The inbox as text: one row for each proposal, and the proposal in full above its reference."""
+
+import pytest
+from msgspec.structs import replace
+
+from agent_workbench.core import events as e
+from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.events import Recorded
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId
+from agent_workbench.core.inbox import InboxDecision, InboxItem, parse_reference
+from agent_workbench.core.proposals import MOST_DIFF_LINES, Proposal, Verdict
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.views.inbox import age_text, inbox_summary, proposal_text, view_inbox
+from tests.adapters.journal.journals import SESSION, STORY
+
+NOW = "2026-01-02T06:04:05.000000Z"
+SINCE = "2026-01-02T03:04:05.000000Z"
+HOSTILE = "\x1b]52;c;aGk=\x07\u202e[@click=app.approve]\u200b"
+DIFF = """\
+diff --git a/a.py b/a.py
+--- a/a.py
++++ b/a.py
+@@ -1 +1 @@
+-one
++@@ two
+@@ -9 +9 @@
+-nine
++diff --git ten
+diff --git a/old b/new
+rename from old
+rename to new
+diff --git a/b.py b/b.py
+--- a/b.py
++++ b/b.py
+@@ -1 +1 @@
+-1
++2
+"""
+CHANGE = Proposal(ProposalId("P-3"), Permission.DIFF, "write_diff", DIFF, 1, diff=DIFF, paths=("a.py", "new", "b.py"))
+COMMAND = Proposal(ProposalId("P-3"), Permission.COMMAND, "run_command", "make all", 1)
+
+
+def waiting(proposal: Proposal) -> tuple[InboxItem, SessionState]:
+    """Return a proposal at its gate, and the state of its session."""
+    events = (*STORY[:3], e.ActionProposed(proposal))
+    state = fold_all(Recorded(seq, SINCE, event, "0" * 64) for seq, event in enumerate(events))
+    return InboxItem(SESSION, TaskId("T-1"), proposal, SINCE), state
+
+
+def text_of(proposal: Proposal) -> str:
+    return proposal_text(*waiting(proposal), NOW)
+
+
+def test_a_row_tells_task_kind_age_and_effect() -> None:
+    item, _ = waiting(COMMAND)
+    held = replace(item, holder="pid 7 on laptop")
+    decided = replace(item, decided=InboxDecision(parse_reference(str(item.reference)), Verdict.SKIP))
+    rows = view_inbox([item, held, decided], NOW)
+    assert [(row.id, row.task, row.kind, row.effect, row.age) for row in rows] == [
+        (f"{SESSION}/P-3", "T-1", "command", "make all", "3 h")
+    ] * 3
+    assert [row.state for row in rows] == ["", "open", "skipped, not recorded yet"]
+    assert inbox_summary([item, held, decided]) == "2 proposals wait"
+    assert inbox_summary([item]) == "1 proposal waits"
+    assert inbox_summary([decided]) == ""
+
+
+def test_a_row_has_no_digest() -> None:
+    item, _ = waiting(COMMAND)
+    (row,) = view_inbox([item], NOW)
+    assert item.reference is not None
+    shown = " ".join((row.id, row.task, row.kind, row.effect, row.age, row.state))
+    assert item.reference.digest not in shown
+
+
+@pytest.mark.parametrize(
+    ("now", "age"),
+    [
+        (SINCE, "0 s"),
+        ("2026-01-02T03:05:04Z", "59 s"),
+        ("2026-01-02T03:05:05Z", "1 min"),
+        ("2026-01-02T04:04:04Z", "59 min"),
+        ("2026-01-04T03:04:05Z", "2 d"),
+        ("2026-01-01T00:00:00Z", "0 s"),
+        ("yesterday", ""),
+        ("2026-01-02T03:05:04", ""),
+    ],
+)
+def test_an_age_is_told_in_its_largest_unit(now: str, age: str) -> None:
+    assert age_text(SINCE, now) == age
+
+
+def test_hunks_are_numbered_as_they_are_chosen() -> None:
+    lines = text_of(CHANGE).splitlines()
+    assert [line for line in lines if line.startswith("[")] == [
+        "[1] @@ -1 +1 @@",
+        "[2] @@ -9 +9 @@",
+        "[3] diff --git a/old b/new",
+        "[4] @@ -1 +1 @@",
+    ]
+    bare = "\n".join(line.partition("] ")[2] if line.startswith("[") else line for line in lines)
+    assert DIFF.rstrip("\n") in bare, "nothing of the diff is missing"
+
+
+def test_the_reference_is_the_last_line() -> None:
+    for proposal in (CHANGE, COMMAND):
+        item, state = waiting(proposal)
+        text = proposal_text(item, state, NOW)
+        assert parse_reference(text.splitlines()[-1]) == item.reference
+    assert "agent inbox approve|reject|skip REFERENCE" in text_of(COMMAND)
+    assert "agent inbox approve|reject REFERENCE" in text_of(CHANGE)
+
+
+def test_what_is_too_long_has_no_reference() -> None:
+    count = MOST_DIFF_LINES + 1
+    long = replace(CHANGE, diff=f"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1,{count} @@\n" + "+\n" * count)
+    assert "too long to be shown in full" in text_of(long).splitlines()[-1]
+    (row,) = view_inbox([waiting(long)[0]], NOW)
+    assert row.state == "too long to be shown in full"
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        replace(COMMAND, text=HOSTILE),
+        replace(COMMAND, kind=Permission.CHECK, commands=(HOSTILE,), purpose=CheckPurpose.BASELINE),
+        replace(COMMAND, kind=Permission.COMMIT, text=f"x\n\n{HOSTILE}", diff=DIFF),
+        replace(CHANGE, diff=DIFF.replace("nine", HOSTILE), paths=(HOSTILE,), special=(HOSTILE,)),
+        replace(COMMAND, kind=Permission.EXTERNAL, tool=f"mcp__x__{HOSTILE}", source=HOSTILE, hints=(HOSTILE,)),
+        replace(COMMAND, kind=Permission.FINISH, text=HOSTILE),
+        replace(COMMAND, kind=Permission.READ, tool=HOSTILE, text=HOSTILE),
+    ],
+    ids=lambda proposal: proposal.kind,
+)
+def test_foreign_text_is_inert(proposal: Proposal) -> None:
+    item, state = waiting(proposal)
+    hostile = replace(item, session=SessionId(HOSTILE), task=TaskId(HOSTILE))
+    (row,) = view_inbox([hostile], NOW)
+    for text in (proposal_text(item, state, NOW), row.id, row.task, row.kind, row.effect, row.state):
+        assert not {"\x1b", "\x07", "\u202e", "\u200b"} & set(text)
